@@ -55,7 +55,9 @@ __attribute__((noinline)) struct cairn_pin_slot *cairn_take_pin_slot(void) {
   }
   if (!slot) {
     if (!(slot = aligned_alloc(128, sizeof *slot))) return NULL;
+    static uint64_t count;
     *slot = (struct cairn_pin_slot){.is_taken = 1, .next = __atomic_load_n(&slots, __ATOMIC_ACQUIRE)};
+    slot->number = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&slots, &slot->next, slot, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {}
   }
   if (pthread_setspecific(key, slot) != 0) {

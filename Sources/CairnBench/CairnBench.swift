@@ -40,6 +40,7 @@ enum CairnBench {
 
   private static func run(_ options: BenchOptions) throws {
     if options.isPolicies { return try comparePolicies(options) }
+    if options.isCompaction { return try countCompaction(options) }
     let plan = Plan(options)
     let machine = Machine.current
     // Before the run, which takes long.
@@ -82,8 +83,19 @@ enum CairnBench {
       results: try RequestStream.allCases.flatMap { try run.results(of: $0) },
       caption: "\(Figures.count(RequestStream.capacity)) entries, seed \(options.seed)")
     try say(report.table)
+    try say(PolicyThreads(isQuick: options.isQuick, seed: options.seed).table)
     if let path = options.jsonPath { try write(try PolicyRun.json(report.results), to: path) }
     if let path = options.svgPath { try write(Array(report.svg.utf8), to: path) }
+  }
+
+  private static func countCompaction(_ options: BenchOptions) throws {
+    let run = CompactionRun(
+      isQuick: options.isQuick, seed: options.seed,
+      directory: try RunDirectory(in: options.directory).path)
+    let results = try run.bounds.flatMap { bound in
+      try CompactionRun.Skew.allCases.map { try run.result(bound: bound, skew: $0) }
+    }
+    try say(CompactionRun.table(results))
   }
 
   private static func introduction(

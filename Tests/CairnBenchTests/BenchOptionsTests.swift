@@ -22,6 +22,9 @@ struct BenchOptionsTests {
     #expect(
       try BenchOptions.parse(["--policies", "--quick", "--seed", "3"])
         == BenchOptions(isQuick: true, isPolicies: true, seed: 3))
+    #expect(
+      try BenchOptions.parse(["--compaction", "--dir", "/x"])
+        == BenchOptions(isCompaction: true, directory: "/x"))
     #expect(try BenchOptions.parse(["--quick", "--help"]) == nil)
   }
 
@@ -33,6 +36,7 @@ struct BenchOptionsTests {
       ["--value-bytes", "0"], ["--value-bytes", "999999999999"], ["--seed", "-1"],
       ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"],
       ["--policies", "--scale"], ["--policies", "--n", "3"], ["--stores", "cairn", "--policies"],
+      ["--compaction=2"], ["--compaction", "--policies"], ["--compaction", "--json", "x"],
       ["--dir"], ["--json", ""],
     ])
   func refusals(arguments: [String]) {

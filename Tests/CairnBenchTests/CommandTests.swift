@@ -38,6 +38,31 @@ struct CommandTests {
     return (status >> 8 & 0xFF, ProcFile.text(output))
   }
 
+  @Test("counts what compaction copies: less with a higher bound, and little beyond the bound")
+  func compaction() throws {
+    let directory = try TemporaryDirectory()
+    let result = try run(["--compaction", "--quick", "--dir", directory.path])
+    #expect(result.status == 0, "\(result.output)")
+    // Bound, kind of overwrites, bytes copied, space.
+    var rows: [(bound: Double, copied: Double, space: Double)] = []
+    for line in result.output.split(separator: "\n") {
+      let parts = line.split(separator: " ")
+      guard parts.count == 4, parts[1] == "uniform", let bound = Double(parts[0]),
+        let copied = Double(parts[2]), let space = Double(parts[3])
+      else { continue }
+      rows.append((bound, copied, space))
+    }
+    try #require(rows.count == 2, "\(result.output)")
+    let copied = rows.map(\.copied)
+    #expect(copied == copied.sorted(by: >))
+    // By theory 0.72 at a bound of 1.5, for uniform overwrites and few whole segments.
+    #expect(copied[0] > 0.4 && copied[0] < 1)
+    for row in rows {
+      #expect(row.space < row.bound + 0.2 && row.space > row.bound - 0.3, "\(result.output)")
+    }
+    #expect(try DirectoryTree.names(in: directory.path) == [])
+  }
+
   @Test("measures file-per-key and bare-map, writes both files and leaves nothing behind")
   func quickRun() throws {
     let directory = try TemporaryDirectory()

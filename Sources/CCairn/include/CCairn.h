@@ -60,7 +60,9 @@ struct cairn_pin_slot {
   uint32_t depth;
   uint32_t is_taken;
   struct cairn_pin_slot *next;
-  uint64_t apart[11];
+  /// From 0. No two threads that live at the same time have the same.
+  uint64_t number;
+  uint64_t apart[10];
 };
 
 /// The slot of this thread, once it has one.
@@ -76,6 +78,12 @@ struct cairn_pin_slot *cairn_take_pin_slot(void);
 static inline void cairn_pin_fence(void) {
   if (cairn_pins_need_fences) __atomic_thread_fence(__ATOMIC_SEQ_CST);
   else __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/// A number that no other live thread has; 0 for all that have no slot.
+static inline uint64_t cairn_thread_number(void) {
+  struct cairn_pin_slot *slot = cairn_own_pin_slot;
+  return slot || (slot = cairn_take_pin_slot()) ? slot->number : 0;
 }
 
 /// Begins a pin of this thread and returns its slot; NULL where it cannot have one.

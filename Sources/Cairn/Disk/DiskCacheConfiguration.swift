@@ -98,15 +98,16 @@ public struct DiskCacheConfiguration: Sendable {
   /// - Parameters:
   ///   - countLimit: the maximum number of entries; `nil`: no limit.
   ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit.
-  ///     The files take up to the store's `spaceBound` times as much, and four segments, each an
-  ///     eighth of it, from 4 to 64 MiB, as long as writers do not outrun the compaction;
-  ///     ``diskByteLimit`` limits the files.
+  ///     The files take up to the store's `spaceBound` times as much, which is 2 here, and four
+  ///     segments, each an eighth of it, from 4 to 64 MiB, as long as writers do not outrun the
+  ///     compaction; ``diskByteLimit`` limits the files.
   ///   - memory: a memory tier in front of the disk; `nil`: none.
   public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
     self.memory = memory
     store = StoreConfiguration()
     store.durability = .process
     store.verification = .firstRead
+    store.spaceBound = 2
     store.countLimit = countLimit
     store.byteLimit = byteLimit
     if let byteLimit {

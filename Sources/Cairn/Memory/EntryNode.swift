@@ -78,12 +78,12 @@ struct EntryNode: Sendable {
     set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
-  /// Notes a use, for S3-FIFO and for a tier below. Only sets bits, and writes nothing if they are
-  /// set.
+  /// Notes a use, for SIEVE or S3-FIFO and for a tier below. Only sets bits, and writes nothing if
+  /// they are set.
   @inlinable
   @inline(__always)
-  mutating func noteUse() {
-    let noted = (mark | 4) &+ (mark & 3 == 3 ? 0 : 1)
+  mutating func noteUse(_ policy: EvictionPolicy) {
+    let noted = EntryMark(mark).used(policy).bits
     if noted != mark { mark = noted }
   }
 
@@ -109,4 +109,24 @@ struct EntryNode: Sendable {
   /// When it expires, unless it is used before; or `never`.
   @inlinable
   var deadline: Int64 { idleLimit == never ? expires : min(expires, idleDeadline) }
+}
+
+/// The mark of a node by itself, for readers that see nothing else of it.
+@usableFromInline
+struct EntryMark {
+  @usableFromInline let bits: UInt64
+
+  @inlinable
+  init(_ bits: UInt64) { self.bits = bits }
+
+  @inlinable var version: UInt64 { bits >> 6 }
+  @inlinable var isRead: Bool { bits & 8 != 0 }
+  @inlinable var hasTags: Bool { bits & 32 != 0 }
+
+  /// After one more use: recent, and visited or used once more, up to three times.
+  @inlinable
+  @inline(__always)
+  func used(_ policy: EvictionPolicy) -> EntryMark {
+    EntryMark(policy == .s3FIFO ? (bits | 4) &+ (bits & 3 == 3 ? 0 : 1) : bits | 5)
+  }
 }

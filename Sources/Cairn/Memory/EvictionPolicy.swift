@@ -6,7 +6,8 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// hand moves from the oldest to the newest and evicts the first entry that was not used since
   /// the hand last passed it.
   ///
-  /// A read sets one bit and moves nothing. Entries used once go early, so SIEVE often has more
+  /// A read sets one bit and moves nothing, so the reads of several threads need no lock as long as
+  /// nothing changes. Entries used once go early, so SIEVE often has more
   /// hits than LRU on web and content traffic, where most keys are read once. It has fewer hits if
   /// recent keys are read again soon, as on a file server, and no more on a loop over more keys
   /// than fit. Measure your own load.
@@ -35,6 +36,6 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// While a cache fills, new entries go to both queues, as in libCacheSim. As a result, part of a
   /// loop that is too large for the cache stays in it.
   ///
-  /// A read sets two bits and moves nothing. Finding an entry to evict takes amortised O(1).
+  /// A read sets two bits and moves nothing: reads need no lock, as with `sieve`. Finding an entry to evict takes amortised O(1).
   case s3FIFO
 }

@@ -2,6 +2,11 @@ extension MemoryCache {
   /// The number of observers: for tests.
   package var observerCount: Int { lock.withLock { $0.observers.count } }
 
+  /// Hits that went beside each other, without the mutex: for tests.
+  package var sharedHitCount: UInt64 {
+    lock.withLock(forReading: true) { _ in lock.readers.hitCount }
+  }
+
   /// Inconsistencies in the cache, for tests. Empty if everything is as it must be.
   package func audit() -> [String] {
     lock.withLock { state in

@@ -9,7 +9,15 @@ extension MemoryCache {
   /// - Complexity: O(1); retains nothing but the value.
   @inlinable
   public func value(forKey key: Key) -> Value? {
-    look(key, isRead: true) { state, slot in state.table.payloads[Int(slot)]?.value }
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let now = clock.now()
+    if lock.readers.isEnabled, let value = lock.sharedValue(of: key, hash: hash, at: now) {
+      return value
+    }
+    var hasExpired = false
+    return look(key, hash: hash, at: now, isRead: true, hasExpired: &hasExpired) { state, slot in
+      state.table.payloads[Int(slot)]?.value
+    }
   }
 
   /// The value of a key, or whether it has expired if there is none. Counts as an access.
@@ -20,7 +28,10 @@ extension MemoryCache {
   @inlinable
   public func lookUp(_ key: Key) -> LookupResult<Value> {
     var hasExpired = false
-    let value = look(key, isRead: true, hasExpired: &hasExpired) { state, slot in
+    let value = look(
+      key, hash: MemoryTable<Key, Value>.hash(key), at: clock.now(), isRead: true,
+      hasExpired: &hasExpired
+    ) { state, slot in
       state.table.payloads[Int(slot)]?.value
     }
     if let value { return .found(value) }
@@ -124,7 +135,9 @@ extension MemoryCache {
     _ key: Key, isRead: Bool, _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
   ) -> Found? {
     var hasExpired = false
-    return look(key, isRead: isRead, hasExpired: &hasExpired, body)
+    return look(
+      key, hash: MemoryTable<Key, Value>.hash(key), at: clock.now(), isRead: isRead,
+      hasExpired: &hasExpired, body)
   }
 
   /// The same.
@@ -133,13 +146,11 @@ extension MemoryCache {
   @inlinable
   @inline(__always)
   func look<Found>(
-    _ key: Key, isRead: Bool, hasExpired: inout Bool,
+    _ key: Key, hash: UInt32, at now: Int64, isRead: Bool, hasExpired: inout Bool,
     _ body: (inout MemoryState<Key, Value>, UInt32) -> Found?
   ) -> Found? {
-    let hash = MemoryTable<Key, Value>.hash(key)
-    let now = clock.now()
     var expired: ExpiredEntry<Key, Value>?
-    let found = lock.withLock { state -> Found? in
+    let found = lock.withLock(forReading: true) { state -> Found? in
       let slot = state.table.find(key, hash: hash)
       if slot == noSlot {
         if isRead { state.statistics.missCount &+= 1 }
@@ -186,6 +197,18 @@ final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
 }
 
 extension MemoryState {
+  /// The value of a key, if nothing but bits of its entry must change: for readers beside each other.
+  @inlinable
+  @inline(__always)
+  func sharedValue(of key: Key, hash: UInt32, at now: Int64) -> Value? {
+    let slot = table.find(key, hash: hash)
+    guard slot != noSlot,
+      table.nodes.noteSharedHit(
+        Int(slot), at: now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
+    else { return nil }
+    return table.payloads[Int(slot)]?.value
+  }
+
   /// Notes an access.
   @inlinable
   @inline(__always)

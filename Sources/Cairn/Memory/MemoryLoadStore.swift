@@ -37,7 +37,7 @@ extension MemoryCache {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     var expired: ExpiredEntry<Key, Value>?
-    let held = lock.withLock { state -> HeldValue<Value>? in
+    let held = lock.withLock(forReading: true) { state -> HeldValue<Value>? in
       let slot = state.table.find(key, hash: hash)
       let held = slot == noSlot ? nil : state.held(slot, at: now, drops: &expired)
       if isRead { state.noteRead(slot, held, at: now) }

@@ -33,6 +33,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Entries with tags are in doubt up to this version; as `MemoryCache.doubt`.
   @usableFromInline var doubtful: UInt64 = 0
 
+  /// Whether this is a tier above another.
+  @usableFromInline let isAboveOther: Bool
+
   /// The maximum number of expired entries that a write also removes: more than it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
@@ -41,6 +44,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     self.countLimit = max(0, countLimit ?? .max)
     self.costLimit = costLimit.map { UInt128(max(0, $0)) } ?? .max
     self.policy = policy
+    self.isAboveOther = isAboveOther
     stripes = SlotArray(repeating: WriteStripe(), count: isAboveOther ? 1024 : 64)
   }
 

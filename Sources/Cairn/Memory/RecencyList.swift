@@ -55,15 +55,12 @@ struct RecencyList: Sendable {
   mutating func touch(
     _ slot: UInt32, policy: EvictionPolicy, _ nodes: inout SlotArray<EntryNode>
   ) {
-    if policy == .s3FIFO {
-      nodes[Int(slot)].noteUse()
+    if policy != .leastRecentlyUsed {
+      nodes[Int(slot)].noteUse(policy)
       return
     }
     nodes[Int(slot)].isRecent = true
-    if policy == .sieve {
-      // Reading is cheaper than writing if the cache line is shared.
-      if !nodes[Int(slot)].isVisited { nodes[Int(slot)].isVisited = true }
-    } else if newest != slot {
+    if newest != slot {
       unlink(slot, &nodes)
       pushNewest(slot, &nodes)
     }

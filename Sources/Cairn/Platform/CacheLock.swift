@@ -15,9 +15,12 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   // change, as a mutex requires. The state is touched only between lock and unlock.
   @usableFromInline let mutex: UnsafeMutableRawPointer
   @usableFromInline let state: UnsafeMutablePointer<State>
+  @usableFromInline let readers: SharedReaders
 
+  /// - Parameter sharesReads: whether reads may go on beside each other; see `SharedReaders`.
   @inlinable
-  init(_ initial: consuming State) {
+  init(_ initial: consuming State, sharesReads: Bool = false) {
+    readers = SharedReaders(isEnabled: sharesReads)
     unsafe mutex = makeMutex()
     unsafe state = .allocate(capacity: 1)
     unsafe state.initialize(to: initial)
@@ -31,14 +34,24 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Runs `body` with exclusive access to the state.
+  ///
+  /// - Parameter isRead: whether it is likely to be followed by reads that may be shared.
   @inlinable
   @inline(__always)
-  func withLock<Result: ~Copyable>(_ body: (inout State) -> Result) -> Result {
+  func withLock<Result: ~Copyable>(
+    forReading isRead: Bool = false, _ body: (inout State) -> Result
+  ) -> Result {
     unsafe lockMutex(mutex)
-    defer { unsafe unlockMutex(mutex) }
+    if readers.isEnabled { readers.endSharing(forReading: isRead) }
+    defer {
+      if readers.isEnabled { readers.shareIfRead() }
+      unsafe unlockMutex(mutex)
+    }
     return unsafe body(&state.pointee)
   }
 }
+
+func yieldThread() { sched_yield() }
 
 @usableFromInline
 func makeMutex() -> UnsafeMutableRawPointer {

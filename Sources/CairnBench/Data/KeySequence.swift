@@ -30,36 +30,45 @@ struct KeySequence {
     KeySequence(indices: (0..<UInt32(keyCount)).shuffled(using: &random))
   }
 
-  /// Keys by Zipf's law, using the rejection-free method of Gray and others ("Quickly generating
-  /// billion-record synthetic databases", 1994), as YCSB does. The assignment of ranks to keys is
-  /// random.
-  static func zipf(
-    keyCount: Int, exponent: Double = 0.99, random: inout RandomSource
-  ) -> KeySequence {
-    let ranks = permutation(keyCount: keyCount, random: &random).indices
-    var zeta = 0.0
-    for rank in 1...keyCount { zeta += 1 / pow(Double(rank), exponent) }
-    let zetaOfTwo = 1 + pow(0.5, exponent)
-    let alpha = 1 / (1 - exponent)
-    let eta =
+  /// Keys by Zipf's law.
+  static func zipf(keyCount: Int, random: inout RandomSource) -> KeySequence {
+    let law = ZipfLaw(keyCount: keyCount, random: &random)
+    return KeySequence(
+      indices: (0..<length(keyCount: keyCount)).map { _ in UInt32(law.key(&random)) })
+  }
+}
+
+/// Draws keys by Zipf's law, using the rejection-free method of Gray and others ("Quickly generating
+/// billion-record synthetic databases", 1994), as YCSB does. The assignment of ranks to keys is
+/// random.
+struct ZipfLaw {
+  private let ranks: [UInt32]
+  private let zeta: Double
+  private let zetaOfTwo: Double
+  private let alpha: Double
+  private let eta: Double
+
+  init(keyCount: Int, exponent: Double = 0.99, random: inout RandomSource) {
+    ranks = KeySequence.permutation(keyCount: keyCount, random: &random).indices
+    zeta = (1...keyCount).reduce(0) { $0 + 1 / pow(Double($1), exponent) }
+    zetaOfTwo = 1 + pow(0.5, exponent)
+    alpha = 1 / (1 - exponent)
+    eta =
       keyCount > 2
       ? (1 - pow(2 / Double(keyCount), 1 - exponent)) / (1 - zetaOfTwo / zeta) : 0
-    var sequence = KeySequence()
-    let count = length(keyCount: keyCount)
-    sequence.indices.reserveCapacity(count)
-    for _ in 0..<count {
-      let fraction = random.fraction()
-      let scaled = fraction * zeta
-      let rank: Int
-      if scaled < 1 {
-        rank = 0
-      } else if scaled < zetaOfTwo {
-        rank = 1
-      } else {
-        rank = Int(Double(keyCount) * pow(eta * fraction - eta + 1, alpha))
-      }
-      sequence.indices.append(ranks[min(rank, keyCount - 1)])
+  }
+
+  func key(_ random: inout RandomSource) -> Int {
+    let fraction = random.fraction()
+    let scaled = fraction * zeta
+    let rank: Int
+    if scaled < 1 {
+      rank = 0
+    } else if scaled < zetaOfTwo {
+      rank = 1
+    } else {
+      rank = Int(Double(ranks.count) * pow(eta * fraction - eta + 1, alpha))
     }
-    return sequence
+    return Int(ranks[min(rank, ranks.count - 1)])
   }
 }

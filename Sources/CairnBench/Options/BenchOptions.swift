@@ -7,6 +7,8 @@ struct BenchOptions: Sendable, Equatable {
   var isScale = false
   /// Whether to compare only the eviction policies of the cache in memory.
   var isPolicies = false
+  /// Whether to count only what compaction writes.
+  var isCompaction = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
   /// Whether `stores` has every store: they are then also compared at a million keys.
@@ -34,7 +36,7 @@ struct BenchOptions: Sendable, Equatable {
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--quick | --scale | --policies] [--stores S,...] [--workloads W,...] [--n N] \
+    usage: cairn-bench [--quick | --scale | --policies | --compaction] [--stores S,...] [--workloads W,...] [--n N] \
     [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
 
     Puts Cairn and others under the same workloads, in real files, and checks every byte that is
@@ -45,8 +47,11 @@ struct BenchOptions: Sendable, Equatable {
       --scale           the cost of an operation, memory, opening and compaction at 10,000 to
                         10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
                         memory and of disk
-      --policies        hits and time of MemoryCache by eviction policy, on generated requests; takes
-                        a minute, or with --quick a second
+      --policies        hits and time of MemoryCache by eviction policy, on generated requests, and
+                        its hits a second on one thread and two; takes a minute, or with --quick
+                        a second
+      --compaction      bytes that compaction writes for each byte written, by the bound on space
+                        and the skew of the overwrites; takes a minute, or with --quick seconds
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are on disk and built (default: cairn,file-per-key).
                         \(StoreKind.peers.map(\.rawValue).joined(separator: ", ")) need a build
@@ -77,7 +82,7 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    "--help --quick --scale --policies --stores --workloads --n --value-bytes --seed --dir --json --svg"
+    "--help --quick --scale --policies --compaction --stores --workloads --n --value-bytes --seed --dir --json --svg"
     .split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
@@ -114,6 +119,11 @@ extension BenchOptions {
           throw UsageError(description: "--policies takes no value")
         }
         options.isPolicies = true
+      case "--compaction":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--compaction takes no value")
+        }
+        options.isCompaction = true
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
@@ -133,6 +143,13 @@ extension BenchOptions {
     }
     if options.isQuick && options.isScale {
       throw UsageError(description: "--quick and --scale are two different runs")
+    }
+    if options.isCompaction
+      && (options.isScale || options.isPolicies || options.stores != nil || options.workloads != nil
+        || options.keyCount != nil || options.valueByteCount != nil || options.jsonPath != nil
+        || options.svgPath != nil)
+    {
+      throw UsageError(description: "--compaction goes with --quick, --seed and --dir alone")
     }
     if options.isPolicies
       && (options.isScale || options.stores != nil || options.workloads != nil

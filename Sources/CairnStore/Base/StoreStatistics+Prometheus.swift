@@ -12,6 +12,8 @@ extension StoreStatistics {
     addInfo(to: &text)
     addSizes(to: &text)
     text.counter(
+      "store_compacted_bytes", "Bytes that compaction has written.", [([:], compactedByteCount)])
+    text.counter(
       "store_delayed_writes", "Writes that waited for compaction or for room.",
       [([:], delayedWriteCount)])
     text.counter(

@@ -25,6 +25,9 @@ public struct StoreStatistics: Sendable, Hashable {
   /// By how many reclaimable bytes the log exceeds one and a half times the dead bytes that
   /// `spaceBound` allows. While above zero, overwriting waits for compaction.
   public var excessByteCount = 0
+  /// Bytes that compaction has written since the store was opened. Divided by the bytes that callers
+  /// have written meanwhile, it is the share that compaction adds to the wear of a disk.
+  public var compactedByteCount = 0
   /// Writes that have waited, since the store was opened, for compaction, for room on the disk or
   /// for room within `diskByteLimit`.
   public var delayedWriteCount = 0

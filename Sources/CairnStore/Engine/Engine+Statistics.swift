@@ -55,6 +55,7 @@ extension Engine {
     (statistics.reclaimableByteCount, statistics.excessByteCount) = log.withLock {
       ($0.allowance.reclaimableByteCount, $0.allowance.excess)
     }
+    statistics.compactedByteCount = compactor.writtenByteCount.load(ordering: .relaxed)
     statistics.delayedWriteCount = writer.pressure.writeCount.load(ordering: .relaxed)
     statistics.writeDelay = .milliseconds(writer.pressure.delay.load(ordering: .relaxed))
     return statistics

@@ -34,6 +34,13 @@ package struct Pin {
   package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
 }
 
+/// A number from 0 that no other live thread has; the numbers of ended threads are used again. 0 for
+/// threads without a slot.
+@inline(__always)
+package func threadNumber() -> Int {
+  Int(truncatingIfNeeded: cairn_thread_number())
+}
+
 /// What a thread's slot holds beyond a pin, until `end`.
 @safe
 package struct Hazard: @unchecked Sendable {
@@ -62,12 +69,15 @@ package enum Reclamation {
     let epoch: UInt64
     var object: AnyObject?
     var memory: UnsafeMutableRawPointer?
+    var byteCount = 0
     /// The address in a slot that delays the freeing.
     let address: UnsafeRawPointer
 
     var isHeld: Bool { unsafe cairn_is_held(address) }
 
-    func free() { if let memory = unsafe memory { unsafe freeMemory(memory) } }
+    func free() {
+      if let memory = unsafe memory { unsafe freeTable(memory, byteCount: byteCount) }
+    }
   }
 
   private static let queue = Lock<[Retired]>([])
@@ -81,10 +91,12 @@ package enum Reclamation {
     cairn_set_reclamation_due(true)
   }
 
-  /// Frees memory once nobody can look at it any more; otherwise as above.
-  package static func retire(_ memory: UnsafeMutableRawPointer) {
+  /// Frees the memory of a table once nobody can look at it any more; otherwise as above.
+  package static func retire(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
     queue.withLock {
-      unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), memory: memory, address: memory))
+      unsafe $0.append(
+        Retired(
+          epoch: cairn_next_pin_epoch(), memory: memory, byteCount: byteCount, address: memory))
     }
     cairn_set_reclamation_due(true)
   }

@@ -24,7 +24,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
   package init(zeroCount count: Int, label: UInt64, budget: MemoryBudget) throws(StoreError) {
     precondition(count > 0)
     let byteCount = (Self.headCount + count) * MemoryLayout<UInt64>.stride
-    guard budget.permits(byteCount), let memory = unsafe zeroedMemory(byteCount: byteCount) else {
+    guard budget.permits(byteCount), let memory = unsafe tableMemory(byteCount: byteCount) else {
       throw .outOfMemory(neededByteCount: byteCount)
     }
     unsafe base = memory.bindMemory(to: Atomic<UInt64>.self, capacity: Self.headCount + count)
@@ -33,7 +33,11 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     self.count = count
   }
 
-  deinit { if count > 0 { unsafe Reclamation.retire(base) } }
+  deinit {
+    guard count > 0 else { return }
+    let byteCount = (Self.headCount + count) * MemoryLayout<UInt64>.stride
+    unsafe Reclamation.retire(base, byteCount: byteCount)
+  }
 
   package var byteCount: Int { count * MemoryLayout<UInt64>.stride }
 

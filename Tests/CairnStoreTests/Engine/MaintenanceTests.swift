@@ -281,6 +281,30 @@ struct MaintenanceTests {
     #expect(throws: StoreError.readOnly(path: SimulatedProcess.path)) { try reader.maintain() }
   }
 
+  @Test("Compaction uses all of what spaceBound allows before it copies, and counts what it writes")
+  func wholeAllowance() throws {
+    let scene = try StoreScene()
+    let store = try scene.open {
+      $0.spaceBound = 2; $0.deadByteFloor = 0
+    }
+    let value = [UInt8](repeating: 1, count: 1000)
+    // Of each segment a third stays live, so that none is removed without a copy.
+    for number in 0..<300 { try store.setValue(value, forKey: "key \(number)") }
+    var highest = 0
+    var statistics = try store.statistics()
+    for number in 0..<600 where number % 3 > 0 {
+      try store.setValue(value, forKey: "key \(number % 300)")
+      statistics = try store.statistics()
+      if statistics.compactedByteCount > 0 { break }
+      highest = max(highest, statistics.allocatedByteCount - statistics.liveByteCount)
+      scene.queue.runAll()
+    }
+    #expect(statistics.compactedByteCount > 0)
+    #expect(highest > statistics.liveByteCount * 9 / 10)
+    #expect(statistics.segments.reduce(0) { $0 + $1.liveByteCount } == statistics.liveByteCount)
+    try store.close()
+  }
+
   /// Found by FaultFuzzer: leaving a segment asked for the next pass, which failed in the same way, for ever.
   @Test("A pass that fails on a full disk is not tried again at once")
   func failingPass() throws {

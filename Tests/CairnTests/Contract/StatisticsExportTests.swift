@@ -164,6 +164,7 @@ struct StatisticsExportTests {
     var stored = try cache.storeStatistics()
     stored.writeDelay = .milliseconds(1500)
     stored.delayedWriteCount = 3
+    stored.compactedByteCount = 7
     stored.clockOffset = .seconds(-2)
     stored.reclaimableByteCount = 1 << 20
     stored.scrub.damageCount = 4
@@ -174,6 +175,7 @@ struct StatisticsExportTests {
     let page = try PrometheusPage(stored.prometheus(prefix: "s"))
     #expect(page["s_store_write_delay_seconds_total"] == 1.5)
     #expect(page["s_store_delayed_writes_total"] == 3)
+    #expect(page["s_store_compacted_bytes_total"] == 7)
     #expect(page["s_store_clock_offset_seconds"] == -2)
     #expect(page["s_store_reclaimable_bytes"] == 1_048_576)
     #expect(page["s_store_scrub_damaged_places", ["cycle": "current"]] == 4)

@@ -79,7 +79,7 @@ extension MemoryCache {
   func value(forKey key: Key, ofVersion version: UInt64, isRead: Bool) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    return lock.withLock { state in
+    return lock.withLock(forReading: true) { state in
       let slot = state.table.find(key, hash: hash)
       guard slot != noSlot, state.table.nodes[Int(slot)].version == version,
         !state.table.nodes[Int(slot)].hasExpired(at: now)

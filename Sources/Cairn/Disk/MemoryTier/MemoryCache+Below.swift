@@ -30,8 +30,13 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
+    if lock.readers.isEnabled,
+      let value = lock.sharedValue(of: key, hash: hash, at: now, isAboveOther: true)
+    {
+      return value
+    }
     var expired: ExpiredEntry<Key, Value>?
-    let value = lock.withLock { state -> Value? in
+    let value = lock.withLock(forReading: true) { state -> Value? in
       let slot = state.table.find(key, hash: hash)
       if slot == noSlot {
         state.statistics.missCount &+= 1
@@ -66,7 +71,7 @@ extension MemoryCache {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     var expired: ExpiredEntry<Key, Value>?
-    let held = lock.withLock { state -> HeldValue<Value>? in
+    let held = lock.withLock(forReading: true) { state -> HeldValue<Value>? in
       let slot = state.table.find(key, hash: hash)
       let held = slot == noSlot ? nil : state.held(slot, at: now, drops: &expired)
       if let held, held.expires > now { state.noteUse(slot, at: now, &notice) }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 /// One round of a compaction: copy, switch, move.
 extension Compactor {
   /// Compacts these segments, if they are still in the log. If one cannot be read, that is noted
@@ -80,6 +82,8 @@ extension Compactor {
         catalog.abandon(copier.ids)
         return []
       }
+      writtenByteCount.wrappingAdd(
+        outputs.reduce(0) { $0 + $1.usage.end }, ordering: .relaxed)
       report.removedSegmentCount += cut == nil ? inputs.count : 0
       report.writtenSegmentCount += outputs.count
       report.copiedRecordCount += copier.moves.count

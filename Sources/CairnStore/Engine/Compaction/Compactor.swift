@@ -28,6 +28,8 @@ final class Compactor: Sendable {
   /// How many segments had been retired when a write last waited for their space in vain, on a full
   /// disk.
   let retirementsInVain = Atomic(-1)
+  /// Bytes of the segments that compaction has written.
+  let writtenByteCount = Atomic(0)
   /// How a cache makes room for a write on a full disk.
   let lastResort = Lock<LastResort?>(nil)
 
@@ -62,7 +64,7 @@ final class Compactor: Sendable {
       let (planner, allocated, live) = plan(state)
       let allowed = allowedGarbage(live: live)
       let garbage = allocated - live
-      let isOverBound = garbage > allowed - allowed / 4
+      let excess = garbage - garbageAtStart(allowed)
       updateAllowance(planner, allowed: allowed, state)
       let reclaimed = state.reclaimedByteCount
       defer {
@@ -72,11 +74,10 @@ final class Compactor: Sendable {
           pressure.liftAllowance()
         }
       }
-      // Above the bound there is no time to lose.
+      // Well above the bound there is no time to lose.
       return try runRound(
-        of: planner, isOverBound: isOverBound, highestCost: CompactionPlanner.highestCost,
-        goal: garbage - allowed + allowed / 4,
-        pace: garbage > allowed ? nil : CompactionPace(session.environment.pause),
+        of: planner, isOverBound: excess > 0, highestCost: CompactionPlanner.highestCost,
+        goal: excess, pace: excess > allowed / 4 ? nil : CompactionPace(session.environment.pause),
         &state)
     }
   }
@@ -87,7 +88,7 @@ final class Compactor: Sendable {
       let (planner, allocated, live) = plan(state)
       let allowed = allowedGarbage(live: live)
       return !planner.wholeDeadSegments().isEmpty
-        || !planner.nextRound(isOverBound: allocated - live > allowed - allowed / 4).isEmpty
+        || !planner.nextRound(isOverBound: allocated - live > garbageAtStart(allowed)).isEmpty
     }
   }
 
@@ -267,6 +268,14 @@ final class Compactor: Sendable {
     return max(
       session.configuration.deadByteFloor ?? 2 * session.configuration.segmentByteLimit,
       Int(min(share, 1e18)))
+  }
+
+  /// The garbage at which compaction starts.
+  ///
+  /// It waits until all that is allowed is used: whatever dies meanwhile is not copied. With a limit
+  /// on disk space it starts earlier, because there a write waits for room.
+  private func garbageAtStart(_ allowed: Int) -> Int {
+    session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
   }
 
   func plan(

@@ -63,6 +63,19 @@ struct CompactionPlannerTests {
     #expect(planner([little, none]).nextRound(isOverBound: true) == [], "not worth it")
   }
 
+  @Test("Of segments with the same gain the older one comes first, and age alone does not decide")
+  func age() {
+    let old = facts(1, live: 500, lowest: 1)
+    let young = facts(2, live: 480, lowest: 950)
+    let newest = facts(3, candidate: false, lowest: 1000)
+    #expect(planner([young, old, newest], budget: 1).nextRound(isOverBound: true) == ids(1))
+    let nearlyDead = facts(4, live: 20, lowest: 950)
+    #expect(planner([nearlyDead, old, newest], budget: 1).nextRound(isOverBound: true) == ids(4))
+    // What was copied lately is young, however old its records are.
+    let copied = facts(5, live: 480, lowest: 1, compactedAt: 990)
+    #expect(planner([copied, old, newest], budget: 1).nextRound(isOverBound: true) == ids(1))
+  }
+
   @Test("Tombstones that must stay are no gain; what keeps them is compacted instead")
   func blockers() {
     let blocker = facts(1, live: 990, deadPuts: 1, lowest: 1)

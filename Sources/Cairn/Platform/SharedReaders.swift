@@ -1,0 +1,197 @@
+internal import CairnStore
+internal import Synchronization
+
+/// Lets reads go on beside each other without the mutex of their lock, while nobody changes anything.
+/// (Dice and Kogan, "BRAVO: biased locking for reader-writer locks", 2019.)
+///
+/// 1. While reads are shared, a reader enters the stripe of its thread. Then it looks whether reads
+///    are still shared.
+/// 2. Whoever takes the mutex ends the sharing. Then it waits for the readers in the stripes.
+/// 3. Both are in one total order. So either the reader sees the end and leaves, or the other sees
+///    the reader and waits.
+/// 4. After some reads in a row under the mutex, reads are shared again when it is released.
+///
+/// Each stripe is on cache lines of its own and counts the hits as well: a hit writes nothing that
+/// a hit of another thread writes.
+@usableFromInline
+@safe
+struct SharedReaders: ~Copyable, @unchecked Sendable {
+  // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
+  // Words are atomic, except the number of reads, which the mutex guards.
+  /// Of the head: whether reads are shared; which stripes were entered; the number of reads under the
+  /// mutex since the last change. Then the stripes: readers inside in the low half, hits in the high
+  /// one. `nil`: reads are never shared.
+  @usableFromInline let memory: UnsafeMutableRawPointer?
+
+  /// Threads with the same number modulo this share a stripe.
+  private static var stripeCount: Int { 16 }
+  private static var stride: Int { 16 }
+  private static var readCount: Int { 2 }
+  private static var readerMask: UInt64 { 0xFFFF }
+  private static var hit: UInt64 { 1 << 16 }
+  /// How many reads in a row under the mutex have reads shared again.
+  private static var readsBeforeSharing: UInt64 { 4 }
+
+  @usableFromInline
+  init(isEnabled: Bool) {
+    guard isEnabled else {
+      unsafe memory = nil
+      return
+    }
+    let count = Self.stride * (1 + Self.stripeCount)
+    let words = unsafe UnsafeMutableRawPointer.allocate(
+      byteCount: count * MemoryLayout<UInt64>.stride, alignment: 128
+    ).bindMemory(to: Atomic<UInt64>.self, capacity: count)
+    for index in 0..<count { unsafe (words + index).initialize(to: Atomic(0)) }
+    unsafe memory = UnsafeMutableRawPointer(words)
+  }
+
+  @inlinable
+  deinit { unsafe memory?.deallocate() }
+
+  private var words: UnsafeMutablePointer<Atomic<UInt64>>? {
+    unsafe memory?.assumingMemoryBound(to: Atomic<UInt64>.self)
+  }
+
+  @inlinable
+  var isEnabled: Bool { @inline(__always) get { unsafe memory != nil } }
+
+  /// Enters, if reads are shared.
+  ///
+  /// - Returns: the stripe, for `leave`.
+  @usableFromInline
+  func enter() -> Int? {
+    guard let words = unsafe words, unsafe words[0].load(ordering: .relaxed) != 0 else {
+      return nil
+    }
+    let number = threadNumber() & (Self.stripeCount &- 1)
+    let stripe = Self.stride &* (number &+ 1)
+    let bit = UInt64(1) << UInt64(number)
+    if unsafe words[1].load(ordering: .relaxed) & bit == 0 {
+      unsafe words[1].bitwiseOr(bit, ordering: .sequentiallyConsistent)
+    }
+    unsafe words[stripe].wrappingAdd(1, ordering: .sequentiallyConsistent)
+    if unsafe words[0].load(ordering: .sequentiallyConsistent) != 0 { return stripe }
+    unsafe words[stripe].wrappingSubtract(1, ordering: .releasing)
+    return nil
+  }
+
+  @usableFromInline
+  func leave(_ stripe: Int, isHit: Bool) {
+    guard let words = unsafe words else { return }
+    unsafe words[stripe].wrappingAdd(
+      (isHit ? Self.hit : 0) &- 1, ordering: .releasing)
+  }
+
+  /// Call once the mutex is taken.
+  @usableFromInline
+  func endSharing(forReading isRead: Bool) {
+    guard let words = unsafe words else { return }
+    let reads = unsafe isRead ? words[Self.readCount].load(ordering: .relaxed) &+ 1 : 0
+    unsafe words[Self.readCount].store(reads, ordering: .relaxed)
+    if unsafe words[0].load(ordering: .relaxed) == 0 { return }
+    unsafe words[Self.readCount].store(0, ordering: .relaxed)
+    unsafe words[0].store(0, ordering: .sequentiallyConsistent)
+    var entered = unsafe words[1].load(ordering: .sequentiallyConsistent)
+    while entered != 0 {
+      let stripe = Self.stride * (entered.trailingZeroBitCount + 1)
+      var spinCount = 0
+      while unsafe words[stripe].load(ordering: .sequentiallyConsistent) & Self.readerMask != 0 {
+        spinCount += 1
+        // A reader that was interrupted inside.
+        if spinCount > 200 { yieldThread() }
+      }
+      entered &= entered - 1
+    }
+  }
+
+  /// Call before the mutex is released.
+  @usableFromInline
+  func shareIfRead() {
+    guard let words = unsafe words,
+      unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing
+    else { return }
+    unsafe words[0].store(1, ordering: .sequentiallyConsistent)
+  }
+
+  /// The hits of shared reads so far. Call under the mutex.
+  var hitCount: UInt64 {
+    guard let words = unsafe words else { return 0 }
+    return (1...Self.stripeCount).reduce(0) {
+      unsafe $0 &+ words[Self.stride * $1].load(ordering: .relaxed) >> 16
+    }
+  }
+}
+
+extension CacheLock where State: ~Copyable {
+  /// The value of a key, read beside other readers if that is possible without waiting; `nil`: read
+  /// it under the lock.
+  ///
+  /// - Parameter isAboveOther: whether to do so only while a report to the tier below is scheduled,
+  ///   which then covers this read.
+  @inlinable
+  @inline(__always)
+  func sharedValue<Key, Value>(
+    of key: Key, hash: UInt32, at now: Int64, isAboveOther: Bool = false
+  ) -> Value? where State == MemoryState<Key, Value> {
+    guard let stripe = readers.enter() else { return nil }
+    // SAFETY: nobody changes the state while a reader is inside, except the atomics.
+    let value =
+      unsafe !isAboveOther || state.pointee.isTellingScheduled
+      ? state.pointee.sharedValue(of: key, hash: hash, at: now) : nil
+    readers.leave(stripe, isHit: value != nil)
+    return value
+  }
+}
+
+extension SlotArray<EntryNode> {
+  /// Notes a hit beside other readers: sets bits, and the time of the access.
+  ///
+  /// Bits that another reader sets at the same moment may be set once instead of twice.
+  ///
+  /// - Parameters:
+  ///   - doubtful: entries with tags are in doubt up to this version.
+  ///   - isAboveOther: whether a tier below must learn of reads.
+  /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit, is in doubt, or
+  ///   the tier below does not know that it was read.
+  @usableFromInline
+  func noteSharedHit(
+    _ index: Int, at now: Int64, policy: EvictionPolicy, doubtful: UInt64, isAboveOther: Bool
+  ) -> Bool {
+    precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+    // SAFETY: readers change only these two words, and only as atomics; nobody else changes anything
+    // meanwhile.
+    let node = unsafe base + index
+    guard unsafe node.pointee.expires > now else { return false }
+    guard unsafe node.pointee.idleLimit == never else { return false }
+    let isNoted = unsafe withAtomic(&node.pointee.mark) { mark in
+      let old = EntryMark(mark.load(ordering: .relaxed))
+      if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
+      if isAboveOther, !old.isRead { return false }
+      let noted = old.used(policy)
+      if noted.bits != old.bits {
+        _ = mark.compareExchange(expected: old.bits, desired: noted.bits, ordering: .relaxed)
+      }
+      return true
+    }
+    guard isNoted else { return false }
+    unsafe withAtomic(&node.pointee.accessed) { accessed in
+      let last = accessed.load(ordering: .relaxed)
+      if now > last {
+        _ = accessed.compareExchange(expected: last, desired: now, ordering: .relaxed)
+      }
+    }
+    return true
+  }
+}
+
+/// Runs `body` with a word as an atomic.
+@inline(__always)
+private func withAtomic<Word: AtomicRepresentable, Result>(
+  _ word: inout Word, _ body: (borrowing Atomic<Word>) -> Result
+) -> Result {
+  // SAFETY: an atomic is laid out like its word, which is aligned.
+  unsafe withUnsafeMutablePointer(to: &word) {
+    unsafe body(UnsafeMutableRawPointer($0).assumingMemoryBound(to: Atomic<Word>.self).pointee)
+  }
+}

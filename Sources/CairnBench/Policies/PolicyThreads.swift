@@ -1,0 +1,59 @@
+import Cairn
+
+/// Hits a second on one thread and on two: what the threads of a cache in memory share.
+struct PolicyThreads {
+  let isQuick: Bool
+  let seed: UInt64
+
+  private static let keyCount = 10_000
+  private var callCount: Int { isQuick ? 50_000 : 2_000_000 }
+
+  var table: String {
+    get throws {
+      var rates: [EvictionPolicy: [[Double]]] = [:]
+      // Rounds take turns, so that disturbances affect all of them.
+      for _ in 0..<(isQuick ? 1 : 7) {
+        for policy in EvictionPolicy.allCases {
+          rates[policy, default: []].append([try rate(policy, 1), try rate(policy, 2)])
+        }
+      }
+      let rows = EvictionPolicy.allCases.map { policy in
+        let rounds = rates[policy] ?? []
+        func median(_ value: ([Double]) -> Double) -> Double {
+          rounds.map(value).sorted()[rounds.count / 2]
+        }
+        return [
+          PolicyRun.name(policy), Figures.rate(median { $0[0] }), Figures.rate(median { $0[1] }),
+          Figures.ratio(median { $0[1] / $0[0] }),
+        ]
+      }
+      return "hits of \(Figures.count(Self.keyCount)) keys\n"
+        + TextTable.aligned(
+          [["policy", "one thread", "two threads", ""]] + rows, leftAlignedColumnCount: 1)
+    }
+  }
+
+  private func rate(_ policy: EvictionPolicy, _ threadCount: Int) throws -> Double {
+    var configuration = MemoryCacheConfiguration(countLimit: Self.keyCount, costLimit: nil)
+    configuration.policy = policy
+    let cache = MemoryCache<UInt32, UInt32>(configuration: configuration)
+    for key in 0..<UInt32(Self.keyCount) { cache.setValue(~key, forKey: key) }
+    let (seed, callCount) = (seed, callCount)
+    let times = try ThreadTeam.run(threadCount) { thread in
+      var random = RandomSource(seed: seed &+ UInt64(thread))
+      let keys = (0..<4096).map { _ in UInt32(random.index(below: Self.keyCount)) }
+      return try ContinuousClock().measure {
+        for call in 0..<callCount {
+          let key = keys[call & 4095]
+          guard cache.value(forKey: key) == ~key else {
+            throw BenchFailure.mismatch(
+              store: PolicyRun.name(policy), workload: "hits", key: "\(key)",
+              detail: "the value is another")
+          }
+        }
+      }
+    }
+    let longest = times.max() ?? .zero
+    return Double(threadCount * callCount) / (longest / .seconds(1))
+  }
+}
