@@ -40,11 +40,17 @@ enum CairnBench {
 
   private static func run(_ options: BenchOptions) throws {
     if options.isPolicies { return try comparePolicies(options) }
+    if let path = options.resultsPath {
+      let report = try BenchReport.read(from: path)
+      return try writeCharts(of: report, BenchReport.sections(of: report.results), options)
+    }
     if options.isCompaction { return try countCompaction(options) }
     let plan = Plan(options)
     let machine = Machine.current
     // Before the run, which takes long.
-    for path in [options.jsonPath, options.svgPath] { if let path { try write([], to: path) } }
+    for path in [options.jsonPath, options.svgPath, options.summaryPath] {
+      if let path { try write([], to: path) }
+    }
     let directory = try RunDirectory(in: options.directory)
     try say(introduction(machine, directory, options))
     if !options.isQuick {
@@ -55,24 +61,42 @@ enum CairnBench {
     var results: [(section: Plan.Section, results: [BenchResult])] = []
     for section in plan.sections {
       let sectionResults = try coordinator.run(section)
+      results.append((section, sectionResults))
+      if options.isSummary {
+        try say(SummaryTable(section: section, results: sectionResults).text)
+        continue
+      }
       try say(ReportTable(section: section, results: sectionResults).text)
       if let ratios = RatioTable(section: section, results: sectionResults).text { try say(ratios) }
-      results.append((section, sectionResults))
     }
     if options.isScale { try say(ScaleTable(results: results.flatMap(\.results)).text) }
-    try say(ReportTable.legend)
-    try say(Highlights(results: results.flatMap(\.results)).text)
+    if options.isSummary {
+      try say(SummaryTable.end)
+    } else {
+      try say(ReportTable.legend)
+      try say(Highlights(results: results.flatMap(\.results)).text)
+    }
     let report = BenchReport(
       machine: machine, filesystem: directory.fileSystem, seed: options.seed,
       options: ReportedOptions(options, plan), results: results.flatMap(\.results))
     if let path = options.jsonPath { try write(try report.json(), to: path) }
+    try writeCharts(of: report, results, options)
+  }
+
+  private static func writeCharts(
+    of report: BenchReport, _ sections: [(section: Plan.Section, results: [BenchResult])],
+    _ options: BenchOptions
+  ) throws {
     if let path = options.svgPath {
-      let caption = "\(machine.summary), \(directory.fileSystem.type), seed \(options.seed)"
       let svg =
         options.isScale
-        ? ScaleChart(results: report.results, caption: caption).svg
-        : ReportChart(sections: results, caption: caption).svg
+        ? ScaleChart(results: report.results, caption: report.caption).svg
+        : ReportChart(sections: sections, caption: report.caption).svg
       try write(Array(svg.utf8), to: path)
+    }
+    if let path = options.summaryPath {
+      let chart = SummaryChart(results: report.results, caption: report.caption)
+      try write(Array(chart.svg.utf8), to: path)
     }
   }
 
@@ -104,6 +128,7 @@ enum CairnBench {
     var text = "\(machine.summary)\n"
     text += "\(directory.fileSystem.type) on \(directory.fileSystem.device), in \(directory.path)\n"
     text += "seed \(options.seed)\n"
+    if options.isSummary { text += "six workloads; this takes about 20 seconds\n" }
     if options.isEveryStore, !StoreKind.peers.allSatisfy(\.isBuilt) {
       text += "WITHOUT PEERS: \(StoreKind.peersAdvice)\n"
     }

@@ -34,9 +34,10 @@ enum BackupCommand {
         ]).text)
     } else {
       for value in report.damagedValues {
-        try console.print("damaged: \(value)\(VerifyCommand.ofKey(report.keys[value]))")
+        try console.tell(
+          "damaged: \(value)\(VerifyCommand.ofKey(report.keys[value]))", style: .error)
       }
-      try console.print(
+      try console.tell(
         "copied \(DisplayText.count(report.entryCount, "entry", "entries")) in "
           + "\(DisplayText.count(report.segmentCount, "segment")), "
           + DisplayText.exactSize(report.byteCount))

@@ -1,56 +1,78 @@
-/// The commands of `cairn`.
+/// The commands of `cairn`, in the order of the help.
 enum Command: String, CaseIterable {
-  case put, get, info, delete, keys, stats, top, verify, scrub, salvage, trim, compact, backup
+  case put, get, info, delete, expire, keys, stats, top, verify, scrub, salvage, trim, compact
+  case backup
   case `import`, export
-  case help
+  case completions, version, help
 
-  /// The number of operands that it takes.
-  var operandCounts: ClosedRange<Int> {
+  /// Everything that is said of it.
+  var page: CommandPage {
     switch self {
-    case .put: 2...3
-    case .get, .info, .salvage, .backup, .import, .export: 2...2
-    case .delete: 2...Int.max
-    case .keys, .stats, .top, .verify, .scrub, .trim, .compact: 1...1
-    case .help: 0...1
-    }
-  }
-
-  /// The names of its operands, in order. The last name of `delete` repeats.
-  var operandNames: [String] {
-    switch self {
-    case .put: ["STORE", "KEY", "VALUE"]
-    case .get, .info, .delete: ["STORE", "KEY"]
-    case .keys, .stats, .top, .verify, .scrub, .trim, .compact: ["STORE"]
-    case .salvage, .backup: ["STORE", "DESTINATION"]
-    case .import, .export: ["STORE", "DIRECTORY"]
-    case .help: ["COMMAND"]
-    }
-  }
-
-  /// The options that it accepts besides `--help`.
-  var options: Set<Option> {
-    switch self {
-    case .put: [.ttl]
-    case .get, .delete, .help: []
-    case .keys: [.prefix, .long, .json]
-    case .info, .stats, .verify, .salvage, .compact, .backup, .export: [.json]
-    case .top: [.count, .interval, .json]
-    case .scrub: [.rate, .json]
-    case .trim: [.count, .bytes, .olderThan, .expired, .order, .json]
-    case .import: [.decode, .ttl, .json]
+    case .put: .put
+    case .get: .get
+    case .info: .info
+    case .delete: .delete
+    case .expire: .expire
+    case .keys: .keys
+    case .stats: .stats
+    case .top: .top
+    case .verify: .verify
+    case .scrub: .scrub
+    case .salvage: .salvage
+    case .trim: .trim
+    case .compact: .compact
+    case .backup: .backup
+    case .import: .import
+    case .export: .export
+    case .completions: .completions
+    case .version: .version
+    case .help: .help
     }
   }
 }
 
 /// The options, which begin with two dashes.
 enum Option: String, CaseIterable {
-  case ttl, prefix, long, json, decode, count, bytes, expired, order, rate, interval, help, version
+  case lifetime, prefix, long, tree, limit, json, decode, count, bytes, expired, order, rate
+  case interval, histograms, man, color, help, version
   case olderThan = "older-than"
 
-  var takesValue: Bool {
+  /// Another name of an option, which is not shown.
+  static let synonyms: [String: Option] = ["ttl": .lifetime, "colour": .color]
+
+  /// The options that every command takes.
+  static let common: [OptionUse] = [
+    OptionUse(
+      .color,
+      "colour and bold; auto, the default, uses them on a terminal, unless TERM is dumb or NO_COLOR is set; CLICOLOR_FORCE=1 uses them in a pipe too"
+    ),
+    OptionUse(.help, "explain the command"),
+  ]
+
+  /// The words that its value can be; empty if it can be others.
+  var choices: [String] {
     switch self {
-    case .ttl, .prefix, .decode, .count, .bytes, .olderThan, .order, .rate, .interval: true
-    case .long, .json, .expired, .help, .version: false
+    case .decode: ["percent", "none"]
+    case .order: ["lru", "largest"]
+    case .color: ["auto", "always", "never"]
+    default: []
     }
   }
+
+  /// The name of its value in the help; `nil` if it takes none.
+  var valueName: String? {
+    switch self {
+    case .lifetime, .olderThan, .interval: "TIME"
+    case .prefix: "P"
+    case .limit, .count: "N"
+    case .bytes, .rate: "SIZE"
+    case .decode, .order, .color: choices.joined(separator: "|")
+    case .long, .tree, .json, .expired, .histograms, .man, .help, .version: nil
+    }
+  }
+
+  var takesValue: Bool { valueName != nil }
+
+  /// The option as the help shows it: `--count N`.
+  var synopsis: String { "--\(rawValue)" + (valueName.map { " \($0)" } ?? "") }
 }

@@ -28,7 +28,7 @@ enum CompactCommand {
           ("unreadableSegments", .integer(report.unreadableSegmentCount)),
         ]).text)
     } else {
-      try console.print(summary(report, before, after, isDiskNearlyFull: usage.isDiskNearlyFull))
+      try console.tell(summary(report, before, after, isDiskNearlyFull: usage.isDiskNearlyFull))
     }
     if report.unreadableSegmentCount > 0 {
       console.report(

@@ -20,6 +20,11 @@ final class Console {
   private var progress = ProgressLine()
   var showsProgress: Bool { progress.isShown }
   let outputIsTerminal: Bool
+  /// How the output and the errors stand out.
+  private(set) var painter = ColorChoice.auto.painter(for: STDOUT_FILENO)
+  private var errorPainter = ColorChoice.auto.painter(for: STDERR_FILENO)
+  /// The columns for the lines of a report; `nil` if they need not be broken.
+  var reportWidth: Int? { outputIsTerminal ? Terminal.textWidth(output.number) : nil }
   /// The columns and rows of the terminal on standard output; `nil` if it is no terminal or cannot
   /// be drawn on.
   var screenSize: (columns: Int, rows: Int)? {
@@ -30,9 +35,28 @@ final class Console {
     outputIsTerminal = Terminal.isTerminal(output.number)
   }
 
+  func setColor(_ choice: ColorChoice) {
+    painter = choice.painter(for: output.number)
+    errorPainter = choice.painter(for: errors.number)
+  }
+
   /// Writes the text of a help page, as wide as there is room.
   func print(_ page: Paragraphs) throws(CommandFailure) {
-    for line in page.lines(width: Terminal.textWidth(output.number)) { try print(line) }
+    let word = "usage:"
+    for line in page.lines(width: Terminal.textWidth(output.number)) {
+      try print(
+        line.hasPrefix(word)
+          ? painter(word, .heading) + line.dropFirst(word.count) : line)
+    }
+  }
+
+  /// Writes a line of a report, broken between words to fit the terminal.
+  ///
+  /// - Parameter indent: the columns before what does not fit the first line.
+  func tell(_ text: String, indent: Int = 2, style: Style? = nil) throws(CommandFailure) {
+    for line in reportWidth.map({ broken(text, width: $0, indent: indent) }) ?? [text] {
+      try print(painter(line, style))
+    }
   }
 
   /// Writes text and a newline to standard output.
@@ -65,18 +89,26 @@ final class Console {
     }
   }
 
-  /// Reports a failure on standard error, on one line, and remembers it.
+  /// Reports a failure on standard error and remembers it.
   func report(_ failure: CommandFailure) {
     reported = reported.combined(with: failure.status)
-    if failure.status != .outputClosed { note(failure.message) }
+    if failure.status != .outputClosed { note(failure.message, style: .error) }
   }
 
-  /// Writes a note to standard error, on one line.
-  func note(_ message: String) {
+  /// Writes a note to standard error: on one line, or broken between words to fit a terminal.
+  ///
+  /// - Parameter style: of the command's name before it.
+  func note(_ message: String, style: Style? = .warning) {
     clearProgress()
-    let source = command.map { "cairn: \($0.rawValue): " } ?? "cairn: "
+    let source = command.map { "cairn: \($0.rawValue):" } ?? "cairn:"
     // Messages contain paths, which may contain anything.
-    show(source + DisplayText.line(message))
+    let text = source + " " + DisplayText.line(message)
+    let width = Terminal.isTerminal(errors.number) ? Terminal.textWidth(errors.number) : .max
+    for line in broken(text, width: width) {
+      show(
+        line.hasPrefix(source)
+          ? errorPainter(source, style) + line.dropFirst(source.count) : line)
+    }
   }
 
   /// Shows a line on the terminal in place of the previous one.

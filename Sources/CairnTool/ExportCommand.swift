@@ -18,7 +18,11 @@ enum ExportCommand {
     if SystemCalls.interruption != 0 {
       console.note("interrupted; remove \(DisplayText.line(path)) before the command is run again")
     }
-    try console.print(invocation.has(.json) ? json(exporter).text : summary(exporter))
+    if invocation.has(.json) {
+      try console.print(json(exporter).text)
+    } else {
+      try console.tell(summary(exporter))
+    }
   }
 
   /// The directory to export to: a new or empty one.

@@ -44,7 +44,7 @@ struct Exporter {
         return false
       }
     }
-    let total = plan.plain.count + plan.encoded.count
+    let total = try console.showsProgress ? byteCount(of: keys) : nil
     for key in plan.plain where SystemCalls.interruption == 0 {
       let names = key.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
       try export(key, to: names[...])
@@ -58,13 +58,22 @@ struct Exporter {
     console.clearProgress()
   }
 
-  private func show(of total: Int) {
-    let done = counts.files + counts.emptyDirectories + counts.errors
-    progress.show(
-      "exported",
-      "\(DisplayText.count(done)) of \(DisplayText.count(total, "key")), "
-        + DisplayText.size(counts.bytes),
-      byteCount: counts.bytes, share: Double(done) / Double(max(1, total)))
+  private func show(of total: Int?) {
+    progress.show("exported", byteCount: counts.bytes, of: total)
+  }
+
+  /// The bytes of the values, as far as the heads of their records can be read.
+  private func byteCount(of keys: [[UInt8]]) throws -> Int {
+    var byteCount = 0
+    for key in keys where SystemCalls.interruption == 0 {
+      do throws(StoreError) {
+        byteCount += try store.info(forKey: key)?.valueByteCount ?? 0
+      } catch {
+        // The export of the value reports damage.
+        guard case .corrupt = error else { throw error }
+      }
+    }
+    return byteCount
   }
 
   /// Writes one value and returns whether it did. The last name is empty for an empty directory.

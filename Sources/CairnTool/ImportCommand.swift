@@ -7,8 +7,8 @@ enum ImportCommand {
     let location = try invocation.store(at: 0)
     let decoding = try ImportDecoding(invocation)
     let lifetime =
-      invocation.has(.ttl)
-      ? try invocation.value(of: .ttl, Quantity.duration, Quantity.durationKind)
+      invocation.has(.lifetime)
+      ? try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind)
       : nil
     let path = invocation.operands[1]
     // Before the store, which would be created even if there is nothing to import.
@@ -44,7 +44,11 @@ enum ImportCommand {
         "skipped \(DisplayText.count(importer.counts.skippedLinks, "symbolic link")) and "
           + DisplayText.count(importer.counts.skippedSpecialFiles, "special file"))
     }
-    try console.print(invocation.has(.json) ? json(importer).text : summary(importer))
+    if invocation.has(.json) {
+      try console.print(json(importer).text)
+    } else {
+      try console.tell(summary(importer))
+    }
   }
 
   private static func summary(_ importer: Importer) -> String {

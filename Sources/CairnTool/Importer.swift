@@ -20,9 +20,8 @@ struct Importer {
   private(set) var counts = Counts()
   private(set) var batch: ImportBatch
   private let progress: Progress
-  /// The number of files, if it is shown, and the number visited.
-  private let fileCount: Int?
-  private var visitedCount = 0
+  /// The bytes of all files, if progress is shown.
+  private let totalByteCount: Int?
 
   private let console: Console
   private let configuration: StoreConfiguration
@@ -43,9 +42,9 @@ struct Importer {
     self.configuration = configuration
     self.storeIdentity = storeIdentity
     batch = ImportBatch(store: store, lifetime: lifetime)
-    fileCount =
+    totalByteCount =
       console.showsProgress
-      ? TreeCount.files(below: root, except: storeIdentity, on: console) : nil
+      ? TreeSize.byteCount(below: root, except: storeIdentity, on: console) : nil
     progress = Progress(on: console)
     keys = ImportKeys(decoding: decoding, root: root)
     cursor = DirectoryCursor(root: root)
@@ -141,20 +140,15 @@ struct Importer {
 
   private mutating func importFile(_ name: [UInt8], in directory: Descriptor) throws {
     let filePath = path + name
-    visitedCount += 1
     guard let contents = contents(of: name, path: filePath, in: directory),
       let key = key(forPath: filePath, valueIsEmpty: contents.isEmpty)
     else { return }
     try batch.add(contents, forKey: key)
     counts.files += 1
     counts.bytes += contents.count
-    // Files created since the count add to it.
-    let total = max(fileCount ?? 0, visitedCount)
+    // Files that have grown since add to it.
     progress.show(
-      "imported",
-      "\(DisplayText.count(counts.files)) of \(DisplayText.count(total, "file")), "
-        + DisplayText.size(counts.bytes),
-      byteCount: counts.bytes, share: Double(visitedCount) / Double(total))
+      "imported", byteCount: counts.bytes, of: totalByteCount.map { max($0, counts.bytes) })
   }
 
   /// The contents of a file, or `nil` if it has become something else or cannot be read.

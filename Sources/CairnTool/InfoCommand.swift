@@ -12,7 +12,8 @@ enum InfoCommand {
       try console.print(json(key, info).text)
     } else {
       for (label, text) in rows(key, info) {
-        try console.print(label + String(repeating: " ", count: 13 - label.count) + text)
+        try console.tell(
+          label + String(repeating: " ", count: 13 - label.count) + text, indent: 13)
       }
     }
   }

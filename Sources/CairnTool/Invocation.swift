@@ -13,11 +13,15 @@ struct Invocation {
   var operands: [[UInt8]] = []
   /// The options with their values; empty for options without one.
   var options: [Option: [UInt8]] = [:]
+  /// The first argument that is no option, though it begins with a dash.
+  private var unknownOption: [UInt8]?
   /// What is wrong with an option. The right help depends on the command, which may come later in
   /// the line.
   private var problem: String?
+  /// The first operand, if it is no command.
+  private var unknownCommand: [UInt8]?
 
-  init(_ arguments: [[UInt8]]) throws(CommandFailure) {
+  init(_ arguments: [[UInt8]]) {
     var words: [[UInt8]] = []
     var rest = arguments[...]
     while let argument = rest.popFirst() {
@@ -30,7 +34,7 @@ struct Invocation {
         continue
       }
       guard let (option, attached) = Invocation.option(argument) else {
-        problem = problem ?? Invocation.unknownOption(argument)
+        unknownOption = unknownOption ?? argument
         continue
       }
       if !option.takesValue {
@@ -43,53 +47,69 @@ struct Invocation {
       }
     }
     if let word = words.first {
-      guard let command = Command(rawValue: String(decoding: word, as: UTF8.self)) else {
-        throw Invocation.unknownCommand(word)
-      }
-      self.command = command
+      command = Command(rawValue: String(decoding: word, as: UTF8.self))
+      if command == nil { unknownCommand = word }
       operands = Array(words.dropFirst())
     }
   }
 
+  /// When to use colour.
+  func color() throws(CommandFailure) -> ColorChoice {
+    guard has(.color) else { return .auto }
+    return try value(of: .color)
+  }
+
+  /// Checks that the first operand, if there is one, is a command.
+  func checkCommand() throws(CommandFailure) {
+    if let unknownCommand { throw Self.failure(forUnknownCommand: unknownCommand) }
+  }
+
   /// Checks that there is a command, and that it takes these options and operands.
   func check() throws(CommandFailure) {
+    if let unknownOption { throw failure(forUnknownOption: unknownOption) }
     if let problem { throw usage(problem) }
     guard let command else { throw usage("a command is missing") }
-    for option in options.keys where option != .help && !command.options.contains(option) {
+    let page = command.page
+    for option in options.keys.sorted(by: { $0.rawValue < $1.rawValue })
+    where !(page.options + Option.common).contains(where: { $0.option == option }) {
       throw usage("\(command.rawValue) has no option --\(option.rawValue)")
     }
-    if operands.count < command.operandCounts.lowerBound {
-      throw usage("\(command.operandNames[operands.count]) is missing; \(Help.usage(of: command))")
+    if operands.count < page.operandCounts.lowerBound {
+      throw usage("\(page.operandNames[operands.count]) is missing; \(Help.usage(of: command))")
     }
-    if operands.count > command.operandCounts.upperBound {
-      let extra = operands[command.operandCounts.upperBound]
+    if operands.count > page.operandCounts.upperBound {
+      let extra = operands[page.operandCounts.upperBound]
       throw usage("unexpected argument \(DisplayText.line(extra))")
     }
   }
 
   /// Other names for commands.
   private static let synonyms = [
-    ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del"),
-    ("keys", "list ls"), ("stats", "status"), ("top", "watch monitor"), ("verify", "check fsck"),
-    ("salvage", "repair recover fix rescue"), ("compact", "vacuum gc"), ("backup", "copy cp"),
-    ("--version", "version"),
+    ("put", "set add store write"), ("get", "read cat show"), ("delete", "remove rm del unset"),
+    ("expire", "ttl touch"), ("keys", "list ls scan"), ("stats", "status"),
+    ("top", "watch monitor"), ("verify", "check fsck"), ("salvage", "repair recover fix rescue"),
+    ("compact", "vacuum gc"), ("backup", "copy cp"),
   ]
 
-  static func unknownCommand(_ word: [UInt8]) -> CommandFailure {
+  static func failure(forUnknownCommand word: [UInt8]) -> CommandFailure {
     let typed = String(decoding: word, as: UTF8.self)
     let meant =
       synonyms.first { $0.1.split(separator: " ").contains { $0 == typed } }?.0
       ?? nearest(to: typed, in: Command.allCases.map(\.rawValue))
     return .usage(
-      "unknown command \(DisplayText.line(word))"
-        + (meant.map { "; did you mean cairn \($0)?" } ?? "; see cairn help"))
+      "unknown command \(DisplayText.line(word)); "
+        + (meant.map { "did you mean cairn \($0)?" } ?? "see cairn help"))
   }
 
-  private static func unknownOption(_ argument: [UInt8]) -> String {
+  /// Suggests an option of the command, if there is a command.
+  private func failure(forUnknownOption argument: [UInt8]) -> CommandFailure {
     let typed = String(decoding: argument.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
-    let meant = nearest(to: typed, in: Option.allCases.map { "--" + $0.rawValue })
-    return "unknown option \(DisplayText.line(argument))"
-      + (meant.map { "; did you mean \($0)?" } ?? "")
+    let options = command.map { ($0.page.options + Option.common).map(\.option) }
+    let meant = nearest(
+      to: typed, in: (options ?? Option.allCases).map { "--" + $0.rawValue })
+    let message = "unknown option \(DisplayText.line(argument))"
+    guard let meant else { return usage(message) }
+    return .usage("\(message); did you mean \(meant)?")
   }
 
   func has(_ option: Option) -> Bool { options[option] != nil }
@@ -110,6 +130,15 @@ struct Invocation {
       throw usage("--\(option.rawValue) must be \(kind), not \(DisplayText.line(text))")
     }
     return value
+  }
+
+  /// The value of a given option that is one of a few words.
+  func value<Value: RawRepresentable<String>>(
+    of option: Option
+  ) throws(CommandFailure) -> Value {
+    try value(
+      of: option, { Value(rawValue: String(decoding: $0, as: UTF8.self)) },
+      option.choices.dropLast().joined(separator: ", ") + " or \(option.choices.last ?? "")")
   }
 
   /// The operand as the path of a store. The library takes paths as text, so a path that is not
@@ -140,7 +169,8 @@ struct Invocation {
     guard argument.starts(with: "--".utf8) else { return nil }
     let body = argument.dropFirst(2)
     let name = body.prefix { $0 != UInt8(ascii: "=") }
-    guard let option = Option(rawValue: String(decoding: name, as: UTF8.self)) else { return nil }
+    let word = String(decoding: name, as: UTF8.self)
+    guard let option = Option(rawValue: word) ?? Option.synonyms[word] else { return nil }
     return (option, name.count < body.count ? Array(body.dropFirst(name.count + 1)) : nil)
   }
 }

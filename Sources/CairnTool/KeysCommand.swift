@@ -6,31 +6,83 @@ enum KeysCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let prefix = invocation.options[.prefix] ?? []
+    let limit =
+      invocation.has(.limit)
+      ? try invocation.value(of: .limit, Quantity.positiveNumber, Quantity.positiveNumberKind)
+      : nil
+    let isTree = invocation.has(.tree)
+    if isTree, let other = [Option.long, .json].first(where: invocation.has) {
+      throw invocation.usage("--tree does not go with --\(other.rawValue)")
+    }
     try location.read(on: console) { store in
       var damage: StoreError?
-      let keys = try store.sortedKeys(prefix: prefix, passingOver: &damage)
+      let all = try store.sortedKeys(prefix: prefix, passingOver: &damage)
       if let damage { console.report(CommandFailure(damage)) }
+      if isTree { return try printTree(KeyTree(keys: all, limit: limit), on: console) }
+      let keys = all.prefix(limit ?? all.count)
       if invocation.has(.json) {
         try printObjects(keys, in: store, on: console)
+      } else if invocation.has(.long) {
+        try printRows(keys, in: store, on: console)
       } else {
-        for key in keys {
-          if !invocation.has(.long) {
-            try console.print(DisplayText.line(key))
-          } else if let info = try info(key, in: store, on: console) {
-            let expires = info.expires?.description ?? "-"
-            let columns = [
-              String(info.valueByteCount), info.written.description, expires, DisplayText.line(key),
-            ]
-            try console.print(columns.joined(separator: "\t"))
-          }
-        }
+        for key in keys { try console.print(DisplayText.line(key)) }
       }
+      if keys.count < all.count {
+        try console.finish()
+        console.note("\(DisplayText.count(all.count - keys.count, "more key"))", style: nil)
+      }
+    }
+  }
+
+  private static func printTree(_ tree: KeyTree, on console: Console) throws {
+    try tree.forEachLine { line in
+      let indent = String(repeating: "  ", count: line.depth)
+      if line.name.isEmpty {
+        try console.print("\(indent)(\(DisplayText.count(line.count)) more)")
+      } else {
+        let keys = line.count > 1 ? "  (\(DisplayText.count(line.count, "key")))" : ""
+        try console.print(indent + DisplayText.line(Array(line.name)) + keys)
+      }
+    }
+  }
+
+  /// Prints columns under a header for a person, and fields after tabs for a program.
+  private static func printRows(
+    _ keys: ArraySlice<[UInt8]>, in store: Store, on console: Console
+  ) throws {
+    // A size has at most 11 characters, and a time 24.
+    let widths = [11, 20, 24]
+    let isNarrow = console.reportWidth.map { $0 < 70 } ?? false
+    func show(_ cells: [String], _ key: String, style: Style? = nil) throws {
+      guard console.outputIsTerminal else {
+        return try console.print((cells + [key]).joined(separator: "\t"))
+      }
+      if isNarrow {
+        try console.tell(cells.joined(separator: "  "), style: style)
+        return try console.print(console.painter("    " + key, style))
+      }
+      let columns = zip(cells, widths).map { cell, width in
+        let gap = String(repeating: " ", count: max(0, width - cell.count))
+        return width == widths[0] ? gap + cell : cell + gap
+      }
+      try console.print(console.painter(columns.joined(separator: "  ") + "  " + key, style))
+    }
+    if console.outputIsTerminal, !keys.isEmpty {
+      try show(["bytes", "written", "expires"], "key", style: .heading)
+    }
+    for key in keys {
+      guard let info = try info(key, in: store, on: console) else { continue }
+      let expires = info.expires?.description ?? "-"
+      try show(
+        [String(info.valueByteCount), info.written.description, expires], DisplayText.line(key))
     }
   }
 
   /// Prints an array with an object on each line: a store may have more keys than fit in memory
   /// as objects.
-  private static func printObjects(_ keys: [[UInt8]], in store: Store, on console: Console) throws {
+  private static func printObjects(
+    _ keys: ArraySlice<[UInt8]>, in store: Store, on console: Console
+  ) throws {
     var previous: String?
     for key in keys {
       guard let info = try info(key, in: store, on: console) else { continue }

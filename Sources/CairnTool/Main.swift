@@ -4,8 +4,6 @@ import CommandText
 /// shell.
 @main
 enum Main {
-  static let version = "0.1.0"
-
   static func main() {
     let console = Console()
     let status = run(SystemCalls.arguments(), on: console)
@@ -33,13 +31,15 @@ enum Main {
       console.show(Help.overview)
       throw CommandFailure.usage("a command is missing")
     }
-    let invocation = try Invocation(arguments)
+    let invocation = Invocation(arguments)
+    console.command = invocation.command
+    console.setColor(try invocation.color())
+    try invocation.checkCommand()
     guard let command = invocation.command else {
-      if invocation.has(.version) { return try console.print("cairn \(version)") }
+      if invocation.has(.version) { return try console.print("cairn \(Version.text)") }
       if invocation.has(.help) { return try console.print(Help.overview) }
       return try invocation.check()
     }
-    console.command = command
     if invocation.has(.help) { return try console.print(Help.page(for: command)) }
     try invocation.check()
     switch command {
@@ -47,6 +47,7 @@ enum Main {
     case .get: try ValueCommands.get(invocation, on: console)
     case .info: try InfoCommand.run(invocation, on: console)
     case .delete: try ValueCommands.delete(invocation, on: console)
+    case .expire: try ExpireCommand.run(invocation, on: console)
     case .keys: try KeysCommand.run(invocation, on: console)
     case .stats: try StatsCommand.run(invocation, on: console)
     case .top: try TopCommand.run(invocation, on: console)
@@ -58,14 +59,17 @@ enum Main {
     case .backup: try BackupCommand.run(invocation, on: console)
     case .import: try ImportCommand.run(invocation, on: console)
     case .export: try ExportCommand.run(invocation, on: console)
+    case .completions: try Completions.run(invocation, on: console)
+    case .version: try Version.run(invocation, on: console)
     case .help: try help(invocation, on: console)
     }
   }
 
   private static func help(_ invocation: Invocation, on console: Console) throws {
+    if invocation.has(.man) { return try console.write(Array(ManualPage.text.utf8).rawSpan) }
     guard let name = invocation.operands.first else { return try console.print(Help.overview) }
     guard let command = Command(rawValue: String(decoding: name, as: UTF8.self)) else {
-      throw Invocation.unknownCommand(name)
+      throw Invocation.failure(forUnknownCommand: name)
     }
     try console.print(Help.page(for: command))
   }

@@ -3,7 +3,7 @@ import CommandText
 
 /// The progress of a long command, with its rate and the time left: shown on a terminal, at most
 /// ten times a second.
-final class Progress {
+package final class Progress {
   private let console: Console
   private let clock = ContinuousClock()
   private var verb = ""
@@ -19,15 +19,10 @@ final class Progress {
     nextUpdate = start
   }
 
-  /// Shows the progress of the work. A new verb begins another part of it, with a separate rate.
+  /// Shows how many bytes are done. A new verb begins another part of the work, with its own rate.
   ///
-  /// - Parameters:
-  ///   - amount: the work done, in words.
-  ///   - byteCount: the bytes for the rate.
-  ///   - share: the share of the work done, from 0 to 1; `nil` if it is unknown.
-  func show(
-    _ verb: String, _ amount: @autoclosure () -> String, byteCount: Int, share: Double? = nil
-  ) {
+  /// - Parameter total: all bytes, or `nil` if the number is unknown.
+  func show(_ verb: String, byteCount: Int, of total: Int?) {
     guard console.showsProgress else { return }
     let now = clock.now
     defer { last = now }
@@ -38,24 +33,24 @@ final class Progress {
     }
     guard now >= nextUpdate else { return }
     nextUpdate = now + .milliseconds(100)
-    let elapsed = start.duration(to: now)
-    var line = "\(verb) \(amount()), "
-    if let share { line += "\(Int(min(share, 1) * 100)) %, " }
-    line += DisplayText.size(Int(Double(byteCount) / (elapsed / .seconds(1)))) + "/s"
-    // The first moments say little about the rate.
-    if let share, share > 0.01, elapsed > .milliseconds(500) {
-      line += ", \(DisplayText.duration(elapsed * (max(0, 1 - share) / share))) left"
-    }
-    console.showProgress(line)
+    console.showProgress(
+      Self.line(verb, byteCount: byteCount, of: total, after: start.duration(to: now)))
   }
 
-  /// Shows how many of the bytes are done.
-  ///
-  /// - Parameter total: all bytes, or `nil` if the number is unknown.
-  func show(_ verb: String, byteCount: Int, of total: Int?) {
+  /// The line for so many bytes after so long.
+  package static func line(
+    _ verb: String, byteCount: Int, of total: Int?, after elapsed: Duration
+  ) -> String {
     let whole = total.map { " of \(DisplayText.size($0))" } ?? ""
-    show(
-      verb, "\(DisplayText.size(byteCount))\(whole)", byteCount: byteCount,
-      share: total.flatMap { $0 > 0 ? Double(byteCount) / Double($0) : nil })
+    var line = "\(verb) \(DisplayText.size(byteCount))\(whole), "
+    let share = total.flatMap { $0 > 0 ? min(1, Double(byteCount) / Double($0)) : nil }
+    if let share { line += "\(Int(share * 100)) %, " }
+    let seconds = elapsed / .seconds(1)
+    line += DisplayText.size(seconds > 0 ? Int(Double(byteCount) / seconds) : 0) + "/s"
+    // The first moments say little about the rate.
+    if let share, share > 0.01, elapsed > .milliseconds(500) {
+      line += ", \(DisplayText.duration(elapsed * ((1 - share) / share))) left"
+    }
+    return line
   }
 }

@@ -37,6 +37,14 @@ enum Quantity {
     return Int(String(decoding: text, as: UTF8.self))
   }
 
+  /// The input of `positiveNumber`, in words.
+  static let positiveNumberKind = "a whole number above 0"
+
+  /// Reads a whole number above 0.
+  static func positiveNumber(_ text: [UInt8]) -> Int? {
+    wholeNumber(text).flatMap { $0 > 0 ? $0 : nil }
+  }
+
   private static func seconds(_ text: ArraySlice<UInt8>) -> Duration? {
     let parts = text.split(
       separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)

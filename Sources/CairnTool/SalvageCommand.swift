@@ -21,12 +21,14 @@ enum SalvageCommand {
       try console.print(json(report).text)
     } else {
       for loss in report.losses {
-        try console.print("lost: \(loss)\(VerifyCommand.ofKey(loss.key))")
+        try console.tell("lost: \(loss)\(VerifyCommand.ofKey(loss.key))", style: .error)
       }
       let unlisted = report.lossCount - report.losses.count
-      if unlisted > 0 { try console.print("lost: \(DisplayText.count(unlisted)) more places") }
-      for warning in report.warnings { try console.print("warning: \(warning)") }
-      try console.print(summary(report))
+      if unlisted > 0 {
+        try console.tell("lost: \(DisplayText.count(unlisted)) more places", style: .error)
+      }
+      for warning in report.warnings { try console.tell("warning: \(warning)", style: .warning) }
+      try console.tell(summary(report))
     }
     if !report.isComplete {
       throw CommandFailure(

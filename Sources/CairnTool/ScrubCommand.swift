@@ -8,7 +8,8 @@ enum ScrubCommand {
     var rate: Int?
     if invocation.has(.rate) {
       rate = try invocation.value(
-        of: .rate, { Quantity.byteCount($0).flatMap { $0 > 0 ? $0 : nil } },
+        of: .rate,
+        { (text: [UInt8]) -> Int? in Quantity.byteCount(text).flatMap { $0 > 0 ? $0 : nil } },
         "a number of bytes above 0, as 500K or 10M")
     }
     let progress = Progress(on: console)
@@ -49,12 +50,12 @@ enum ScrubCommand {
   }
 
   static func showLines(_ report: ScrubReport, on console: Console) throws {
-    for event in report.damage.prefix(lineLimit) { try console.print(line(event)) }
+    for event in report.damage.prefix(lineLimit) { try console.tell(line(event), style: .error) }
     let unlisted = report.damage.count - lineLimit
     if unlisted > 0 {
-      try console.print("and \(DisplayText.count(unlisted, "more place")); --json lists all")
+      try console.tell("and \(DisplayText.count(unlisted, "more place")); --json lists all")
     }
-    try console.print(summary(report))
+    try console.tell(summary(report))
   }
 
   static func judge(_ report: ScrubReport) throws {

@@ -5,25 +5,41 @@ import CommandText
 enum StatsCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
-    let (keyCount, statistics, usage) = try location.read(on: console) { store in
-      (try store.count(), try store.statistics(), DiskUsage(location))
-    }
-    if invocation.has(.json) {
-      try console.print(json(keyCount, statistics, usage).text)
-    } else {
+    if invocation.has(.histograms) { SystemCalls.watchInterruptions() }
+    let (page, histograms) = try location.read(on: console) { store in
       let page = StatsPage(
-        keyCount: keyCount, statistics: statistics, usage: usage, path: location.path)
-      for line in page.lines {
-        try console.print(line)
+        keyCount: try store.count(), statistics: try store.statistics(),
+        usage: DiskUsage(location), path: location.path)
+      let histograms =
+        try invocation.has(.histograms)
+        ? EntryHistograms(of: store) { console.report(CommandFailure($0)) } : nil
+      return (page, histograms)
+    }
+    // Half of the entries would look like all of them.
+    if SystemCalls.interruption != 0 { return }
+    if invocation.has(.json) {
+      var members = Self.members(page.keyCount, page.statistics, page.usage)
+      if let histograms {
+        members += [("valueSizes", histograms.sizes.json), ("ages", histograms.ages.json)]
       }
+      return try console.print(JSON.object(members).text)
+    }
+    let width = console.reportWidth
+    for line in page.lines(width: width) {
+      try console.tell(line.text, indent: line.indent, style: line.style)
+    }
+    guard let histograms else { return }
+    for (title, histogram) in [("value size", histograms.sizes), ("age", histograms.ages)] {
+      let lines = histogram.lines(title: title, width: width ?? 80, painter: console.painter)
+      for line in (lines.isEmpty ? [] : [""]) + lines { try console.print(line) }
     }
   }
 
-  private static func json(
+  private static func members(
     _ keyCount: Int, _ statistics: StoreStatistics, _ usage: DiskUsage
-  ) -> JSON {
+  ) -> [(String, JSON)] {
     let recovery = statistics.recovery
-    return .object([
+    return [
       ("keys", .integer(keyCount)),
       ("liveBytes", .integer(statistics.liveByteCount)),
       ("deadBytes", .integer(statistics.deadByteCount)),
@@ -49,6 +65,7 @@ enum StatsCommand {
       ("tombstones", .integer(statistics.tombstoneCount)),
       ("pinnedBytes", .integer(statistics.pinnedByteCount)),
       ("indexBytes", .integer(statistics.indexByteCount)),
+      ("cairnVersion", .string(Version.text)),
       ("formatVersion", .string(statistics.formatVersion)),
       (
         "recovery",
@@ -66,7 +83,7 @@ enum StatsCommand {
           ("clockLagSeconds", .integer(Int(recovery.clockLag.components.seconds))),
         ])
       ),
-    ])
+    ]
   }
 }
 

@@ -13,9 +13,20 @@ struct StatsPage {
   /// The maximum number of listed segments: those with the most dead bytes.
   private static let segmentLimit = 10
 
-  var lines: [String] {
-    let segments = segmentLines.isEmpty ? [] : [""] + segmentLines
-    return figureLines + segments + (advice.isEmpty ? [] : [""] + advice)
+  /// A line of the page.
+  struct Line {
+    let text: String
+    /// The columns before what does not fit the line.
+    var indent = 2
+    var style: Style?
+  }
+
+  /// - Parameter width: the columns that there are; `nil`: any number.
+  func lines(width: Int?) -> [Line] {
+    let segments = segmentLines(isNarrow: (width ?? .max) < 55)
+    return figureLines.map { Line(text: $0, indent: 12) }
+      + (segments.isEmpty ? [] : [Line(text: "")] + segments)
+      + (advice.isEmpty ? [] : [Line(text: "")] + advice)
   }
 
   private var figureLines: [String] {
@@ -57,34 +68,39 @@ struct StatsPage {
       opened += ", \(DisplayText.count(recovery.tornByteCount, "torn byte")) discarded"
     }
     return StatsPage.aligned(rows)
-      + ["format      \(statistics.formatVersion)", "last open   \(opened)"]
+      + [
+        "format      \(statistics.formatVersion)", "cairn       \(Version.text)",
+        "last open   \(opened)",
+      ]
   }
 
   /// The segments with dead bytes. Each full segment has a few at its end, which are not
   /// significant.
-  private var segmentLines: [String] {
+  private func segmentLines(isNarrow: Bool) -> [Line] {
     let dead = statistics.segments
       .filter { $0.deadByteCount * 100 >= $0.liveByteCount + $0.deadByteCount }
       .filter { $0.deadByteCount > 0 }
       .sorted { ($1.deadByteCount, $0.id) < ($0.deadByteCount, $1.id) }
     guard statistics.segmentCount > 1, !dead.isEmpty else { return [] }
     let shown = dead.prefix(StatsPage.segmentLimit)
-    let rows = shown.map { segment in
+    var rows = shown.map { segment in
       let percents = DisplayText.percents([segment.liveByteCount, segment.deadByteCount])
       return [
         "\(segment.id)", DisplayText.size(segment.byteCount), percents[0], percents[1],
         DisplayText.count(segment.tombstoneCount), segment.isSealed ? "" : "open",
       ]
     }
-    let lines = StatsPage.aligned([["segment", "size", "live", "dead", "tombstones", ""]] + rows)
+    rows.insert(["segment", "size", "live", "dead", "tombstones", ""], at: 0)
+    if isNarrow { rows = rows.map { Array($0.prefix(4) + $0.suffix(1)) } }
+    let texts = StatsPage.aligned(rows)
     let others = statistics.segmentCount - shown.count
-    if others == 0 { return lines }
-    return lines + [
+    let rest =
       shown.count < dead.count
-        ? "and \(DisplayText.count(others)) more with less that is dead; --json lists all"
-        : "and \(DisplayText.count(others, "other", "others")) where next to nothing is dead; "
-          + "--json lists all"
-    ]
+      ? "and \(DisplayText.count(others)) more with less that is dead; --json lists all"
+      : "and \(DisplayText.count(others, "other", "others")) where next to nothing is dead; "
+        + "--json lists all"
+    return [Line(text: texts[0], style: .heading)] + texts.dropFirst().map { Line(text: $0) }
+      + (others == 0 ? [] : [Line(text: rest)])
   }
 
   /// The path as a shell word, so that a hint can be pasted.
@@ -97,38 +113,42 @@ struct StatsPage {
   }
 
   /// Advice and notes.
-  private var advice: [String] {
+  private var advice: [Line] {
     let recovery = statistics.recovery
-    var lines: [String] = []
+    var lines: [Line] = []
+    func add(_ text: String, style: Style? = .warning) {
+      lines.append(Line(text: text, style: style))
+    }
     let dead = statistics.deadByteCount
     if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
       let room =
         usage.isDiskNearlyFull
         ? " The disk is nearly full: cairn help compact says what it can do then." : ""
-      lines.append("cairn compact \(store) gives back about \(DisplayText.size(dead)).\(room)")
+      add("cairn compact \(store) gives back about \(DisplayText.size(dead)).\(room)", style: nil)
     }
     let expired = statistics.indexedKeyCount - keyCount
     if expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
-      lines.append("\(keys) expired: cairn trim \(store) --expired removes what is still held.")
+      add("\(keys) expired: cairn expire \(store) removes what is still held.", style: nil)
     }
     if !recovery.damagedValues.isEmpty {
       let values = DisplayText.count(recovery.damagedValues.count, "value is", "values are")
-      lines.append(
+      add(
         "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify \(store) lists"
-          + " all damage, cairn salvage \(store) DESTINATION copies what is sound.")
+          + " all damage, cairn salvage \(store) DESTINATION copies what is sound.",
+        style: .error)
     }
     if !recovery.quarantinedFiles.isEmpty {
       let files = recovery.quarantinedFiles.map { DisplayText.line(Array($0.utf8)) }
-      lines.append(
+      add(
         "Not of the store, moved to its folder quarantine: \(files.joined(separator: ", "))")
     }
     if recovery.clockWentBack {
-      lines.append("The clock stands more than a day before the last time in the store: set it.")
+      add("The clock stands more than a day before the last time in the store: set it.")
     } else if recovery.clockLag > .zero {
       let seconds = DisplayText.count(
         Int(recovery.clockLag.components.seconds), "second", "seconds")
-      lines.append(
+      add(
         "The clock stands \(seconds) before the last time in the store, by which lifetimes go: set it."
       )
     }

@@ -9,8 +9,7 @@ enum TopCommand {
     var limit: Int?
     if invocation.has(.count) {
       limit = try invocation.value(
-        of: .count, { Quantity.wholeNumber($0).flatMap { $0 > 0 ? $0 : nil } },
-        "a whole number above 0")
+        of: .count, Quantity.positiveNumber, Quantity.positiveNumberKind)
     }
     var interval = Duration.seconds(1)
     if invocation.has(.interval) {
@@ -63,7 +62,7 @@ enum TopCommand {
       try samples(of: store, location, limit, interval) { sample in
         let size = console.screenSize ?? (80, 24)
         page = TopPage(sample: sample, path: location.path)
-          .lines(columns: size.columns, rows: size.rows)
+          .lines(columns: size.columns, rows: size.rows, painter: console.painter)
         try write(toTop + page.map { $0 + clearLine + "\n" }.joined() + clearBelow)
       }
     }

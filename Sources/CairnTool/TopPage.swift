@@ -23,19 +23,22 @@ struct TopPage {
   }
 
   /// A page that fits a terminal, with a row to spare.
-  func lines(columns: Int, rows: Int) -> [String] {
-    var lines = headLines
+  func lines(columns: Int, rows: Int, painter: Painter) -> [String] {
+    let width = max(1, columns - 1)
+    let heads = headLines.enumerated().map { index, line in
+      painter(line.prefix(width), index == 0 ? .heading : nil)
+    }
     let segments = statistics.segments.sorted { $0.id > $1.id }
     // Below an empty line.
-    let room = rows - 1 - lines.count - 1
-    if room > 0 {
-      let shown = segments.count > room ? segments.prefix(room - 1) : segments[...]
-      lines += [""] + bars(Array(shown), width: columns - 1)
-      if shown.count < segments.count {
-        lines.append("and \(DisplayText.count(segments.count - shown.count, "older one"))")
-      }
+    let room = rows - 1 - heads.count - 1
+    guard room > 0 else { return Array(heads.prefix(max(1, rows - 1))) }
+    let shown = segments.count > room ? segments.prefix(room - 1) : segments[...]
+    var lines = heads + [""] + bars(Array(shown), width: width, painter: painter)
+    if shown.count < segments.count {
+      let rest = "and \(DisplayText.count(segments.count - shown.count, "older one"))"
+      lines.append(String(rest.prefix(width)))
     }
-    return lines.prefix(max(1, rows - 1)).map { String($0.prefix(max(1, columns - 1))) }
+    return lines
   }
 
   private var headLines: [String] {
@@ -64,7 +67,9 @@ struct TopPage {
   }
 
   /// A line for each segment: its number, its size, and its live and dead parts.
-  private func bars(_ segments: [SegmentStatistics], width: Int) -> [String] {
+  private func bars(
+    _ segments: [SegmentStatistics], width: Int, painter: Painter
+  ) -> [String] {
     let longest = max(1, segments.map(\.byteCount).max() ?? 1)
     let cells = segments.map { ("\($0.id)", DisplayText.size($0.byteCount)) }
     let idWidth = cells.map(\.0.count).max() ?? 0
@@ -75,10 +80,12 @@ struct TopPage {
       return String(repeating: character, count: byteCount > 0 ? max(1, length) : 0)
     }
     return zip(segments, cells).map { segment, cell in
-      let bars = bar(segment.liveByteCount, of: "#") + bar(segment.deadByteCount, of: "-")
-      return String(repeating: " ", count: idWidth - cell.0.count) + cell.0
-        + String(repeating: " ", count: 2 + sizeWidth - cell.1.count) + cell.1
-        + "  " + bars.prefix(barWidth)
+      let live = bar(segment.liveByteCount, of: "#").prefix(barWidth)
+      let dead = bar(segment.deadByteCount, of: "-").prefix(barWidth - live.count)
+      let label =
+        String(repeating: " ", count: idWidth - cell.0.count) + cell.0
+        + String(repeating: " ", count: 2 + sizeWidth - cell.1.count) + cell.1 + "  "
+      return String(label.prefix(width)) + painter(live, .bar) + painter(dead, .faint)
     }
   }
 }

@@ -20,13 +20,26 @@ enum TrimCommand {
     guard !invocation.has(.order) || goal == .count || goal == .bytes else {
       throw invocation.usage("--order goes with --count and --bytes")
     }
-    let trim = try removal(goal, invocation)
+    try run(try removal(goal, invocation), in: location, invocation, on: console)
+  }
+
+  /// What `--expired` does; also `expire`.
+  static func removeExpired(
+    in location: StoreLocation, _ invocation: Invocation, on console: Console
+  ) throws {
+    try run({ try $0.removeExpired() }, in: location, invocation, on: console)
+  }
+
+  private static func run(
+    _ removal: (Store) throws -> RemovalSummary, in location: StoreLocation,
+    _ invocation: Invocation, on console: Console
+  ) throws {
     var configuration = StoreConfiguration()
     configuration.maintenanceInterval = nil
     configuration.createsStore = false
     // One sync, by closing, covers all removals.
     configuration.durability = .process
-    let summary = try location.write(configuration) { store in try trim(store) }
+    let summary = try location.write(configuration, removal)
     if invocation.has(.json) {
       try console.print(
         JSON.object([
@@ -34,7 +47,7 @@ enum TrimCommand {
           ("damaged", .integer(summary.damagedCount)),
         ]).text)
     } else {
-      try console.print(
+      try console.tell(
         "removed \(DisplayText.count(summary.count, "key")), "
           + DisplayText.exactSize(summary.cost)
           + (summary.cost >= 1 << 20 ? "; \(advice(location))" : ""))

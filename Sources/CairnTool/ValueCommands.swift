@@ -9,9 +9,9 @@ enum ValueCommands {
     let key = try invocation.key(at: 1)
     let configuration = StoreConfiguration()
     let lifetime =
-      invocation.has(.ttl)
+      invocation.has(.lifetime)
       ? Lifetime.after(
-        try invocation.value(of: .ttl, Quantity.duration, Quantity.durationKind))
+        try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind))
       : .standard
     // Read the value first, so that no other process is kept out while this one waits for it.
     let value: [UInt8]
@@ -19,7 +19,7 @@ enum ValueCommands {
       value = invocation.operands[2]
     } else {
       if Terminal.isTerminal(Descriptor.standardInput.number) {
-        console.note("type the value; Ctrl-D on a line of its own ends it")
+        console.note("type the value; Ctrl-D on a line of its own ends it", style: nil)
       }
       value = try standardInput(byteLimit: configuration.valueByteLimit)
     }

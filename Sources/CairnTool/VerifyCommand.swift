@@ -35,15 +35,16 @@ enum VerifyCommand {
     } else {
       for error in report.errors.prefix(lineLimit) {
         let isReplaced = report.replaced.contains(error)
-        try console.print(
+        try console.tell(
           error.description + ofKey(report.keys[error])
-            + (isReplaced ? ", which was written anew or removed since" : ""))
+            + (isReplaced ? ", which was written anew or removed since" : ""),
+          style: isReplaced ? .warning : .error)
       }
       let unlisted = report.errors.count - lineLimit
       if unlisted > 0 {
-        try console.print("and \(DisplayText.count(unlisted, "more error")); --json lists all")
+        try console.tell("and \(DisplayText.count(unlisted, "more error")); --json lists all")
       }
-      try console.print(summary(report))
+      try console.tell(summary(report))
     }
     if !report.errors.isEmpty {
       throw CommandFailure(.corrupt, judgement(report))

@@ -2,13 +2,14 @@
 ///
 /// A near word differs by few changes: one for up to four letters, two for up to eight, three
 /// beyond. A missing, extra, different or transposed letter is one change. A word that begins with
-/// what was typed is near too.
+/// what was typed is near too, and nearer than one that differs by several changes.
 package func nearest(to typed: String, in words: [String]) -> String? {
   let limit = typed.count <= 4 ? 1 : typed.count <= 8 ? 2 : 3
   let near = words.map { (word: $0, distance: distance(Array(typed), Array($0))) }
     .filter { $0.distance <= limit && $0.distance < typed.count }
     .min { $0.distance < $1.distance }
-  return near?.word ?? words.first { typed.count >= 2 && $0.hasPrefix(typed) }
+  if let near, near.distance == 1 { return near.word }
+  return words.first { typed.count >= 2 && $0.hasPrefix(typed) } ?? near?.word
 }
 
 /// The number of changes between two words: the Damerau-Levenshtein distance in which no letter is

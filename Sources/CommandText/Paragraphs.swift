@@ -1,61 +1,95 @@
 /// The help text of a command, as wide as there is room.
-///
-/// Empty lines separate paragraphs. A paragraph whose lines begin with two spaces is a list. Each
-/// line that begins with exactly two is a term; its meaning follows after three spaces or more, and
-/// continues in lines that begin with more. Lines that begin with `  $ ` are examples and stay
-/// unchanged. Text in square brackets stays on one line.
-package struct Paragraphs {
-  package let text: String
+package struct Paragraphs: Sendable {
+  package enum Block: Sendable {
+    /// Words. A synopsis begins with `usage: `; its parts in square brackets stay whole.
+    case text(String)
+    /// Terms with their meanings.
+    case list([(term: String, meaning: String)])
+    /// Lines for a shell.
+    case examples([String])
+  }
 
-  package init(_ text: String) { self.text = text }
+  package let blocks: [Block]
 
-  /// The text in lines of at most this many columns, as far as its words allow.
-  package func lines(width: Int) -> [String] {
-    text.split(separator: "\n\n").enumerated().flatMap { index, paragraph in
-      (index > 0 ? [""] : []) + Self.lines(of: String(paragraph), width: width)
+  package init(blocks: [Block]) { self.blocks = blocks }
+
+  /// Reads paragraphs, which empty lines separate.
+  ///
+  /// A paragraph whose lines begin with two spaces is a list. Each line that begins with exactly two
+  /// is a term; its meaning follows after three spaces or more, and continues in lines that begin
+  /// with more. Lines that begin with `  $ ` are examples.
+  package init(_ text: String) {
+    blocks = text.split(separator: "\n\n").map { paragraph in
+      let lines = paragraph.split(separator: "\n").map(String.init)
+      if lines.allSatisfy({ $0.hasPrefix("  $ ") }) {
+        return .examples(lines.map { String($0.dropFirst(4)) })
+      }
+      return lines.first?.hasPrefix("  ") == true
+        ? .list(Self.rows(lines)) : .text(String(paragraph))
     }
   }
 
-  private static func lines(of paragraph: String, width: Int) -> [String] {
-    let lines = paragraph.split(separator: "\n").map(String.init)
-    if lines.allSatisfy({ $0.hasPrefix("  $ ") }) { return lines }
-    if lines[0].hasPrefix("  ") { return list(lines, width: width) }
-    let hanging = paragraph.hasPrefix("usage: ") ? 7 : 0
-    return wrapped(paragraph, first: "", rest: indent(hanging), width: width)
-  }
-
-  private static func list(_ lines: [String], width: Int) -> [String] {
+  private static func rows(_ lines: [String]) -> [(term: String, meaning: String)] {
     var rows: [(term: String, meaning: String)] = []
     for line in lines {
       let words = line.trimmingPrefix { $0 == " " }
       if line.hasPrefix("   "), let last = rows.indices.last {
         rows[last].meaning += " " + words
       } else if let gap = words.firstRange(of: "   ") {
-        rows.append((String(words[..<gap.lowerBound]), String(words[gap.lowerBound...])))
+        let meaning = words[gap.lowerBound...].trimmingPrefix { $0 == " " }
+        rows.append((String(words[..<gap.lowerBound]), String(meaning)))
       } else {
         rows.append((String(words), ""))
       }
     }
+    return rows
+  }
+
+  /// The text in lines of at most this many columns, as far as its words allow.
+  package func lines(width: Int) -> [String] {
+    blocks.enumerated().flatMap { index, block in
+      (index > 0 ? [""] : []) + Self.lines(of: block, width: width)
+    }
+  }
+
+  private static func lines(of block: Block, width: Int) -> [String] {
+    switch block {
+    case .text(let text):
+      let isSynopsis = text.hasPrefix("usage: ")
+      return wrapped(
+        words(text, keepingBrackets: isSynopsis), first: "", rest: isSynopsis ? 7 : 0,
+        width: width)
+    case .list(let rows): return list(rows, width: width)
+    case .examples(let lines):
+      // A broken line stays one command.
+      return lines.flatMap { broken("  $ " + $0, width: width, indent: 6, mark: " \\") }
+    }
+  }
+
+  private static func list(_ rows: [(term: String, meaning: String)], width: Int) -> [String] {
     let column = 5 + (rows.map(\.term.count).max() ?? 0)
+    let longest = rows.flatMap { words($0.meaning, keepingBrackets: false) }.map(\.count).max() ?? 0
     // With little room beside the terms, their meanings go below them.
-    let isBeside = column <= width / 2
+    let isBeside = column <= width / 2 && column + longest <= width
     return rows.flatMap { term, meaning in
+      let meaning = words(meaning, keepingBrackets: false)
       let first = "  " + term
       return isBeside
         ? wrapped(
-          meaning, first: first + indent(column - first.count), rest: indent(column), width: width)
-        : [first] + wrapped(meaning, first: indent(6), rest: indent(6), width: width)
+          meaning, first: first + indent(column - first.count), rest: column, width: width)
+        : broken(first, width: width, indent: 4)
+          + wrapped(meaning, first: indent(6), rest: 6, width: width)
     }
   }
 
   private static func wrapped(
-    _ text: String, first: String, rest: String, width: Int
+    _ words: [String], first: String, rest: Int, width: Int
   ) -> [String] {
     var lines = [first]
     var isEmpty = true
-    for word in words(text) {
+    for word in words {
       if !isEmpty, lines[lines.count - 1].count + 1 + word.count > width {
-        lines.append(rest)
+        lines.append(indent(rest))
         isEmpty = true
       }
       lines[lines.count - 1] += (isEmpty ? "" : " ") + word
@@ -64,12 +98,12 @@ package struct Paragraphs {
     return lines
   }
 
-  private static func words(_ text: String) -> [String] {
+  private static func words(_ text: String, keepingBrackets: Bool) -> [String] {
     var words: [String] = []
     var depth = 0
     for part in text.split(whereSeparator: { $0 == " " || $0 == "\n" }) {
       if depth > 0 { words[words.count - 1] += " " + part } else { words.append(String(part)) }
-      depth += part.count { $0 == "[" } - part.count { $0 == "]" }
+      if keepingBrackets { depth += part.count { $0 == "[" } - part.count { $0 == "]" } }
     }
     return words
   }

@@ -24,8 +24,14 @@ package enum Terminal {
   }
 
   /// Whether the program's terminal supports no control sequences.
-  package static var isDumb: Bool {
-    unsafe getenv("TERM").map { unsafe strcmp($0, "dumb") == 0 } ?? false
+  package static var isDumb: Bool { variable("TERM") == "dumb" }
+
+  /// A variable of the environment; `nil` if it is not set, or empty.
+  package static func variable(_ name: String) -> String? {
+    // SAFETY: the text is copied at once, and the commands do not change their environment.
+    guard let value = unsafe getenv(name) else { return nil }
+    let text = unsafe String(cString: value)
+    return text.isEmpty ? nil : text
   }
 
   /// The width for text to be read there.

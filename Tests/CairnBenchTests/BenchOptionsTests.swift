@@ -10,18 +10,23 @@ struct BenchOptionsTests {
       try BenchOptions.parse([
         "--quick", "--stores", "cairn,file-per-key,bare-map", "--workloads=fill,get-2-threads",
         "--n", "100000", "--value-bytes", "100", "--seed", "18446744073709551615", "--dir", "/x",
-        "--json", "a.json", "--svg=b=c.svg",
+        "--json", "a.json", "--svg=b=c.svg", "--summary", "s.svg",
       ]))
     #expect(
       options
         == BenchOptions(
           isQuick: true, stores: [.cairn, .filePerKey, .bareMap],
           workloads: [.fill, .getTwoThreads], keyCount: 100_000, valueByteCount: 100,
-          seed: .max, directory: "/x", jsonPath: "a.json", svgPath: "b=c.svg"))
+          seed: .max, directory: "/x", jsonPath: "a.json", svgPath: "b=c.svg",
+          summaryPath: "s.svg"))
     #expect(try BenchOptions.parse([]) == BenchOptions())
+    #expect(try BenchOptions.parse(["--full"]) == BenchOptions(isFull: true))
     #expect(
       try BenchOptions.parse(["--policies", "--quick", "--seed", "3"])
         == BenchOptions(isQuick: true, isPolicies: true, seed: 3))
+    #expect(
+      try BenchOptions.parse(["--from", "a.json", "--summary", "s.svg"])
+        == BenchOptions(summaryPath: "s.svg", resultsPath: "a.json"))
     #expect(
       try BenchOptions.parse(["--compaction", "--dir", "/x"])
         == BenchOptions(isCompaction: true, directory: "/x"))
@@ -34,10 +39,13 @@ struct BenchOptionsTests {
       ["--fast"], ["fill"], ["--n"], ["--n", "0"], ["--n", "-1"], ["--n", "x"], ["--n="],
       ["--stores", "cairn,lmdb2"], ["--stores", "cairn,"], ["--workloads", "Fill"],
       ["--value-bytes", "0"], ["--value-bytes", "999999999999"], ["--seed", "-1"],
-      ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"],
+      ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"], ["--full=1"],
+      ["--full", "--quick"], ["--full", "--scale"], ["--full", "--policies"],
       ["--policies", "--scale"], ["--policies", "--n", "3"], ["--stores", "cairn", "--policies"],
       ["--compaction=2"], ["--compaction", "--policies"], ["--compaction", "--json", "x"],
-      ["--dir"], ["--json", ""],
+      ["--compaction", "--full"], ["--compaction", "--summary", "s.svg"],
+      ["--dir"], ["--json", ""], ["--policies", "--summary", "s.svg"],
+      ["--from", "a.json"], ["--from", "a.json", "--svg", "b.svg", "--quick"],
     ])
   func refusals(arguments: [String]) {
     #expect(throws: UsageError.self) { try BenchOptions.parse(arguments) }
@@ -63,12 +71,28 @@ struct BenchOptionsTests {
     #expect(plan.sections.allSatisfy { $0.workloads == Workload.scale && $0.stores == [.cairn] })
     let narrowed = Plan(try #require(try BenchOptions.parse(["--scale", "--n", "300"])))
     #expect(narrowed.sections.map(\.keyCount) == [300])
-    #expect(Plan(BenchOptions()).sections.allSatisfy { !$0.workloads.contains(.churn) })
+    #expect(
+      Plan(BenchOptions(isFull: true)).sections.allSatisfy { !$0.workloads.contains(.churn) })
   }
 
-  @Test("a plain run compares with the reference at a million keys, a narrowed one does not")
+  @Test("a run without options has six rows of few keys")
+  func summaryPlan() throws {
+    let options = try #require(try BenchOptions.parse(["--json", "r.json", "--seed", "3"]))
+    let plan = Plan(options)
+    #expect(plan.sections.count == 1 && plan.repeatingSeconds == 15)
+    #expect(plan.sections[0].workloads.count == 6)
+    #expect(plan.sections[0].stores.contains(.cairn))
+    #expect(plan.sections[0].stores.contains(.filePerKey))
+    #expect(plan.sections[0].keyCount * plan.sections[0].valueByteCount <= 2_000_000)
+    for narrowed in [["--full"], ["--quick"], ["--stores", "cairn"], ["--n", "10"]] {
+      let other = try #require(try BenchOptions.parse(narrowed))
+      #expect(!other.isSummary && Plan(other).sections.count > 1, "\(narrowed)")
+    }
+  }
+
+  @Test("a full run compares with the reference at a million keys, a narrowed one does not")
   func plan() throws {
-    let plain = Plan(BenchOptions())
+    let plain = Plan(BenchOptions(isFull: true))
     #expect(plain.repeatingSeconds == 80)
     #expect(Plan(BenchOptions(isEveryStore: true)).repeatingSeconds == nil)
     #expect(

@@ -69,10 +69,10 @@ struct CommandTests {
     let result = try run([
       "--quick", "--stores", "file-per-key,bare-map", "--n", "50", "--value-bytes", "100",
       "--dir", directory.path, "--json", directory.path + "/r.json", "--svg",
-      directory.path + "/r.svg",
+      directory.path + "/r.svg", "--summary", directory.path + "/s.svg",
     ])
     #expect(result.status == 0, "\(result.output)")
-    #expect(Set(try DirectoryTree.names(in: directory.path)) == ["r.json", "r.svg"])
+    #expect(Set(try DirectoryTree.names(in: directory.path)) == ["r.json", "r.svg", "s.svg"])
     let json = Data(ProcFile.text(directory.path + "/r.json").utf8)
     let report = try JSONDecoder().decode(BenchReport.self, from: json)
     let filePerKey = report.results.filter { $0.store == .filePerKey }.map(\.workload)
@@ -81,6 +81,26 @@ struct CommandTests {
         == Workload.allCases.filter { $0.isStandard && StoreKind.filePerKey.supports($0) })
     #expect(report.results.allSatisfy { $0.opsPerSecond > 0 && $0.n == 50 && $0.valueBytes == 100 })
     #expect(ProcFile.text(directory.path + "/r.svg").hasSuffix("</svg>\n"))
+    #expect(ProcFile.text(directory.path + "/s.svg").contains(">file per key</text>"))
+    let drawn = try run([
+      "--from", directory.path + "/r.json", "--svg", directory.path + "/r2.svg", "--summary",
+      directory.path + "/s2.svg",
+    ])
+    #expect(drawn.status == 0 && drawn.output == "")
+    for name in ["r", "s"] {
+      #expect(
+        ProcFile.text(directory.path + "/\(name).svg")
+          == ProcFile.text(directory.path + "/\(name)2.svg"))
+    }
+  }
+
+  @Test("draws from no file that has no results")
+  func noResults() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/absent.json"
+    let result = try run(["--from", path, "--svg", directory.path + "/r.svg"])
+    #expect(result.status == 1 && result.output.contains("absent.json"))
+    #expect(try DirectoryTree.names(in: directory.path) == [])
   }
 
   @Test("measures every store of the build")

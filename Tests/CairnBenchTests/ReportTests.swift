@@ -133,6 +133,90 @@ struct ReportTests {
     for store in StoreKind.allCases { #expect(wide.contains(">\(store.rawValue)</text>")) }
   }
 
+  @Test("as a summary has six workloads of the five stores that a reader knows, on one screen")
+  func summary() {
+    let rows = SummaryChart.workloads.flatMap { row in
+      SummaryChart.stores.enumerated().map { place, peer in
+        BenchResult(
+          store: peer.store, workload: row.workload, Self.section,
+          rounds: [Self.round(8_192_000 >> place, latency: 100)])
+      }
+    }
+    let chart = SummaryChart(results: Self.wideResults + rows, caption: "a < b").svg
+    expectWellFormed(chart)
+    #expect(SummaryChart.width <= 700 && SummaryChart.height <= 350)
+    #expect(chart.contains("Operations per second, 50,000 keys × 100 B<"))
+    #expect(chart.contains("a &lt; b") && chart.contains("prefers-color-scheme:dark"))
+    for row in SummaryChart.workloads { #expect(chart.contains(">\(row.title)</text>")) }
+    for (place, peer) in SummaryChart.stores.enumerated() {
+      #expect(chart.count(of: ">\(peer.name)</text>") == 6)
+      // Each is half as fast as the one before it, and its bar half as long.
+      #expect(chart.count(of: " width=\"\(150 >> place)\" height") == 6)
+      #expect(place == 0 || chart.count(of: " \(Figures.ratio(Double(1 << place)))<") == 6)
+    }
+    // Nothing leaves the picture.
+    for match in chart.matches(of: #/ (?:x|y)="(\d+)"/#) {
+      #expect(Int(match.1).map { $0 < 700 } == true)
+    }
+    // What was not measured has no bar, and no place.
+    let without = SummaryChart(
+      results: rows.filter { $0.store != .lmdb && $0.workload != .get }, caption: ""
+    ).svg
+    expectWellFormed(without)
+    #expect(!without.contains("LMDB") && !without.contains(">get</text>"))
+    expectWellFormed(SummaryChart(results: [], caption: "").svg)
+
+    var section = Self.section
+    section.stores = SummaryChart.stores.map(\.store)
+    let lines = SummaryTable(section: section, results: rows).text.split(separator: "\n")
+    #expect(lines.count == 8 && lines.allSatisfy { $0.count <= 80 })
+    #expect(lines[1].split(separator: " ").first == "Cairn")
+    #expect(lines[2].hasPrefix("set, new key") && lines[2].contains("8.19 M/s"))
+    #expect(lines[2].hasSuffix("16.0 ×"))
+    section.stores = [.cairn, .filePerKey]
+    let plain = SummaryTable(
+      section: section, results: rows.filter { section.stores.contains($0.store) })
+    #expect(plain.text.contains("file per key\n") && !plain.text.contains("LMDB"))
+  }
+
+  @Test("that the README shows is drawn from the results beside it")
+  func readme() throws {
+    let root = URL(filePath: #filePath)
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    let report = try BenchReport.read(from: root.appending(path: "Docs/speed.json").path)
+    #expect(report.options.optimized)
+    #expect(report.results.count == 30)
+    let chart = SummaryChart(results: report.results, caption: report.caption).svg
+    #expect(chart == ProcFile.text(root.appending(path: "Docs/speed.svg").path))
+  }
+
+  @Test("read from its file has the sections of the run, and so the same charts")
+  func fromFile() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/r.json"
+    let results = Self.results + Self.wideResults
+    let report = BenchReport(
+      machine: .current, filesystem: FileSystem(of: "/"), seed: 7,
+      options: ReportedOptions(BenchOptions(), Plan(BenchOptions())), results: results)
+    try Data(report.json()).write(to: URL(filePath: path))
+    let read = BenchReport.sections(of: try BenchReport.read(from: path).results)
+    #expect(read.map(\.section.keyCount) == [50_000, 1_000_000])
+    #expect(read.map(\.section.valueByteCount) == [100, 100])
+    #expect(read.map(\.results.count) == [Self.results.count, Self.wideResults.count])
+    var wide = Self.wideSection
+    wide.stores = StoreKind.allCases.filter { kind in
+      Self.wideResults.contains { $0.store == kind }
+    }
+    #expect(
+      ReportChart(sections: read, caption: "x").svg
+        == ReportChart(
+          sections: [(Self.section, Self.results), (wide, Self.wideResults)], caption: "x"
+        ).svg)
+    try Data("{}".utf8).write(to: URL(filePath: path))
+    let error = #expect(throws: BenchFailure.self) { try BenchReport.read(from: path) }
+    #expect(try #require(error).description.contains(path))
+  }
+
   @Test("by the number of keys is a table and a chart")
   func scale() throws {
     var results: [BenchResult] = []
@@ -236,5 +320,12 @@ struct ReportTests {
     #expect(Figures.bytes(3 << 20) == "3.00 MiB")
     #expect(Figures.count(1_234_567) == "1,234,567")
     #expect(Figures.count(12) == "12")
+  }
+}
+
+extension String {
+  /// How often it has a text.
+  fileprivate func count(of text: String) -> Int {
+    ranges(of: text).count
   }
 }

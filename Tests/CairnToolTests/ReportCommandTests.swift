@@ -114,7 +114,7 @@ struct ReportCommandTests {
     try removeMany(store, count: 40)
     let outcome = try cairn("stats", store)
     #expect(outcome.text.contains("\ncairn compact \(store) gives back about 38."))
-    #expect(outcome.text.contains("\n1 key has expired: cairn trim \(store) --expired removes "))
+    #expect(outcome.text.contains("\n1 key has expired: cairn expire \(store) removes "))
     #expect(outcome.text.contains("more with less that is dead; --json lists all"))
     #expect(outcome.lines.count < 30)
     #expect(try cairn("compact", store).text.contains(" segments removed, "))

@@ -9,24 +9,6 @@ struct TerminalTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test(arguments: [
-    "", "put", "get", "info", "delete", "keys", "stats", "top", "verify", "salvage", "trim",
-    "compact",
-    "backup",
-    "import", "export",
-  ])
-  func `help is as wide as the terminal, or as a page`(command: String) throws {
-    for (columns, narrowest, widest) in [(60, 40, 60), (200, 75, 100)] {
-      let terminal = try PseudoTerminal(columns: columns)
-      let text = command.isEmpty ? try terminal.cairn("help") : try terminal.cairn("help", command)
-      let width = text.split(whereSeparator: \.isNewline).map(\.count).max() ?? 0
-      #expect((narrowest...widest).contains(width), "\(columns) columns")
-    }
-    let piped = command.isEmpty ? try cairn("help") : try cairn("help", command)
-    #expect(piped.lines.allSatisfy { $0.count <= 80 })
-    #expect(piped.text.contains("\n  $ cairn "))
-  }
-
   @Test func `text ends in a newline`() throws {
     try cairn("put", store, "key", "hello")
     #expect(try PseudoTerminal(columns: 80).cairn("get", store, "key") == "hello\r\n")
@@ -42,7 +24,7 @@ struct TerminalTests {
   func `a value that a terminal may obey, or is too large, is not shown`(value: [UInt8]) throws {
     try cairn("put", store, "key", input: value)
     let text = try PseudoTerminal(columns: 80).cairn("get", store, "key")
-    #expect(text.hasPrefix("cairn: get: ") && text.contains("write them to a file"))
+    #expect(text.hasPrefix("cairn: get: ") && words(text).contains("write them to a file"))
     #expect(try cairn("get", store, "key").output == value)
   }
 
@@ -53,7 +35,8 @@ struct TerminalTests {
     let shown = "a\\x1B[31mb\\xE2\\x80\\xAEc"
     #expect(try terminal.cairn("keys", store) == shown + "\r\n")
     #expect(try terminal.cairn("delete", store, key + "d").contains(shown + "d: no such key"))
-    #expect(try terminal.cairn("stats", directory(key)).contains(shown + ": there is no store"))
+    #expect(
+      words(try terminal.cairn("stats", directory(key))).contains(shown + ": there is no store"))
     #expect(try cairn("keys", store, "--json").text.contains("a\\u001B[31mb\\u202Ec"))
   }
 
@@ -69,6 +52,11 @@ struct TerminalTests {
     #expect(lines.last?.hasPrefix("copied 48 entries in ") == true)
     #expect(try cairn("verify", directory("copy")).errors.isEmpty)
   }
+}
+
+/// Text with one space where it has any.
+func words(_ text: String) -> String {
+  text.split { $0.isWhitespace }.joined(separator: " ")
 }
 
 /// Fills a store of 48 segments, for commands that take a while.

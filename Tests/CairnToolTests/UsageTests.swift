@@ -22,6 +22,11 @@ struct UsageTests {
     ["compact"], ["compact", "S", "T"], ["compact", "S", "--count", "1"],
     ["info", "S"], ["info", "S", ""], ["info", "S", "k", "l"],
     ["backup", "S"], ["backup", "S", "D", "E"], ["backup", "S", ""],
+    ["expire"], ["expire", "S", "k"], ["expire", "S", "--lifetime", "1h"],
+    ["expire", "S", "", "--lifetime", "1h"], ["expire", "S", "k", "--lifetime", "0"],
+    ["keys", "S", "--limit", "0"], ["keys", "S", "--tree", "--long"],
+    ["keys", "S", "--tree", "--json"], ["keys", "S", "--color"], ["get", "S", "k", "--color=on"],
+    ["completions"], ["completions", "csh"], ["version", "S"],
     ["top"], ["top", "S", "T"], ["top", "S", "--count", "0"], ["top", "S", "--interval", "0"],
   ])
   func `a wrong command line exits 2 with one line`(arguments: [String]) throws {
@@ -46,12 +51,17 @@ struct UsageTests {
     (["exprot", "S"], "unknown command exprot; did you mean cairn export?"),
     (["watch", "S"], "unknown command watch; did you mean cairn top?"),
     (["ls"], "unknown command ls; did you mean cairn keys?"),
-    (["version"], "unknown command version; did you mean cairn --version?"),
+    (["versoin"], "unknown command versoin; did you mean cairn version?"),
+    (["ttl", "S"], "unknown command ttl; did you mean cairn expire?"),
     (["help", "imprt"], "help: unknown command imprt; did you mean cairn import?"),
     (["frobnicate"], "unknown command frobnicate; see cairn help"),
+    (["keys", "S", "--lnog"], "keys: unknown option --lnog; did you mean --long?"),
+    (["--pre=a", "keys", "S"], "keys: unknown option --pre=a; did you mean --prefix?"),
+    (["stats", "S", "--pre"], "stats: unknown option --pre; see cairn help stats"),
+    (["--colr"], "unknown option --colr; did you mean --color?"),
     (
-      ["keys", "S", "--lnog"],
-      "keys: unknown option --lnog; did you mean --long?; see cairn help keys"
+      ["keys", "S", "--color", "red"],
+      "keys: --color must be auto, always or never, not red; see cairn help keys"
     ),
     (["get", "S"], "get: KEY is missing; usage: cairn get STORE KEY; see cairn help get"),
   ])
@@ -101,11 +111,7 @@ struct UsageTests {
     #expect(outcome.errors.isEmpty)
   }
 
-  @Test(arguments: [
-    "put", "get", "info", "delete", "keys", "stats", "top", "verify", "salvage", "trim", "compact",
-    "backup",
-    "import", "export", "help",
-  ])
+  @Test(arguments: Command.names)
   func `every command explains itself`(command: String) throws {
     let outcome = try cairn("help", command)
     #expect(outcome.status == 0)
@@ -117,5 +123,31 @@ struct UsageTests {
     let outcome = try cairn("--version")
     #expect(outcome.status == 0)
     #expect(outcome.text == "cairn 0.1.0\n")
+    #expect(try cairn("-V").text == outcome.text)
+    let lines = try cairn("version").lines
+    #expect(lines == ["cairn 0.1.0", "writes file format 1.0", "reads file formats 1.x"])
+    #expect(
+      try cairn("version", "--json").text
+        == #"{"version": "0.1.0", "writesFormat": "1.0", "readsFormats": ["1.x"]}"# + "\n")
+  }
+
+  @Test func `the version is the newest of the changelog, and in the statistics`() throws {
+    let version = try #require(try cairn("--version").text.split(separator: "\n").first).dropFirst(
+      6)
+    let files = try TemporaryDirectory()
+    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+    let changes = try ChildProcess.run("/bin/cat", [Array("/\(root)/CHANGELOG.md".utf8)]).lines
+    let newest = try #require(changes.first { $0.hasPrefix("## ") })
+    #expect(newest.hasPrefix("## \(version),") || newest == "## \(version)", "\(newest)")
+    try cairn("put", files("store"), "key", "value")
+    #expect(
+      try cairn("stats", files("store"), "--json").text.contains(#""cairnVersion": "\#(version)""#))
+    #expect(try cairn("stats", files("store")).lines.contains("cairn       \(version)"))
+  }
+
+  @Test func `the overview has every command`() throws {
+    let commands = try cairn("help").text.split(separator: "A first try")[0].matches(
+      of: /\n  ([a-z]+)/)
+    #expect(commands.map { String($0.1) } == Command.names)
   }
 }

@@ -92,13 +92,37 @@ struct SampleTests {
     #expect(holders.contains { $0.imports.isSuperset(of: sample.imports) })
   }
 
+  /// Its last step is made of declarations that are run, and each other one is that with lines left out.
+  @Test("The steps of the tutorial stand in a test, and each adds to the one before")
+  func tutorial() throws {
+    let steps = try (1...10).map { step in
+      let name = "Docs/Site/Tutorials/PageCache-\(step < 10 ? "0" : "")\(step).swift"
+      return try String(contentsOf: Self.root.appending(path: name), encoding: .utf8)
+    }
+    let last = try #require(steps.last)
+    for declaration in last.split(separator: "\n}\n").map({ $0 + "\n}" }) {
+      let lines = declaration.split(separator: "\n").filter { !$0.hasPrefix("import ") }
+      let code = Self.withoutSpaces(lines.joined())
+      #expect(Self.files.contains { $0.code.contains(code) }, "\(declaration)")
+    }
+    for (step, next) in zip(steps, steps.dropFirst()) {
+      var rest = next.split(separator: "\n")[...]
+      for line in step.split(separator: "\n") {
+        let place = try #require(rest.firstIndex(of: line), "\(line)")
+        rest = rest[rest.index(after: place)...]
+      }
+      #expect(step.count < next.count)
+    }
+  }
+
   @Test("They are found")
   func found() {
     for document in [
       "README.md", "Docs/Scaling.md", "Sources/Cairn/Cairn.docc/GettingStarted.md",
       "Sources/Cairn/Cairn.docc/LoadingAndSingleFlight.md",
       "Sources/Cairn/Cairn.docc/LimitsAndTrimming.md", "Sources/Cairn/Cairn.docc/Concurrency.md",
-      "Sources/Cairn/Cairn.docc/Errors.md", "Sources/CairnStore/CairnStore.docc/CairnStore.md",
+      "Sources/Cairn/Cairn.docc/Errors.md", "Sources/Cairn/Cairn.docc/Migrating.md",
+      "Sources/CairnStore/CairnStore.docc/CairnStore.md",
       "Sources/CairnStore/CairnStore.docc/ChoosingADurability.md",
     ] {
       #expect(Self.samples.contains { $0.document == document }, "\(document)")

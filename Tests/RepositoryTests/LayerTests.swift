@@ -177,7 +177,7 @@ struct LayerTests {
     "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerThread.swift", "Pins.swift",
     "RawCopyStore.swift", "RawWriteStore.swift", "ReferenceStore.swift", "ReferenceTable.swift",
     "RocksDBStore.swift", "SQLiteConnection.swift", "SQLiteSession.swift", "SQLiteStore.swift",
-    "SharedPage.swift", "SharedWords.swift", "SlotArray.swift",
+    "SharedPage.swift", "SharedReaders.swift", "SharedWords.swift", "SlotArray.swift",
   ]
 
   @Test("Thread safety is taken on trust only where it is listed, with the reason")

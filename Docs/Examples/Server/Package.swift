@@ -8,28 +8,20 @@ let package = Package(
   dependencies: [
     // In a program of your own: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../.."),
+    .package(name: "Adapters", path: "../Adapters"),
     .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
-    .package(url: "https://github.com/swift-server/swift-service-lifecycle.git", from: "2.0.0"),
     .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
     .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.30.0"),
   ],
   targets: [
-    // What a program of your own needs of this: a driver, and a cache of responses.
-    .target(
-      name: "CairnPersist",
-      dependencies: [
-        .product(name: "Cairn", package: "Cairn"),
-        .product(name: "Hummingbird", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-      ],
-      swiftSettings: settings),
-    // A server that uses them, and what stands in its pages.
+    // A server that uses the adapters, and what stands in its pages.
     .target(name: "PageText", swiftSettings: settings),
     .executableTarget(
       name: "Server",
       dependencies: [
-        "CairnPersist", "PageText",
+        "PageText",
+        .product(name: "CairnHummingbird", package: "Adapters"),
+        .product(name: "CairnLogging", package: "Adapters"),
         .product(name: "Cairn", package: "Cairn"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
@@ -45,13 +37,12 @@ let package = Package(
       ],
       swiftSettings: settings),
     .testTarget(
-      name: "CairnPersistTests",
+      name: "ServerTests",
       dependencies: [
-        "CairnPersist",
-        .product(name: "Cairn", package: "Cairn"),
+        "PageText", "Server",
+        .product(name: "CairnHummingbird", package: "Adapters"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdTesting", package: "hummingbird"),
-        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
   ]

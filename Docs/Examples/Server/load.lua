@@ -1,5 +1,5 @@
 -- What wrk asks the server for: wrk -s load.lua URL -- counters | sessions | pages, SECONDS of a session
--- It prints what came of it in one line for ServerCheck.
+-- It prints its results in one line for ServerCheck.
 
 local threads = {}
 

@@ -11,7 +11,9 @@ extension MemoryCache {
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    if lock.readers.isEnabled, let value = lock.sharedValue(of: key, hash: hash, at: now) {
+    if lock.readers.isEnabled,
+      let value = lock.withSharedRead({ $0.sharedValue(of: key, hash: hash, at: now) })
+    {
       return value
     }
     var hasExpired = false
@@ -197,18 +199,6 @@ final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
 }
 
 extension MemoryState {
-  /// The value of a key, if nothing but bits of its entry must change: for readers beside each other.
-  @inlinable
-  @inline(__always)
-  func sharedValue(of key: Key, hash: UInt32, at now: Int64) -> Value? {
-    let slot = table.find(key, hash: hash)
-    guard slot != noSlot,
-      table.nodes.noteSharedHit(
-        Int(slot), at: now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
-    else { return nil }
-    return table.payloads[Int(slot)]?.value
-  }
-
   /// Notes an access.
   @inlinable
   @inline(__always)

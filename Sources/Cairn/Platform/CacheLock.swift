@@ -49,6 +49,21 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
     return unsafe body(&state.pointee)
   }
+
+  /// Runs `body` beside others that do the same, if that is possible without waiting. It must change
+  /// nothing, except words as atomics.
+  ///
+  /// - Returns: what `body` returns, which counts as a hit; `nil`: the caller needs the lock.
+  @inlinable
+  @inline(__always)
+  func withSharedRead<Result>(_ body: (inout State) -> Result?) -> Result? {
+    guard let stripe = readers.enter() else { return nil }
+    // SAFETY: nobody changes the state while a reader is inside. It is not borrowed, because that
+    // would copy it.
+    let result = unsafe body(&state.pointee)
+    readers.leave(stripe, isHit: result != nil)
+    return result
+  }
 }
 
 func yieldThread() { sched_yield() }

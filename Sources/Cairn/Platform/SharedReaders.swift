@@ -123,71 +123,9 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   }
 }
 
-extension CacheLock where State: ~Copyable {
-  /// The value of a key, read beside other readers if that is possible without waiting; `nil`: read
-  /// it under the lock.
-  ///
-  /// - Parameter isAboveOther: whether to do so only while a report to the tier below is scheduled,
-  ///   which then covers this read.
-  @inlinable
-  @inline(__always)
-  func sharedValue<Key, Value>(
-    of key: Key, hash: UInt32, at now: Int64, isAboveOther: Bool = false
-  ) -> Value? where State == MemoryState<Key, Value> {
-    guard let stripe = readers.enter() else { return nil }
-    // SAFETY: nobody changes the state while a reader is inside, except the atomics.
-    let value =
-      unsafe !isAboveOther || state.pointee.isTellingScheduled
-      ? state.pointee.sharedValue(of: key, hash: hash, at: now) : nil
-    readers.leave(stripe, isHit: value != nil)
-    return value
-  }
-}
-
-extension SlotArray<EntryNode> {
-  /// Notes a hit beside other readers: sets bits, and the time of the access.
-  ///
-  /// Bits that another reader sets at the same moment may be set once instead of twice.
-  ///
-  /// - Parameters:
-  ///   - doubtful: entries with tags are in doubt up to this version.
-  ///   - isAboveOther: whether a tier below must learn of reads.
-  /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit, is in doubt, or
-  ///   the tier below does not know that it was read.
-  @usableFromInline
-  func noteSharedHit(
-    _ index: Int, at now: Int64, policy: EvictionPolicy, doubtful: UInt64, isAboveOther: Bool
-  ) -> Bool {
-    precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
-    // SAFETY: readers change only these two words, and only as atomics; nobody else changes anything
-    // meanwhile.
-    let node = unsafe base + index
-    guard unsafe node.pointee.expires > now else { return false }
-    guard unsafe node.pointee.idleLimit == never else { return false }
-    let isNoted = unsafe withAtomic(&node.pointee.mark) { mark in
-      let old = EntryMark(mark.load(ordering: .relaxed))
-      if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
-      if isAboveOther, !old.isRead { return false }
-      let noted = old.used(policy)
-      if noted.bits != old.bits {
-        _ = mark.compareExchange(expected: old.bits, desired: noted.bits, ordering: .relaxed)
-      }
-      return true
-    }
-    guard isNoted else { return false }
-    unsafe withAtomic(&node.pointee.accessed) { accessed in
-      let last = accessed.load(ordering: .relaxed)
-      if now > last {
-        _ = accessed.compareExchange(expected: last, desired: now, ordering: .relaxed)
-      }
-    }
-    return true
-  }
-}
-
 /// Runs `body` with a word as an atomic.
 @inline(__always)
-private func withAtomic<Word: AtomicRepresentable, Result>(
+func withAtomic<Word: AtomicRepresentable, Result>(
   _ word: inout Word, _ body: (borrowing Atomic<Word>) -> Result
 ) -> Result {
   // SAFETY: an atomic is laid out like its word, which is aligned.

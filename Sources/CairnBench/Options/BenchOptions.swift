@@ -3,6 +3,8 @@ import CommandText
 /// The options on the command line.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
+  /// Whether to measure every row. Without it and without options that narrow the run, six rows are.
+  var isFull = false
   /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
   /// Whether to compare only the eviction policies of the cache in memory.
@@ -24,25 +26,36 @@ struct BenchOptions: Sendable, Equatable {
   var directory: String?
   var jsonPath: String?
   var svgPath: String?
+  var summaryPath: String?
+  /// A file of results to draw charts from; `nil`: to measure.
+  var resultsPath: String?
+
+  /// Whether only six rows are measured, in seconds: nothing says what else to do.
+  var isSummary: Bool {
+    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isEveryStore
+      && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
+  }
 
   /// Whether nothing narrows the run, so that it includes the section at a million keys.
   var includesReferenceSection: Bool { !isQuick && includesMemorySections }
 
   /// Whether the run includes the caches in memory.
   var includesMemorySections: Bool {
-    !isScale && (stores == nil || isEveryStore) && workloads == nil && keyCount == nil
-      && valueByteCount == nil
+    !isScale && !isSummary && (stores == nil || isEveryStore) && workloads == nil
+      && keyCount == nil && valueByteCount == nil
   }
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--quick | --scale | --policies | --compaction] [--stores S,...] [--workloads W,...] [--n N] \
-    [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--help]
+    usage: cairn-bench [--full | --quick | --scale | --policies | --compaction] [--stores S,...] \
+    [--workloads W,...] [--n N] [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] \
+    [--summary FILE] [--from FILE] [--help]
 
     Puts Cairn and others under the same workloads, in real files, and checks every byte that is
-    read. It takes many minutes; --quick takes seconds. Keep the machine quiet meanwhile, and
-    build with -c release.
+    read. Without options it measures six workloads in about 20 seconds, beside the peers if they
+    are built. Keep the machine quiet meanwhile, and build with -c release.
 
+      --full            all workloads, with values of four sizes, and memory; takes minutes
       --quick           a few seconds with few keys: checks correctness, measures nothing
       --scale           the cost of an operation, memory, opening and compaction at 10,000 to
                         10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
@@ -64,11 +77,15 @@ struct BenchOptions: Sendable, Equatable {
       --dir DIR         where the stores are made, and removed at the end (default: $TMPDIR, or
                         the current directory)
       --json FILE       where the results are written to
-      --svg FILE        where a chart is written to
+      --svg FILE        where a chart of all rows is written to
+      --summary FILE    where a chart of six workloads is written to
+      --from FILE       draws these charts from the results in FILE, which --json wrote, and
+                        measures nothing
 
-      $ cairn-bench --quick
+      $ cairn-bench
       $ cairn-bench --n 100000 --value-bytes 100
-      $ cairn-bench --json results.json --svg results.svg
+      $ cairn-bench --full --json results.json --svg results.svg
+      $ cairn-bench --from results.json --summary summary.svg
 
     The exit status is 0 when it is done, 1 where a store failed or gave something else than was
     written to it, and 2 where the command line is wrong. Ctrl-C removes the stores.
@@ -82,8 +99,8 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    "--help --quick --scale --policies --compaction --stores --workloads --n --value-bytes --seed --dir --json --svg"
-    .split(separator: " ").map(String.init)
+    ("--help --full --quick --scale --policies --compaction --stores --workloads --n --value-bytes --seed --dir "
+    + "--json --svg --summary --from").split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
@@ -104,6 +121,11 @@ extension BenchOptions {
       }
       switch name {
       case "--help", "-h": return nil
+      case "--full":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--full takes no value")
+        }
+        options.isFull = true
       case "--quick":
         guard inlineValue == nil else {
           throw UsageError(description: "--quick takes no value")
@@ -136,24 +158,33 @@ extension BenchOptions {
       case "--dir": options.directory = try value()
       case "--json": options.jsonPath = try value()
       case "--svg": options.svgPath = try value()
+      case "--summary": options.summaryPath = try value()
+      case "--from": options.resultsPath = try value()
       default:
         let meant = nearest(to: name, in: names).map { "; did you mean \($0)?" } ?? ""
         throw UsageError(description: "unknown argument: \(argument)\(meant)")
       }
     }
-    if options.isQuick && options.isScale {
-      throw UsageError(description: "--quick and --scale are two different runs")
+    if [options.isFull, options.isQuick, options.isScale].count(where: { $0 }) > 1 {
+      throw UsageError(description: "--full, --quick and --scale are different runs")
+    }
+    if options.resultsPath != nil {
+      var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)
+      drawing.resultsPath = options.resultsPath
+      guard options == drawing, options.svgPath != nil || options.summaryPath != nil else {
+        throw UsageError(description: "--from goes with --svg and --summary alone, and needs one")
+      }
     }
     if options.isCompaction
-      && (options.isScale || options.isPolicies || options.stores != nil || options.workloads != nil
-        || options.keyCount != nil || options.valueByteCount != nil || options.jsonPath != nil
-        || options.svgPath != nil)
+      && (options.isFull || options.isScale || options.isPolicies || options.stores != nil
+        || options.workloads != nil || options.keyCount != nil || options.valueByteCount != nil
+        || options.jsonPath != nil || options.svgPath != nil || options.summaryPath != nil)
     {
       throw UsageError(description: "--compaction goes with --quick, --seed and --dir alone")
     }
     if options.isPolicies
-      && (options.isScale || options.stores != nil || options.workloads != nil
-        || options.keyCount != nil || options.valueByteCount != nil)
+      && (options.isFull || options.isScale || options.stores != nil || options.workloads != nil
+        || options.keyCount != nil || options.valueByteCount != nil || options.summaryPath != nil)
     {
       throw UsageError(
         description: "--policies goes with --quick, --seed, --json and --svg alone")

@@ -8,10 +8,50 @@ struct BenchReport: Codable, Sendable {
   var options: ReportedOptions
   var results: [BenchResult]
 
+  /// Where and how it was measured, on one line.
+  var caption: String { "\(machine.summary), \(filesystem.type), seed \(seed)" }
+
   func json() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     return [UInt8](try encoder.encode(self)) + [UInt8(ascii: "\n")]
+  }
+
+  /// The report in a file that an earlier run wrote.
+  static func read(from path: String) throws(BenchFailure) -> BenchReport {
+    do {
+      return try JSONDecoder().decode(BenchReport.self, from: Data(contentsOf: URL(filePath: path)))
+    } catch {
+      throw BenchFailure.unsuited("no results of cairn-bench in \(path): \(error)")
+    }
+  }
+
+  /// Results that were measured with the same keys and values, in the order of the run.
+  static func sections(
+    of results: [BenchResult]
+  ) -> [(section: Plan.Section, results: [BenchResult])] {
+    var groups: [[BenchResult]] = []
+    for result in results {
+      if let place = groups.firstIndex(where: { $0[0].isBeside(result) }) {
+        groups[place].append(result)
+      } else {
+        groups.append([result])
+      }
+    }
+    return groups.map { (Plan.Section(of: $0), $0) }
+  }
+}
+
+extension Plan.Section {
+  /// The section that such results, one or more, were measured in.
+  fileprivate init(of results: [BenchResult]) {
+    var stores: [StoreKind] = []
+    for result in results where !stores.contains(result.store) { stores.append(result.store) }
+    self.init(
+      stores: stores,
+      workloads: Workload.allCases.filter { kind in results.contains { $0.workload == kind } },
+      keyCount: results[0].n, valueByteCount: results[0].valueBytes,
+      roundCount: results.map(\.rounds).max() ?? 0, milliseconds: 0)
   }
 }
 
@@ -106,6 +146,12 @@ struct BenchResult: Codable, Sendable {
 }
 
 extension BenchResult {
+  /// Whether both were measured with the same keys and values, on disk or in memory.
+  fileprivate func isBeside(_ other: BenchResult) -> Bool {
+    n == other.n && valueBytes == other.valueBytes
+      && workload.isInMemory == other.workload.isInMemory
+  }
+
   /// How many times as fast Cairn was in the same row, if the results have both.
   func cairnRatio(in results: [BenchResult]) -> Double? {
     let ours: StoreKind = workload.isInMemory ? .memoryCache : .cairn

@@ -22,6 +22,11 @@ struct Plan: Sendable {
   let repeatingSeconds: Double?
 
   init(_ options: BenchOptions) {
+    if options.isSummary {
+      sections = [Self.summary]
+      repeatingSeconds = 15
+      return
+    }
     repeatingSeconds = options.includesMemorySections && !options.isEveryStore ? 80 : nil
     if options.isScale {
       sections = (options.keyCount.map { [$0] } ?? Self.scaleKeyCounts).map { count in
@@ -56,6 +61,14 @@ struct Plan: Sendable {
     if options.includesReferenceSection {
       sections.append(options.isEveryStore ? Self.millionOfAll : Self.million)
     }
+  }
+
+  /// Six workloads, of the stores that are built. So few keys that the file-per-key store takes seconds.
+  private static var summary: Section {
+    Section(
+      stores: SummaryChart.stores.map(\.store).filter(\.isBuilt),
+      workloads: SummaryChart.workloads.map(\.workload), keyCount: 10_000, valueByteCount: 100,
+      roundCount: 3, milliseconds: 120)
   }
 
   /// A million keys: Cairn beside the limits of the machine.

@@ -31,6 +31,31 @@ struct TagLoadTests {
     }
   }
 
+  @Test("The first thing that a cache is given may be a load with tags", arguments: [false, true])
+  func firstLoad(tiered: Bool) async throws {
+    let cache = try scene.disk(.standard, memory: tiered)
+    let gate = Gate()
+    gate.open()
+    #expect(try await load(cache, gate, tags: ["x"], policy: nil).value == "loaded")
+    #expect(try cache.value(forKey: "a") == "loaded")
+    try await cache.close()
+  }
+
+  @Test("A removal outdates a load that began before the first write", arguments: [false, true])
+  func firstRemoval(isSwept: Bool) async throws {
+    let cache = try scene.disk(.standard, memory: false)
+    let gate = Gate()
+    let task = load(cache, gate, tags: ["x"], policy: nil)
+    await eventually { gate.arrivedCount == 1 }
+    try await cache.removeAll(tagged: "x")
+    if isSwept { try await cache.maintain() }
+    gate.open()
+    #expect(try await task.value == "loaded")
+    await eventually { cache.loadActivity.taskCount == 0 }
+    #expect(try cache.value(forKey: "a") == nil)
+    try await cache.close()
+  }
+
   @Test(
     "What a load brings is not kept if its tag was removed since the load began",
     arguments: [false, true], [nil, LoadPolicy(), serving(.seconds(9))])

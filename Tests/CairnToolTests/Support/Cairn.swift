@@ -2,6 +2,12 @@ import Glibc
 
 /// The built command, and how tests run it.
 enum Command {
+  /// What it can be told to do, in the order of its help.
+  static let names = [
+    "put", "get", "info", "delete", "expire", "keys", "stats", "top", "verify", "scrub", "salvage",
+    "trim", "compact", "backup", "import", "export", "completions", "version", "help",
+  ]
+
   /// Lies beside the program that runs the tests, in whatever scratch path was built to.
   static let path: String = {
     // SAFETY: the call writes at most the size of the buffer.

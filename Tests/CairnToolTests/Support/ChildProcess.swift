@@ -16,12 +16,14 @@ struct ChildProcess {
   private let identifier: pid_t
   private let files: TemporaryDirectory
 
-  /// Starts a program. It has no environment, and its arguments are bytes.
-  init(_ executable: String, _ arguments: [[UInt8]], input: [UInt8] = []) throws {
+  /// Starts a program. It has no environment but the given variables, and its arguments are bytes.
+  init(
+    _ executable: String, _ arguments: [[UInt8]], input: [UInt8] = [], environment: [String] = []
+  ) throws {
     files = try TemporaryDirectory()
     try files.makeFile("input", input)
     identifier = try spawn(
-      executable, arguments,
+      executable, arguments, environment: environment,
       files: [
         (0, files("input"), O_RDONLY), (1, files("output"), O_WRONLY | O_CREAT),
         (2, files("errors"), O_WRONLY | O_CREAT),
@@ -42,9 +44,9 @@ struct ChildProcess {
 
   /// Runs a program to its end.
   static func run(
-    _ executable: String, _ arguments: [[UInt8]], input: [UInt8] = []
+    _ executable: String, _ arguments: [[UInt8]], input: [UInt8] = [], environment: [String] = []
   ) throws -> Outcome {
-    try ChildProcess(executable, arguments, input: input).wait()
+    try ChildProcess(executable, arguments, input: input, environment: environment).wait()
   }
 }
 

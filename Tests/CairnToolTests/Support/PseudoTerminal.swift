@@ -30,13 +30,14 @@ final class PseudoTerminal {
   ///
   /// - Parameter isEnough: asked with what the terminal has got so far; once it is, the command is interrupted.
   func run(
-    _ arguments: [String], interruptedWhen isEnough: (String) -> Bool = { _ in false }
+    _ arguments: [String], environment: [String] = [],
+    interruptedWhen isEnough: (String) -> Bool = { _ in false }
   ) throws -> (text: String, status: Int32) {
     // Without it, what was written would be gone with the last who has the terminal open.
     let user = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
     defer { close(user) }
     let process = try spawn(
-      Command.path, arguments.map { Array($0.utf8) },
+      Command.path, arguments.map { Array($0.utf8) }, environment: environment,
       files: [0, 1, 2].map { (Int32($0), path, O_RDWR | O_NOCTTY) })
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)

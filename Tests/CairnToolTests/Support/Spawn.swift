@@ -1,8 +1,9 @@
 import Glibc
 
-/// Starts a program with no environment. Its arguments are bytes; `files` are what it has open.
+/// Starts a program with no environment but the given variables. Its arguments are bytes; `files` are
+/// what it has open.
 func spawn(
-  _ executable: String, _ arguments: [[UInt8]],
+  _ executable: String, _ arguments: [[UInt8]], environment: [String] = [],
   files: [(number: Int32, path: String, flags: Int32)] = []
 ) throws -> pid_t {
   // SAFETY: the actions and the strings live across the call and are freed once after it.
@@ -16,6 +17,8 @@ func spawn(
     unsafe strdup(word.map { CChar(bitPattern: $0) } + [0])
   }
   defer { unsafe words.forEach { unsafe free($0) } }
+  let variables = unsafe environment.map { unsafe strdup($0) }
+  defer { unsafe variables.forEach { unsafe free($0) } }
   // Swift Testing's threads block most signals, and a child would inherit that.
   var attributes = posix_spawnattr_t()
   var none = sigset_t()
@@ -26,7 +29,8 @@ func spawn(
   unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
   var identifier: pid_t = 0
   let failure = unsafe posix_spawn(
-    &identifier, executable, &actions, &attributes, words + [nil], nil)
+    &identifier, executable, &actions, &attributes, words + [nil],
+    variables + [nil])
   guard failure == 0 else { throw SupportError(call: "posix_spawn \(executable)", number: failure) }
   return identifier
 }

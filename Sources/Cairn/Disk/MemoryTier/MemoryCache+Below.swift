@@ -30,8 +30,11 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
+    // A report that is scheduled covers this read.
     if lock.readers.isEnabled,
-      let value = lock.sharedValue(of: key, hash: hash, at: now, isAboveOther: true)
+      let value = lock.withSharedRead({
+        $0.isTellingScheduled ? $0.sharedValue(of: key, hash: hash, at: now) : nil
+      })
     {
       return value
     }
@@ -431,20 +434,4 @@ extension MemoryState {
     let slot = table.find(key, hash: hash)
     if slot != noSlot { table.nodes[Int(slot)].hasTags = true }
   }
-}
-
-/// When to tell the disk of a read.
-@usableFromInline
-struct PendingNotice: OptionSet, Sendable {
-  @usableFromInline var rawValue: UInt8
-
-  @inlinable
-  init(rawValue: UInt8) { self.rawValue = rawValue }
-
-  /// After a while: everything accessed until then.
-  @inlinable static var later: PendingNotice { PendingNotice(rawValue: 1) }
-  /// The same, but soon, because there is much to report.
-  @inlinable static var soon: PendingNotice { PendingNotice(rawValue: 2) }
-  /// Now, for this entry only: it has an idle limit.
-  @inlinable static var atOnce: PendingNotice { PendingNotice(rawValue: 4) }
 }

@@ -43,8 +43,9 @@ final class TagMarks: Sendable {
     var recordVersion: UInt64 = 0
     var hasRecord = false
     var pending: [[UInt8]: Int] = [:]
-    /// At or above all removed marks.
-    var swept: UInt64 = 0
+    /// At or above all removed marks; `nil` if none was removed. 0 would forbid what was loaded before the
+    /// first write.
+    var swept: UInt64?
     var pass: Pass?
     /// Whether a pass could not read everything. The next one begins with the next mark, or by
     /// `resume`.
@@ -76,10 +77,10 @@ final class TagMarks: Sendable {
 
   /// Sets the store that has the record. Loads that began at or before a version keep no value with
   /// tags.
-  func begin(_ store: Store, after version: UInt64 = 0) {
+  func begin(_ store: Store, after version: UInt64? = nil) {
     state.withLock { state in
       state.store = store
-      state.swept = max(state.swept, version)
+      if let version { state.swept = max(state.swept ?? 0, version) }
     }
   }
 
@@ -120,8 +121,8 @@ final class TagMarks: Sendable {
   func forbids(_ tags: [[UInt8]], since version: UInt64, isLoaded: Bool) -> Bool {
     if tags.isEmpty { return false }
     return state.withLock { state in
-      isLoaded && version <= state.swept || tags.contains { state.pending[$0] != nil }
-        || state.table.hides(tags, version)
+      isLoaded && state.swept.map { version <= $0 } == true
+        || tags.contains { state.pending[$0] != nil } || state.table.hides(tags, version)
     }
   }
 
@@ -234,7 +235,7 @@ final class TagMarks: Sendable {
     let memory = state.withLock { state in
       // The record is newer than its marks, and this version may be the newest one for a load that
       // begins now.
-      state.swept = max(state.swept, version &- min(version, 1))
+      if version > 0 { state.swept = max(state.swept ?? 0, version - 1) }
       return state.memory
     }
     memory.dropDoubtful()
@@ -295,7 +296,7 @@ final class TagMarks: Sendable {
   /// - Returns: whether there are others.
   private func forget(_ table: TagTable, _ store: Store) throws(StoreError) -> Bool {
     let memory = state.withLock { state in
-      state.swept = max(state.swept, table.newest)
+      state.swept = max(state.swept ?? 0, table.newest)
       return state.memory
     }
     // A thread that removed an entry on disk may not have told memory yet. Memory hides that entry

@@ -50,9 +50,12 @@ struct TagTable: Equatable, Sendable {
     return isHidden
   }
 
-  /// Whether a mark hides an entry with these tags and this version.
+  /// Whether a mark hides an entry with these tags and this version. It is 0 for what was loaded before the
+  /// first write, which no mark hides if there is none.
   func hides(_ tags: [[UInt8]], _ version: UInt64) -> Bool {
-    tags.contains { version <= all || version <= marks[$0] ?? 0 }
+    tags.contains { tag in
+      all > 0 && version <= all || marks[tag].map { version <= $0 } == true
+    }
   }
 
   // MARK: Bytes

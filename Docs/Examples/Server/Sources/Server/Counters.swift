@@ -1,4 +1,4 @@
-import CairnPersist
+import CairnHummingbird
 import Hummingbird
 
 /// Counters: a `POST` adds one and answers with the count, a `GET` answers with it.

@@ -1,5 +1,6 @@
 import Cairn
-import CairnPersist
+import CairnHummingbird
+import CairnLogging
 import Foundation
 import Hummingbird
 import Logging

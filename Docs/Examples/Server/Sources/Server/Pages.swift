@@ -1,4 +1,4 @@
-import CairnPersist
+import CairnHummingbird
 import Foundation
 import Hummingbird
 import PageText

@@ -1,4 +1,4 @@
-import CairnPersist
+import CairnHummingbird
 import Hummingbird
 
 /// What the server knows of somebody who has logged in.

@@ -1,5 +1,5 @@
 import Cairn
-import CairnPersist
+import CairnHummingbird
 import Foundation
 import Hummingbird
 import HummingbirdTesting

@@ -1,19 +1,21 @@
 import CairnStore
 import CommandText
 
-/// Counts the files of a tree, so that an import can show its progress. Reads only names, not
+/// Adds up the sizes of the files of a tree, so that an import can show its progress. Reads no
 /// files, which takes a small part of the time of the import.
-enum TreeCount {
-  /// - Returns: how many files the import will visit, as far as directories can be read.
-  static func files(
+enum TreeSize {
+  private static let byteLimit = StoreConfiguration().valueByteLimit
+
+  /// - Returns: how many bytes the import will read, as far as directories can be read.
+  static func byteCount(
     below root: Descriptor, except store: FileIdentity, on console: Console
   ) -> Int {
-    var count = 0
+    var byteCount = 0
     var cursor = DirectoryCursor(root: root)
     let clock = ContinuousClock()
     var nextUpdate = clock.now + .milliseconds(100)
     // As in an import: for each directory down to the cursor's, the subdirectories still to visit.
-    var pending = [subdirectories(of: &cursor, counting: &count)]
+    var pending = [subdirectories(of: &cursor, adding: &byteCount)]
     while SystemCalls.interruption == 0, let last = pending.indices.last {
       guard let name = pending[last].popLast() else {
         pending.removeLast()
@@ -25,28 +27,33 @@ enum TreeCount {
         cursor.leave()
         continue
       }
-      pending.append(subdirectories(of: &cursor, counting: &count))
+      pending.append(subdirectories(of: &cursor, adding: &byteCount))
       guard clock.now >= nextUpdate else { continue }
       nextUpdate = clock.now + .milliseconds(100)
-      console.showProgress("counted \(DisplayText.count(count, "file"))")
+      console.showProgress("found \(DisplayText.size(byteCount))")
     }
     console.clearProgress()
-    return count
+    return byteCount
   }
 
   private static func subdirectories(
-    of cursor: inout DirectoryCursor, counting count: inout Int
+    of cursor: inout DirectoryCursor, adding byteCount: inout Int
   ) -> [[UInt8]] {
     guard let directory = try? cursor.directory(),
       let names = try? SystemCalls.names(in: directory)
     else { return [] }
     var subdirectories: [[UInt8]] = []
     for name in names {
-      let kind = name.kind ?? (try? SystemCalls.status(of: name.bytes, in: directory))?.kind
-      switch kind {
-      case .regular: count += 1
+      // A directory entry has the kind of most files, but the size of none.
+      let status =
+        name.kind == nil || name.kind == .regular
+        ? try? SystemCalls.status(of: name.bytes, in: directory) : nil
+      switch status?.kind ?? name.kind {
+      // An import refuses larger ones.
+      case .regular where (status?.byteCount ?? 0) <= byteLimit:
+        byteCount += status?.byteCount ?? 0
       case .directory: subdirectories.append(name.bytes)
-      case .link, .other, nil: break
+      case .regular, .link, .other, nil: break
       }
     }
     return subdirectories

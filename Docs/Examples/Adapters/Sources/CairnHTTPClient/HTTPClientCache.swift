@@ -1,0 +1,179 @@
+import AsyncHTTPClient
+import Cairn
+import NIOCore
+import NIOHTTP1
+import Synchronization
+
+/// A cache of responses for AsyncHTTPClient, by the rules of HTTP (RFC 9111).
+///
+///     let http = try await HTTPClientCache.open(path: "/var/cache/example/http", byteLimit: 1 << 30)
+///     let answer = try await http.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
+///
+/// A response is fresh for as long as `Cache-Control: max-age` or `Expires` say, less its `Age`. Then it is
+/// validated by its `ETag` and `Last-Modified`; the answer 304 costs no body. A request that differs in a
+/// header that `Vary` names has a response of its own. While the origin is down or answers 500 to 504, what
+/// was there is given for as long as `stale-if-error` of the response, or this cache, allows. However many
+/// tasks ask for a URL at once, the origin is asked once.
+///
+/// Only GET is answered from here. Another method that succeeds removes what is kept of its URL. A request
+/// with a range, a condition or `no-store` passes by. Heuristics of freshness are not used: a response without a
+/// lifetime is validated each time.
+public struct HTTPClientCache: Sendable {
+  /// What the responses are kept in.
+  public let cache: DiskCache<String, StoredResponse>
+  private let client: HTTPClient
+  private let rules: HTTPRules
+
+  /// The configuration of a cache of responses.
+  ///
+  /// - Parameters:
+  ///   - staleIfError: how long after its end a response is given while the origin fails, where the response
+  ///     does not say it; and how long it is kept to be validated.
+  ///   - memoryByteLimit: how many bytes of bodies are held in memory.
+  public static func configuration(
+    byteLimit: Int, memoryByteLimit: Int = 32 << 20, staleIfError: Duration = .seconds(3600)
+  ) -> DiskCacheConfiguration {
+    var configuration = DiskCacheConfiguration(
+      countLimit: nil, byteLimit: byteLimit,
+      memory: MemoryTierConfiguration(countLimit: nil, costLimit: memoryByteLimit))
+    configuration.loadPolicy.staleOnError = staleIfError
+    configuration.loadPolicy.longestRetryDelay = .seconds(5)
+    return configuration
+  }
+
+  /// Opens the cache at a path, or makes one there.
+  ///
+  /// - Parameters:
+  ///   - path: a directory.
+  ///   - configuration: from the function of this name.
+  ///   - isShared: whether the answers go to several users: then `private` is not kept, nor what was asked for
+  ///     with `Authorization`, and `s-maxage` counts.
+  ///   - bodyByteLimit: a longer body is an error.
+  ///   - client: asks the origin.
+  public static func open(
+    path: String, configuration: DiskCacheConfiguration, isShared: Bool = true,
+    bodyByteLimit: Int = 16 << 20, client: HTTPClient = .shared
+  ) async throws -> HTTPClientCache {
+    let cache = try await DiskCache<String, StoredResponse>.open(
+      .path(path), configuration: configuration, valueCoder: .propertyList()
+    ) { _, response in response.body.count }
+    let rules = HTTPRules(
+      isShared: isShared, bodyByteLimit: bodyByteLimit,
+      staleIfError: configuration.loadPolicy.staleOnError, clock: configuration.store.clock)
+    return HTTPClientCache(cache: cache, client: client, rules: rules)
+  }
+
+  /// Answers a request from the cache or the origin.
+  ///
+  /// - Parameters:
+  ///   - request: its body can be sent once only, so a request with one is never repeated.
+  ///   - timeout: for the origin.
+  /// - Returns: the response, with its `Age` where it is from the cache.
+  /// - Throws: what the client throws, where no response may be given instead.
+  public func execute(
+    _ request: HTTPClientRequest, timeout: TimeAmount
+  ) async throws -> HTTPClientResponse {
+    guard request.isCacheable else {
+      let answer = try await fetch(request, timeout)
+      if request.method.isUnsafe, answer.status < 400 {
+        try await cache.removeAll(tagged: request.tag)
+      }
+      return answer.response(age: nil)
+    }
+    // The first answer to a URL says by which headers they differ: then the key is another one.
+    for _ in 1...3 {
+      let names = try cache.value(forKey: request.variationKey)?.variation ?? []
+      if let response = try await answer(request, varyingBy: names, timeout) { return response }
+    }
+    return try await fetch(request, timeout).response(age: nil)
+  }
+
+  /// Removes what is kept of a URL.
+  public func remove(url: String) async throws {
+    try await cache.removeAll(tagged: HTTPClientRequest(url: url).tag)
+  }
+
+  /// Closes the cache.
+  public func close() async throws { try await cache.close() }
+
+  /// - Returns: `nil` if what is kept under this key answers another request.
+  private func answer(
+    _ request: HTTPClientRequest, varyingBy names: [String], _ timeout: TimeAmount
+  ) async throws -> HTTPClientResponse? {
+    // What may not be kept goes to the task that asked for it, past the cache.
+    let passed = Passed()
+    let loaded: Loaded<StoredResponse>?
+    do {
+      loaded = try await cache.loaded(forKey: request.key(varyingBy: names)) { prior in
+        try await load(request, names, prior, timeout, passed)
+      }
+    } catch let failure as OriginFailure {
+      return failure.answer.response(age: nil)
+    }
+    guard let loaded else {
+      if let answer = passed.answer { return answer.response(age: nil) }
+      return try await fetch(request, timeout).response(age: nil)
+    }
+    let response = loaded.value
+    guard response.selecting == request.values(of: response.variation) else { return nil }
+    if loaded.isStale, !rules.mayGive(response, age: loaded.age) {
+      let answer = try await fetch(request, timeout)
+      try await cache.removeValue(forKey: request.key(varyingBy: names))
+      return answer.response(age: nil)
+    }
+    return response.response(age: loaded.age)
+  }
+
+  private func load(
+    _ request: HTTPClientRequest, _ names: [String], _ prior: PriorValue<StoredResponse>?,
+    _ timeout: TimeAmount, _ passed: Passed
+  ) async throws -> LoadResult<StoredResponse> {
+    var request = request
+    prior?.value.addConditions(to: &request)
+    var answer = try await fetch(request, timeout)
+    if answer.status == 304, let prior {
+      answer = prior.value.renewed(by: answer)
+      if rules.isSame(answer, as: prior.value) {
+        return prior.notModified(lifetime: .after(rules.lifetime(of: answer)))
+      }
+    }
+    if [500, 502, 503, 504].contains(answer.status) { throw OriginFailure(answer: answer) }
+    guard rules.mayKeep(answer, of: request) else {
+      passed.answer = answer
+      return .absent(for: .zero)
+    }
+    var options = EntryOptions(lifetime: .after(rules.lifetime(of: answer)), tags: [request.tag])
+    if answer.variation != names {
+      let marker = StoredResponse(varyingBy: answer.variation)
+      try await cache.setValue(
+        marker, forKey: request.variationKey, options: .tags([request.tag]))
+      try await cache.setValue(
+        answer, forKey: request.key(varyingBy: answer.variation), options: options)
+      // It is under its own key. Who waits for this one looks again.
+      options.lifetime = .after(.zero)
+    }
+    return .loaded(answer, options: options)
+  }
+
+  private func fetch(
+    _ request: HTTPClientRequest, _ timeout: TimeAmount
+  ) async throws -> StoredResponse {
+    let start = rules.clock.now()
+    let response = try await client.execute(request, timeout: timeout)
+    let body = try await response.body.collect(upTo: rules.bodyByteLimit)
+    return StoredResponse(
+      response, body: body, selecting: request, asked: start, received: rules.clock.now())
+  }
+}
+
+/// The origin answered that it cannot answer.
+private struct OriginFailure: Error { let answer: StoredResponse }
+
+/// What a load has for the task that began it, and for nobody else.
+private final class Passed: Sendable {
+  private let held = Mutex<StoredResponse?>(nil)
+  var answer: StoredResponse? {
+    get { held.withLock { $0 } }
+    set { held.withLock { $0 = newValue } }
+  }
+}

@@ -1,0 +1,72 @@
+import AsyncHTTPClient
+import Cairn
+import Foundation
+import NIOHTTP1
+
+/// What RFC 9111 allows.
+struct HTTPRules: Sendable {
+  let isShared: Bool
+  let bodyByteLimit: Int
+  let staleIfError: Duration
+  let clock: any WallClock
+
+  /// Section 3: whether a response may be kept, and is worth it.
+  func mayKeep(_ response: StoredResponse, of request: HTTPClientRequest) -> Bool {
+    let control = response.cacheControl
+    guard [200, 203, 204, 300, 301, 308, 404, 410].contains(response.status),
+      control["no-store"] == nil, !response.variation.contains("*")
+    else { return false }
+    if isShared {
+      if control["private"] != nil { return false }
+      let isOpen = ["public", "s-maxage", "must-revalidate"].contains { control[$0] != nil }
+      if request.headers.contains(name: "Authorization"), !isOpen { return false }
+    }
+    return lifetime(of: response) > .zero || response["ETag"] != nil
+      || response["Last-Modified"] != nil
+  }
+
+  /// Section 4.2: how long a response is fresh from now on; zero if it must be validated each time.
+  func lifetime(of response: StoredResponse) -> Duration {
+    max(.zero, freshness(of: response) - .seconds(response.initialAge))
+  }
+
+  /// Section 4.2.1: how long a response is fresh after the origin has made it.
+  private func freshness(of response: StoredResponse) -> Duration {
+    let control = response.cacheControl
+    if control["no-cache"] != nil { return .zero }
+    if isShared, let age = control["s-maxage"] { return .seconds(Int(age) ?? 0) }
+    if let age = control["max-age"] { return .seconds(Int(age) ?? 0) }
+    guard let expires = response["Expires"].flatMap(Self.date) else { return .zero }
+    let date = response["Date"].flatMap(Self.date) ?? Date(clock.now())
+    return .seconds(max(0, expires.timeIntervalSince(date)))
+  }
+
+  /// Section 4.2.4 and RFC 5861: whether a response may be given that ended before the origin failed.
+  func mayGive(_ response: StoredResponse, age: Duration) -> Bool {
+    let control = response.cacheControl
+    let shared = ["proxy-revalidate", "s-maxage"].contains { control[$0] != nil }
+    if control["must-revalidate"] != nil || control["no-cache"] != nil || isShared && shared {
+      return false
+    }
+    let limit = control["stale-if-error"].flatMap { Int($0) }.map { Duration.seconds($0) }
+    return age - lifetime(of: response) <= limit ?? staleIfError
+  }
+
+  /// Whether a response that was validated need not be written again: it is fresh for as long as before, and
+  /// nothing in it is new that lasts.
+  func isSame(_ response: StoredResponse, as prior: StoredResponse) -> Bool {
+    func lasting(_ response: StoredResponse) -> Set<StoredResponse.Field> {
+      Set(response.fields.filter { !["date", "age", "expires"].contains($0.name.lowercased()) })
+    }
+    return lasting(response) == lasting(prior) && lifetime(of: response) == lifetime(of: prior)
+  }
+
+  /// A date as HTTP writes it.
+  private static func date(_ text: String) -> Date? {
+    let formatter = DateFormatter()
+    formatter.locale = Locale(identifier: "en_US_POSIX")
+    formatter.timeZone = TimeZone(identifier: "GMT")
+    formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
+    return formatter.date(from: text)
+  }
+}

@@ -1,0 +1,29 @@
+import Cairn
+import Logging
+
+extension DiagnosticLog {
+  /// Hands all messages to a logger of swift-log.
+  ///
+  ///     var configuration = DiskCacheConfiguration(countLimit: 10_000, byteLimit: nil)
+  ///     configuration.store.log = DiagnosticLog(Logger(label: "cairn"))
+  ///
+  /// The levels have the same names. Each message has the metadata `category`, such as `damage`, and
+  /// `path`: the directory of the store. Alert on `error` with the category `damage` or `writing`.
+  ///
+  /// - Parameters:
+  ///   - logger: its level decides what is logged.
+  ///   - metadata: added to each message, such as the name of the cache.
+  public init(_ logger: Logger, metadata: Logger.Metadata = [:]) {
+    self.init { message in
+      var all = metadata
+      all["category"] = "\(message.category)"
+      all["path"] = "\(message.path)"
+      logger.log(level: Logger.Level(message.level), "\(message.text)", metadata: all)
+    }
+  }
+}
+
+extension Logger.Level {
+  /// The level of the same name; a level that is not known here counts as an error.
+  init(_ level: DiagnosticLog.Level) { self = Logger.Level(rawValue: level.rawValue) ?? .error }
+}

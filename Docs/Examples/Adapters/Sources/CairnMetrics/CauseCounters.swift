@@ -1,0 +1,36 @@
+import Cairn
+import Metrics
+
+/// A counter for each cause of a removal.
+struct CauseCounters: Sendable {
+  let removed: Counter
+  let replaced: Counter
+  let expired: Counter
+  let damaged: Counter
+  private let evicted: [EvictionCause: Counter]
+
+  init(cache: String, factory: any MetricsFactory) {
+    func counter(_ cause: String) -> Counter {
+      Counter(
+        label: "cairn_removals_total", dimensions: [("cache", cache), ("cause", cause)],
+        factory: factory)
+    }
+    removed = counter("removed")
+    replaced = counter("replaced")
+    expired = counter("expired")
+    evicted = Dictionary(
+      uniqueKeysWithValues: EvictionCause.allCases.map { ($0, counter("\($0)")) })
+    damaged = Counter(
+      label: "cairn_damaged_total", dimensions: [("cache", cache)], factory: factory)
+  }
+
+  /// The counter of a cause.
+  func counter(of cause: RemovalCause) -> Counter {
+    switch cause {
+    case .removed: removed
+    case .replaced: replaced
+    case .expired: expired
+    case .evicted(let cause): evicted[cause] ?? removed
+    }
+  }
+}

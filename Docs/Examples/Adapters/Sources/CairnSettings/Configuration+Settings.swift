@@ -1,0 +1,104 @@
+import Cairn
+import Configuration
+
+/// A place and a configuration, as swift-configuration reads them.
+///
+///     let config = ConfigReader(providers: [
+///       EnvironmentVariablesProvider(),
+///       try await FileProvider<JSONSnapshot>(filePath: "/etc/example.json", allowMissing: true),
+///     ])
+///     let settings = try CacheSettings(config, section: "pages")
+///     let pages = try await DiskCache<String, Page>.open(
+///       .path(settings.path), configuration: settings.configuration)
+///
+/// | key | in the environment | such as |
+/// |---|---|---|
+/// | `pages.path` | `PAGES_PATH` | `/var/cache/example/pages`; must be set |
+/// | `pages.countLimit` | `PAGES_COUNT_LIMIT` | `100000` |
+/// | `pages.byteLimit` | `PAGES_BYTE_LIMIT` | `1GiB` |
+/// | `pages.diskByteLimit` | `PAGES_DISK_BYTE_LIMIT` | `2GiB` |
+/// | `pages.freeDiskSpaceFloor` | `PAGES_FREE_DISK_SPACE_FLOOR` | `5GiB` |
+/// | `pages.lifetime` | `PAGES_LIFETIME` | `12h` |
+/// | `pages.idleLimit` | `PAGES_IDLE_LIMIT` | `7d` |
+/// | `pages.durability` | `PAGES_DURABILITY` | `process`, `1s`, `durable` |
+/// | `pages.memory.countLimit` | `PAGES_MEMORY_COUNT_LIMIT` | `1000` |
+/// | `pages.memory.costLimit` | `PAGES_MEMORY_COST_LIMIT` | `64MiB` |
+/// | `pages.loads.staleOnError` | `PAGES_LOADS_STALE_ON_ERROR` | `10m` |
+/// | `pages.loads.staleWhileRevalidating` | `PAGES_LOADS_STALE_WHILE_REVALIDATING` | `30s` |
+/// | `pages.loads.timeLimit` | `PAGES_LOADS_TIME_LIMIT` | `10s` |
+///
+/// What is not set stays as it is in `base`. What cannot be used throws a `SettingError`, which names the
+/// key. A cache must have a limit, from the settings or from `base`: one without fills the disk.
+public struct CacheSettings: Sendable {
+  public var path: String
+  public var configuration: DiskCacheConfiguration
+
+  /// Reads the settings of a cache.
+  ///
+  /// - Parameters:
+  ///   - reader: where the settings are looked for.
+  ///   - section: the first part of each key.
+  ///   - base: what is not set.
+  public init(
+    _ reader: ConfigReader, section name: String,
+    base: DiskCacheConfiguration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
+  ) throws(SettingError) {
+    let section = Section(name, of: reader)
+    path = try section.required("path")
+    configuration = base
+    try configuration.store.apply(section)
+    if let limit = try section.duration("loads.staleOnError") {
+      configuration.loadPolicy.staleOnError = limit
+    }
+    if let limit = try section.duration("loads.staleWhileRevalidating") {
+      configuration.loadPolicy.staleWhileRevalidating = limit
+    }
+    if let limit = try section.duration("loads.timeLimit") {
+      configuration.loadPolicy.timeLimit = limit
+    }
+    let count = try section.count("memory.countLimit")
+    let cost = try section.byteCount("memory.costLimit")
+    if count != nil || cost != nil {
+      var memory =
+        configuration.memory ?? MemoryTierConfiguration(countLimit: nil, costLimit: nil)
+      memory.countLimit = count ?? memory.countLimit
+      memory.costLimit = cost ?? memory.costLimit
+      configuration.memory = memory
+    }
+    let limits = [
+      configuration.countLimit, configuration.byteLimit, configuration.diskByteLimit,
+    ]
+    if limits.allSatisfy({ $0 == nil }) {
+      throw section.error("byteLimit", nil, "this, countLimit or diskByteLimit must be set")
+    }
+  }
+}
+
+/// A place and a configuration of a store: `path`, and the keys of `CacheSettings` from `countLimit` to
+/// `durability`. A store may be without limits.
+public struct StoreSettings: Sendable {
+  public var path: String
+  public var configuration: StoreConfiguration
+
+  /// Reads the settings of a store; the parameters are those of `CacheSettings`.
+  public init(
+    _ reader: ConfigReader, section name: String, base: StoreConfiguration = StoreConfiguration()
+  ) throws(SettingError) {
+    let section = Section(name, of: reader)
+    path = try section.required("path")
+    configuration = base
+    try configuration.apply(section)
+  }
+}
+
+extension StoreConfiguration {
+  fileprivate mutating func apply(_ section: Section) throws(SettingError) {
+    countLimit = try section.count("countLimit") ?? countLimit
+    byteLimit = try section.byteCount("byteLimit") ?? byteLimit
+    diskByteLimit = try section.byteCount("diskByteLimit") ?? diskByteLimit
+    freeDiskSpaceFloor = try section.byteCount("freeDiskSpaceFloor") ?? freeDiskSpaceFloor
+    lifetime = try section.duration("lifetime") ?? lifetime
+    idleLimit = try section.duration("idleLimit") ?? idleLimit
+    durability = try section.durability("durability") ?? durability
+  }
+}

@@ -1,0 +1,117 @@
+import Cairn
+import Configuration
+
+/// A setting that cannot be used: its key, what stands there, and what is wrong with it.
+public struct SettingError: Error, Hashable, CustomStringConvertible {
+  /// The key, such as `cache.byteLimit`. In the environment that is `CACHE_BYTE_LIMIT`.
+  public var key: String
+  /// What stands there; `nil` if nothing does, or a list.
+  public var value: String?
+  /// What is wrong with it, or would be right.
+  public var reason: String
+
+  public init(key: String, value: String?, reason: String) {
+    self.key = key
+    self.value = value
+    self.reason = reason
+  }
+
+  public var description: String {
+    "\(key): \(value.map { "“\($0)” " } ?? "")\(reason)"
+  }
+}
+
+/// The settings below one key.
+struct Section {
+  let name: String
+  private let reader: ConfigReader
+
+  init(_ name: String, of reader: ConfigReader) {
+    self.name = name
+    self.reader = reader
+  }
+
+  /// What stands at a key; `nil` if nothing does.
+  func text(_ key: String) throws(SettingError) -> String? {
+    let path = ConfigKey("\(name).\(key)")
+    // A file has numbers as well as text; the environment has text.
+    if let number = reader.int(forKey: path) { return String(number) }
+    if let text = reader.string(forKey: path) { return text }
+    if let number = reader.double(forKey: path) {
+      throw error(key, String(number), "is no whole number")
+    }
+    if reader.intArray(forKey: path) != nil || reader.stringArray(forKey: path) != nil {
+      throw error(key, nil, "is a list")
+    }
+    return nil
+  }
+
+  func error(_ key: String, _ value: String?, _ reason: String) -> SettingError {
+    SettingError(key: "\(name).\(key)", value: value, reason: reason)
+  }
+
+  /// A text that must be there.
+  func required(_ key: String) throws(SettingError) -> String {
+    guard let text = try text(key), !text.isEmpty else {
+      throw error(key, nil, "must be set")
+    }
+    return text
+  }
+
+  /// A number of things, such as `10000`.
+  func count(_ key: String) throws(SettingError) -> Int? {
+    try parsed(key, "must be a whole number from 0, such as 10000") { text in
+      Int(text).flatMap { $0 >= 0 ? $0 : nil }
+    }
+  }
+
+  /// A number of bytes, such as `1048576`, `64MiB` or `1GiB`.
+  func byteCount(_ key: String) throws(SettingError) -> Int? {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("", 1)]
+    return try parsed(key, "must be a number of bytes, such as 64MiB or 1GiB") { text in
+      Self.number(text, units)
+    }
+  }
+
+  /// A duration, such as `250ms`, `30s`, `10m`, `12h` or `7d`.
+  func duration(_ key: String) throws(SettingError) -> Duration? {
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]
+    return try parsed(key, "must be a duration with a unit, such as 250ms, 30s, 10m, 12h or 7d") {
+      Self.number($0, units).map { .milliseconds($0) }
+    }
+  }
+
+  /// `process`, `durable`, or a duration: the interval in which writes are synced.
+  func durability(_ key: String) throws(SettingError) -> Durability? {
+    switch try text(key) {
+    case nil: return nil
+    case "process": return .process
+    case "durable": return .durable
+    case let text?:
+      let interval = try? duration(key)
+      guard let interval, interval > .zero else {
+        throw error(key, text, "must be process, durable, or an interval such as 1s")
+      }
+      return .interval(interval)
+    }
+  }
+
+  private func parsed<Value>(
+    _ key: String, _ reason: String, _ parse: (String) -> Value?
+  ) throws(SettingError) -> Value? {
+    guard let text = try text(key) else { return nil }
+    guard let value = parse(text) else { throw error(key, text, reason) }
+    return value
+  }
+
+  /// A number with a unit, in the smallest one; `nil` if it is none, or too large.
+  private static func number(_ text: String, _ units: [(name: String, size: Int)]) -> Int? {
+    for unit in units where text.hasSuffix(unit.name) {
+      let digits = text.dropLast(unit.name.count)
+      guard let number = Int(digits), number >= 0 else { continue }
+      let (product, overflow) = number.multipliedReportingOverflow(by: unit.size)
+      return overflow ? nil : product
+    }
+    return nil
+  }
+}

@@ -1,0 +1,62 @@
+import CairnSharding
+import Testing
+
+@Suite("The map of shards")
+struct ShardMapTests {
+  private let disks = (1...8).map { "/disk\($0)" }
+
+  private func places(_ names: [String]) -> [String] {
+    let map = ShardMap(places: names)
+    return (0..<256).map(map.place(ofShard:))
+  }
+
+  @Test("A key has the same shard, and a shard the same place, in every process")
+  func constants() {
+    let map = ShardMap(places: Array(disks[..<3]))
+    // Computed by another program.
+    #expect(["user/17", "", "a", "naïve"].map(map.shard(forKey:)) == [37, 38, 91, 207])
+    #expect(
+      (0..<6).map(map.place(ofShard:)) == [
+        "/disk3", "/disk3", "/disk1", "/disk3", "/disk3", "/disk3",
+      ])
+    #expect(places(disks) == places(disks.reversed()))
+  }
+
+  @Test("A new place takes shards from all others, and nothing else moves")
+  func addition() {
+    for count in 1..<8 {
+      let before = places(Array(disks[..<count]))
+      let after = places(Array(disks[...count]))
+      let moved = (0..<256).filter { before[$0] != after[$0] }
+      #expect(moved.allSatisfy { after[$0] == disks[count] })
+      #expect(Set(moved.map { before[$0] }) == Set(disks[..<count]))
+      // Its share, give or take a half.
+      let share = 256 / (count + 1)
+      #expect((share / 2...share * 3 / 2).contains(moved.count))
+    }
+  }
+
+  @Test("A place that goes gives its shards to all others, and nothing else moves")
+  func removal() {
+    let before = places(disks)
+    for gone in disks {
+      let after = places(disks.filter { $0 != gone })
+      let moved = (0..<256).filter { before[$0] != after[$0] }
+      #expect(moved == (0..<256).filter { before[$0] == gone })
+      #expect(Set(moved.map { after[$0] }).count >= 4)
+    }
+  }
+
+  @Test("Keys are spread over the shards, and shards over the places")
+  func balance() {
+    let map = ShardMap(places: disks)
+    var keys = [Int](repeating: 0, count: 256)
+    for number in 0..<100_000 { keys[map.shard(forKey: "user/\(number)")] += 1 }
+    // 391 each. Five standard deviations of a fair draw are 99.
+    #expect(keys.allSatisfy { (292...490).contains($0) })
+    let shards = Dictionary(grouping: 0..<256, by: map.place(ofShard:)).mapValues(\.count)
+    // 32 each; five standard deviations are 26.
+    #expect(shards.count == 8)
+    #expect(shards.values.allSatisfy { (6...58).contains($0) })
+  }
+}

@@ -1,0 +1,54 @@
+import Foundation
+import NearCacheModel
+
+/// From one machine to the internet, on paper.
+enum Scale {
+  /// For each machine: a million keys, 10,000 reads and 100 writes a second. Copies live 600 s, and
+  /// invalidations take 1 ms.
+  static func print() {
+    Swift.print(
+      """
+      | machines | all read all: hits | engine, calls/s | invalidations/s \
+      | routed: hits | engines, calls/s | invalidations/s |
+      |---|---|---|---|---|---|---|
+      """)
+    for machines in [1, 10, 100, 1000, 10_000] {
+      let alone = Scenario(
+        machineCount: 1, keyCount: 1_000_000, readRate: 10_000, writeRate: 100, lifetime: 600,
+        delay: 0.001)
+      var together = alone
+      together.machineCount = machines
+      together.keyCount *= machines
+      together.writeRate *= Double(machines)
+      let count = Double(machines)
+      let cells =
+        [grouped(count)]
+        // The engine tells all machines of each write.
+        + self.cells(together.formula, calls: 1, invalidations: together.writeRate * count)
+        // As many engines, each with the keys of one machine, which only that one is told of.
+        + self.cells(alone.formula, calls: count, invalidations: together.writeRate)
+      Swift.print("| " + cells.joined(separator: " | ") + " |")
+    }
+  }
+
+  private static func cells(
+    _ outcome: Outcome, calls factor: Double, invalidations: Double
+  ) -> [String] {
+    [
+      String(format: "%.0f %%", 100 * outcome.hitRatio), grouped(outcome.engineRate * factor),
+      grouped(invalidations),
+    ]
+  }
+
+  /// A whole number in three digits that count, in groups of three.
+  private static func grouped(_ number: Double) -> String {
+    let unit = pow(10, max(0, floor(log10(max(1, number))) - 2))
+    var digits = String(Int((number / unit).rounded() * unit))
+    var groups: [String] = []
+    while digits.count > 3 {
+      groups.insert(String(digits.suffix(3)), at: 0)
+      digits.removeLast(3)
+    }
+    return ([digits] + groups).joined(separator: ",")
+  }
+}

@@ -1,0 +1,24 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [.swiftLanguageMode(.v6)]
+
+let nio: [Target.Dependency] = ["NIOCore", "NIOHTTP1", "NIOPosix"].map {
+  .product(name: $0, package: "swift-nio")
+}
+
+let package = Package(
+  name: "Workers",
+  dependencies: [
+    // In a program of your own: .package(url: …, from: …).
+    .package(name: "Cairn", path: "../../.."),
+    .package(url: "https://github.com/apple/swift-nio.git", from: "2.80.0"),
+  ],
+  targets: [
+    .executableTarget(
+      name: "workers", dependencies: [.product(name: "Cairn", package: "Cairn")] + nio,
+      path: "Sources/Workers", swiftSettings: settings),
+    // They start the program, and kill its processes.
+    .testTarget(name: "WorkersTests", dependencies: ["workers"] + nio, swiftSettings: settings),
+  ]
+)

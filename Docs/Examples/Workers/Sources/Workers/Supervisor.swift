@@ -1,0 +1,110 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Starts the writer and the workers, and starts those again that die.
+///
+/// They are started and not forked: a fork copies one thread only, and Swift's runtime has more. What matters
+/// is the same: the kernel spreads connections to one port over all who listen there.
+final class Supervisor: Sendable {
+  private let options: Options
+  private let state: Mutex<State>
+
+  private struct State {
+    /// Where readers and the writer listen; 0 until the first of them has told.
+    var ports: [Role: Int]
+    var processes: [Process] = []
+    var isStopping = false
+  }
+
+  private enum Role: String { case writer, worker }
+
+  init(_ options: Options) {
+    self.options = options
+    state = Mutex(State(ports: [.worker: options.port, .writer: options.writePort]))
+  }
+
+  /// Runs until SIGTERM or SIGINT, and ends all processes: the readers answer what they were asked, and the
+  /// writer closes the cache.
+  func run() async throws {
+    let signals = [SIGTERM, SIGINT].map { number in
+      signal(number, SIG_IGN)
+      return DispatchSource.makeSignalSource(signal: number, queue: .global())
+    }
+    // The writer first: there is nothing to follow before.
+    try start(.writer)
+    for _ in 0..<options.count { try start(.worker) }
+    let ports = state.withLock { $0.ports }
+    print("reading on \(ports[.worker] ?? 0), writing on \(ports[.writer] ?? 0)")
+    fflush(nil)
+    await withCheckedContinuation { continuation in
+      let ended = Mutex(false)
+      for source in signals {
+        source.setEventHandler {
+          let isFirst = ended.withLock { ended in
+            defer { ended = true }
+            return !ended
+          }
+          if isFirst { continuation.resume() }
+        }
+        source.resume()
+      }
+    }
+    let processes = state.withLock { state in
+      state.isStopping = true
+      return state.processes
+    }
+    for process in processes {
+      try? (process.standardInput as? Pipe)?.fileHandleForWriting.close()
+    }
+    for process in processes { process.waitUntilExit() }
+  }
+
+  /// Starts a process, and waits until it listens.
+  private func start(_ role: Role) throws {
+    let ports = state.withLock { $0.ports }
+    let process = Process()
+    process.executableURL = try URL(
+      filePath: FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+    process.arguments = [
+      "--role", role.rawValue, "--directory", options.directory,
+      "--port", "\(ports[.worker] ?? 0)", "--write-port", "\(ports[.writer] ?? 0)",
+    ]
+    let output = Pipe()
+    process.standardOutput = output
+    // Its end tells the process to end, also if this one is killed.
+    process.standardInput = Pipe()
+    process.terminationHandler = { [self] ended in
+      let isStopping = state.withLock { state in
+        state.processes.removeAll { $0 === ended }
+        return state.isStopping
+      }
+      if isStopping { return }
+      Thread.detachNewThread { [self] in
+        do { try start(role) } catch {
+          FileHandle.standardError.write(Data("no \(role) is started: \(error)\n".utf8))
+        }
+      }
+    }
+    try process.run()
+    var line = Data()
+    while !line.contains(UInt8(ascii: "\n")) {
+      let data = output.fileHandleForReading.availableData
+      if data.isEmpty { throw WorkerError.ended(role.rawValue) }
+      line += data
+    }
+    let words = String(decoding: line, as: UTF8.self).split { $0 == " " || $0 == "\n" }
+    guard words.count == 2, let port = Int(words[1]) else {
+      throw WorkerError.ended(role.rawValue)
+    }
+    state.withLock { state in
+      state.ports[role] = port
+      if process.isRunning { state.processes.append(process) }
+    }
+  }
+}
+
+enum WorkerError: Error {
+  /// The process ended before it listened.
+  case ended(String)
+}

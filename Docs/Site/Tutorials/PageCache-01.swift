@@ -1,0 +1,6 @@
+import Cairn
+
+struct Page: Codable, Sendable, Equatable {
+  var title: String
+  var body: String
+}

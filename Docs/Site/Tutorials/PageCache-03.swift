@@ -1,0 +1,19 @@
+import Cairn
+
+struct Page: Codable, Sendable, Equatable {
+  var title: String
+  var body: String
+}
+
+struct PageCache: Sendable {
+  let cache: DiskCache<String, Page>
+
+  init(path: String) async throws {
+    var configuration = DiskCacheConfiguration(countLimit: 100_000, byteLimit: 1 << 30)
+    cache = try await DiskCache.open(.path(path), configuration: configuration)
+  }
+
+  func page(_ url: String) async throws -> Page {
+    try await cache.value(forKey: url) { try await fetch(url) }
+  }
+}

@@ -1,0 +1,79 @@
+import CommandText
+
+/// An option of a command, and what it does there.
+struct OptionUse: Sendable {
+  let option: Option
+  let meaning: String
+
+  init(_ option: Option, _ meaning: String) {
+    self.option = option
+    self.meaning = meaning
+  }
+
+  /// The first part of the meaning, for where there is little room.
+  var summary: String {
+    if option == .json { return "print JSON" }
+    return String(meaning.prefix { !";:.".contains($0) }.replacing("\n", with: " "))
+  }
+}
+
+/// Everything that is said of a command. The parser, the help, the manual and the completions read
+/// it here.
+struct CommandPage: Sendable {
+  /// What it does, on one line.
+  let summary: String
+  /// Its operands as the synopsis has them: `KEY` is needed, `[KEY]` is not; `KEY...` repeats.
+  let operands: [String]
+  let options: [OptionUse]
+  /// How many of the options, from the first on, exclude each other. One of them is needed.
+  let alternativeCount: Int
+  /// What it does, in paragraphs as `Paragraphs` reads them.
+  let about: String
+  /// What to know besides, below the options.
+  let notes: String
+  let examples: [String]
+
+  init(
+    _ summary: String, operands: [String] = ["STORE"], about: String,
+    options: [OptionUse] = [], alternativeCount: Int = 0, notes: String = "", examples: [String]
+  ) {
+    self.summary = summary
+    self.operands = operands
+    self.about = about
+    self.options = options
+    self.alternativeCount = alternativeCount
+    self.notes = notes
+    self.examples = examples
+  }
+
+  /// The number of operands that it takes.
+  var operandCounts: ClosedRange<Int> {
+    let least = operands.count { !$0.hasPrefix("[") }
+    return least...(operands.last?.contains("...") == true ? .max : operands.count)
+  }
+
+  /// The names of its operands, in order.
+  var operandNames: [String] {
+    operands.map { $0.replacing("...", with: "").filter { $0 != "[" && $0 != "]" } }
+  }
+
+  /// The arguments after the command's name.
+  var arguments: String {
+    let synopses = options.map(\.option.synopsis)
+    let alternatives = synopses.prefix(alternativeCount).joined(separator: " | ")
+    let others = synopses.dropFirst(alternativeCount).map { "[\($0)]" }
+    return (operands + (alternatives.isEmpty ? [] : ["(\(alternatives))"]) + others)
+      .joined(separator: " ")
+  }
+
+  /// The options as a list.
+  static func list(_ options: [OptionUse]) -> Paragraphs.Block {
+    .list(options.map { ($0.option.synopsis, $0.meaning) })
+  }
+
+  /// Everything below the synopsis.
+  var blocks: [Paragraphs.Block] {
+    Paragraphs(about).blocks + (options.isEmpty ? [] : [Self.list(options)])
+      + Paragraphs(notes).blocks + [.examples(examples)]
+  }
+}

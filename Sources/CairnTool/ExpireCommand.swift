@@ -1,0 +1,74 @@
+import Cairn
+import CommandText
+
+/// `expire`: removes what has expired, or sets when keys expire.
+enum ExpireCommand {
+  static func run(_ invocation: Invocation, on console: Console) throws {
+    let location = try invocation.store(at: 0)
+    let keys = try invocation.operands.indices.dropFirst().map { try invocation.key(at: $0) }
+    if keys.isEmpty {
+      guard !invocation.has(.lifetime) else {
+        throw invocation.usage("--lifetime goes with KEY; put and import take it for new values")
+      }
+      return try TrimCommand.removeExpired(in: location, invocation, on: console)
+    }
+    guard invocation.has(.lifetime) else {
+      throw invocation.usage("--lifetime is needed with KEY; cairn delete removes keys at once")
+    }
+    let lifetime = try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind)
+    var configuration = StoreConfiguration()
+    configuration.maintenanceInterval = nil
+    configuration.createsStore = false
+    // One sync, by closing, covers all changes.
+    configuration.durability = .process
+    var (changed, missing) = (0, 0)
+    try location.write(configuration) { store in
+      for key in keys {
+        do {
+          if try setLifetime(lifetime, forKey: key, in: store) {
+            changed += 1
+          } else {
+            missing += 1
+            console.report(ValueCommands.notFound(key))
+          }
+        } catch let failure as CommandFailure {
+          console.report(failure)
+        } catch let error as StoreError {
+          guard case .corrupt = error else { throw error }
+          console.report(CommandFailure(error, key: key))
+        }
+      }
+    }
+    if invocation.has(.json) {
+      try console.print(
+        JSON.object([("changed", .integer(changed)), ("missing", .integer(missing))]).text)
+    } else {
+      let verb = changed == 1 ? "expires" : "expire"
+      let time = DisplayText.shortDuration(lifetime)
+      try console.tell("\(DisplayText.count(changed, "key")) \(verb) in \(time)")
+    }
+  }
+
+  /// Makes a key expire this long from now. An extension leaves the value and its version alone;
+  /// anything else writes the value again.
+  ///
+  /// - Returns: whether the key is there.
+  private static func setLifetime(
+    _ lifetime: Duration, forKey key: [UInt8], in store: Store
+  ) throws -> Bool {
+    guard let info = try store.info(forKey: key) else { return false }
+    let end = SystemClock().now().advanced(by: lifetime)
+    if let expires = info.expires, expires <= end {
+      return try store.extendLifetime(forKey: key, to: lifetime)
+    }
+    guard let entry = try store.entry(forKey: key) else { return false }
+    // A new version would undo the removal of a tag that is still being swept.
+    let bytes = entry.metadata
+    let metadata = try? CacheMetadata(decoding: bytes.rawSpan, wantsRest: true)
+    guard metadata?.tags.isEmpty ?? true else {
+      throw CommandFailure(
+        .failure, "\(DisplayText.line(key)): a cache's entry with tags can only live longer")
+    }
+    return try store.update(forKey: key, options: .lifetime(.after(lifetime))) { $0 } != nil
+  }
+}

@@ -1,0 +1,97 @@
+/// Keys in bytewise order as a tree of folders, as if `/` separated the names of a path.
+///
+/// A folder that has only one other folder in it shares its line, and a folder of one key is shown
+/// as the key.
+package struct KeyTree {
+  /// A line of the tree.
+  package struct Line: Equatable {
+    /// The number of folders around it.
+    package let depth: Int
+    /// The name: of a folder with its slash, or of a key. Empty: names that are left out.
+    package let name: ArraySlice<UInt8>
+    /// The keys in the folder, or the names that are left out; 1 for a key.
+    package let count: Int
+  }
+
+  /// Keys of one folder, beside each other in the order.
+  private struct Part {
+    let keys: Range<Int>
+    /// The bytes of the keys that the lines above have.
+    let shownByteCount: Int
+    let depth: Int
+    var isRest = false
+  }
+
+  private static let slash = UInt8(ascii: "/")
+
+  private let keys: [[UInt8]]
+  private let limit: Int?
+
+  /// - Parameter limit: the most names to show in a folder; `nil`: all.
+  package init(keys: [[UInt8]], limit: Int?) {
+    self.keys = keys
+    self.limit = limit
+  }
+
+  /// Calls `body` with each line. Takes no stack, however deep the folders are.
+  package func forEachLine(_ body: (Line) throws -> Void) rethrows {
+    var parts = Array(
+      self.parts(of: Part(keys: keys.indices, shownByteCount: 0, depth: 0)).reversed())
+    while let part = parts.popLast() {
+      let count = part.keys.count
+      if part.isRest {
+        try body(Line(depth: part.depth, name: [], count: count))
+        continue
+      }
+      let first = keys[part.keys.lowerBound]
+      guard count > 1 else {
+        try body(Line(depth: part.depth, name: first[part.shownByteCount...], count: 1))
+        continue
+      }
+      // In order, what the first and the last share all of them do.
+      let shared = zip(first, keys[part.keys.upperBound - 1]).prefix { $0 == $1 }.count
+      let end = first[..<shared].lastIndex(of: Self.slash).map { $0 + 1 } ?? shared
+      try body(Line(depth: part.depth, name: first[part.shownByteCount..<end], count: count))
+      let below = Part(keys: part.keys, shownByteCount: end, depth: part.depth + 1)
+      parts += self.parts(of: below).reversed()
+    }
+  }
+
+  /// What the lines below a folder are about.
+  private func parts(of folder: Part) -> [Part] {
+    let start = folder.shownByteCount
+    var parts: [Part] = []
+    var index = folder.keys.lowerBound
+    var leftOutCount = 0
+    // The key of the folder itself is the first, and has no name of its own.
+    if start > 0, keys[index].count == start { index += 1 }
+    while index < folder.keys.upperBound {
+      let key = keys[index]
+      let end = key[start...].firstIndex(of: Self.slash).map { slash in
+        endOfKeys(beginningWith: key[...slash], in: index..<folder.keys.upperBound)
+      }
+      let range = index..<(end ?? index + 1)
+      if parts.count < limit ?? .max {
+        parts.append(Part(keys: range, shownByteCount: start, depth: folder.depth))
+      } else {
+        leftOutCount += 1
+      }
+      index = range.upperBound
+    }
+    if leftOutCount > 0 {
+      parts.append(
+        Part(keys: 0..<leftOutCount, shownByteCount: start, depth: folder.depth, isRest: true))
+    }
+    return parts
+  }
+
+  /// The first of the keys that does not begin with the bytes, as the first does.
+  private func endOfKeys(beginningWith bytes: ArraySlice<UInt8>, in range: Range<Int>) -> Int {
+    var (low, high) = (range.lowerBound + 1, range.upperBound)
+    while low < high {
+      let middle = low + (high - low) / 2
+      if keys[middle].starts(with: bytes) { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}

@@ -1,0 +1,34 @@
+/// Breaks a line between words, so that none has more than `width` columns.
+///
+/// Spaces elsewhere stay as they are, and a word that is longer than a line has one of its own.
+///
+/// - Parameters:
+///   - indent: the columns before all lines but the first.
+///   - mark: the text after all lines but the last.
+package func broken(
+  _ line: String, width: Int, indent: Int = 2, mark: String = ""
+) -> [String] {
+  var lines: [String] = []
+  var rest = Substring(line)
+  var margin = ""
+  while margin.count + rest.count > width {
+    let words = rest.drop { $0 == " " }
+    // Room for the words, and for the space after the last of them.
+    let room = rest.prefix(max(1, width - margin.count - mark.count + 1))
+    let last = room.lastIndex(of: " ").flatMap { $0 > words.startIndex ? $0 : nil }
+    guard let end = last ?? words.firstIndex(of: " ") else { break }
+    let text = rest[..<end]
+    lines.append(margin + text.prefix(upTo: text.endOfWords) + mark)
+    rest = rest[end...].drop { $0 == " " }
+    margin = String(repeating: " ", count: indent)
+  }
+  if !rest.isEmpty || lines.isEmpty { lines.append(margin + rest) }
+  return lines
+}
+
+extension Substring {
+  /// The place after the last character that is no space.
+  fileprivate var endOfWords: Index {
+    lastIndex { $0 != " " }.map { index(after: $0) } ?? startIndex
+  }
+}

@@ -1,0 +1,51 @@
+/// How a part of a line stands out.
+package enum Style: String, Sendable {
+  case heading = "1"
+  case error = "1;31"
+  case warning = "33"
+  /// The part of a bar that counts most.
+  case bar = "32"
+  /// The rest of it.
+  case faint = "2"
+}
+
+/// Adds colour and bold to text, or leaves it as it is.
+///
+/// Paint only text of the program's own, or text that `DisplayText.line` has escaped: painted text
+/// has escapes that a terminal obeys.
+package struct Painter: Sendable {
+  package let isOn: Bool
+
+  package init(isOn: Bool) { self.isOn = isOn }
+
+  package func callAsFunction(_ text: some StringProtocol, _ style: Style?) -> String {
+    guard isOn, let style, !text.isEmpty else { return String(text) }
+    return "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m"
+  }
+}
+
+/// When to use colour and bold.
+package enum ColorChoice: String, CaseIterable, Sendable {
+  /// On a terminal, unless the environment says otherwise.
+  case auto
+  case always, never
+
+  /// The painter for text that is written there.
+  ///
+  /// By itself, `auto` follows the conventions of no-color.org and bixense.com/clicolors: NO_COLOR
+  /// comes first, then CLICOLOR_FORCE, then what TERM says of the terminal.
+  package func painter(for descriptor: Int32) -> Painter {
+    switch self {
+    case .always: return Painter(isOn: true)
+    case .never: return Painter(isOn: false)
+    case .auto:
+      if Terminal.variable("NO_COLOR") != nil { return Painter(isOn: false) }
+      if let forced = Terminal.variable("CLICOLOR_FORCE"), forced != "0" {
+        return Painter(isOn: true)
+      }
+      return Painter(
+        isOn: Terminal.isTerminal(descriptor) && Terminal.variable("CLICOLOR") != "0"
+          && Terminal.variable("TERM") != nil && !Terminal.isDumb)
+    }
+  }
+}
