@@ -19,18 +19,47 @@ enum HistoryFuzzer {
     if arguments.count == 6, arguments[1] == "--worker" {
       KillRun.work(store: arguments[2], log: arguments[3], arguments[4], arguments[5])
     }
+    if ["--followed", "--follower"].contains(arguments.dropFirst().first) {
+      runPart(arguments[1], Array(arguments.dropFirst(2)))
+    }
     let fuzzer = Fuzzer(
       name: "HistoryFuzzer", iterations: 1000,
-      options: ["--kill", "--tiered", "--tiered-model", "--loads"])
+      options: ["--kill", "--followers", "--tiered", "--tiered-model", "--loads"])
     switch fuzzer.arguments {
     case []: fuzzer.run { try ThreadRun.run(seed: $0) }
     case ["--kill"]: fuzzer.run { try KillRun.run(seed: $0) }
+    case ["--followers"]: fuzzer.run { try FollowersRun.run(seed: $0) }
     case ["--tiered"]: fuzzer.run { try ThreadRun.runTiered(seed: $0) }
     case ["--tiered-model"]: fuzzer.run { try TieredModelRun.run(seed: $0) }
     case ["--loads"]:
       fuzzer.run { seed in try waiting { try await LoadModelRun.run(seed: seed) } }
     default:
-      Fuzzer.end(with: 2, "HistoryFuzzer: one of --kill, --tiered, --tiered-model and --loads")
+      Fuzzer.end(
+        with: 2, "HistoryFuzzer: one of --kill, --followers, --tiered, --tiered-model and --loads")
+    }
+  }
+
+  /// A process of `FollowersRun`.
+  private static func runPart(_ part: String, _ arguments: [String]) -> Never {
+    do {
+      guard arguments.count >= 4, let seed = UInt64(arguments[2]) else {
+        throw FuzzFailure("\(part) with \(arguments)")
+      }
+      let history = FollowedHistory(seed: seed)
+      let (store, directory) = (arguments[0], arguments[1])
+      if part == "--followed" {
+        try FollowedWriter.run(
+          store: store, directory: directory, history, finishes: arguments[3] == "finish")
+      } else {
+        var follower = try FollowerProcess(
+          store: store, directory: directory, history, index: Int(arguments[3]) ?? 0,
+          seed: UInt64(arguments.last ?? "") ?? 0)
+        try follower.run()
+      }
+      exit(0)
+    } catch {
+      print("\(part) \(arguments): \(error)")
+      exit(1)
     }
   }
 

@@ -1,12 +1,18 @@
 import FuzzSupport
 
-/// Workloads with power cuts and kills at any call, in recoveries too, compared with a model.
+/// Workloads with power cuts and kills at any call, in recoveries too, compared with a model. With `--followers`
+/// other processes follow the store, and look at it at each call.
 enum CrashFuzzer {
   static func run() -> Never {
-    let fuzzer = Fuzzer(name: "CrashFuzzer", iterations: 1000, options: ["--trace"])
-    let trace: ((String) -> Void)? = fuzzer.arguments.isEmpty ? nil : { print($0) }
+    let fuzzer = Fuzzer(
+      name: "CrashFuzzer", iterations: 1000, options: ["--followers", "--trace"])
+    let trace: ((String) -> Void)? = fuzzer.arguments.contains("--trace") ? { print($0) } : nil
+    let isFollowed = fuzzer.arguments.contains("--followers")
     fuzzer.run { seed in
-      let run = CrashRun(FuzzRandom(seed: seed), trace: trace)
+      // Fewer cuts where it is about what followers see.
+      let run = CrashRun(
+        FuzzRandom(seed: seed), cutInterval: isFollowed ? 40 : 6, isFollowed: isFollowed,
+        trace: trace)
       try run.run(operationCount: 40)
       return run.tally
     }

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What snapshots and backups of a run must show.
+/// What snapshots and backups of a run must show, and stores that take no more writes.
 extension CrashRun {
   /// A snapshot shows what it did when it was taken, whatever has happened since.
   func checkSnapshot() throws {
@@ -34,5 +34,23 @@ extension CrashRun {
     try copy.close()
     let report = try Store.verify(path: path, environment: environment)
     if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
+  }
+
+  /// A store whose sync has failed takes no more writes, and reads go on.
+  func checkPoisoned(by operation: Operation) throws {
+    if case .reopen = operation { return }
+    guard let store = process.store, !process.fileSystem.isDead else { return }
+    process.fileSystem.intervene = nil
+    do {
+      try store.setValue([1], forKey: choices.element(of: OperationGenerator.keys))
+      throw FuzzFailure("a poisoned store takes a write")
+    } catch let error as StoreError {
+      guard case .poisoned = error else { throw FuzzFailure("a poisoned store says \(error)") }
+    }
+    let contents = try StoreContents(of: store, now: clock.now())
+    if contents.match([model.current] + model.candidates) == nil {
+      throw FuzzFailure("a poisoned store shows what never was")
+    }
+    tally["poisoned stores"] += 1
   }
 }

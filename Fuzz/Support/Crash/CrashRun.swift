@@ -41,13 +41,20 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// The files of checkpoints that were listed once, the newest last.
   private var checkpoints: [[UInt8]] = []
 
+  /// Who follows the store meanwhile, if anybody does.
+  var followers: SimulatedFollowers?
+
   /// One call in so many is looked at, in the mean.
   private let cutInterval: Int
 
   /// Told of each step, for a person who looks at a failure.
   let trace: ((String) -> Void)?
 
-  package init(_ choices: Choices, cutInterval: Int = 6, trace: ((String) -> Void)? = nil) {
+  /// - Parameter isFollowed: whether other processes follow the store.
+  package init(
+    _ choices: Choices, cutInterval: Int = 6, isFollowed: Bool = false,
+    trace: ((String) -> Void)? = nil
+  ) {
     var choices = choices
     self.trace = trace
     disk = SimulatedDisk(
@@ -77,13 +84,23 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     generator.extendsOften = generator.mayExpire && choices.once(in: 3)
     self.cutInterval = cutInterval
+    if isFollowed {
+      disk.leastMappedByteCount = 64 << 20
+      followers = SimulatedFollowers(
+        FuzzRandom(seed: UInt64(choices.below(1 << 30))), configuration,
+        areToldOfWrites: configuration.access == .mapped && disk.reservesBlocks)
+    }
     process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+    if isFollowed { process.tellFollowers() }
     self.choices = choices
   }
 
   /// Runs so many operations, or as many as there are decisions for.
   package func run(operationCount: Int) throws {
-    defer { process.kill() }
+    defer {
+      process.kill()
+      followers?.end()
+    }
     try reopen()
     for _ in 0..<operationCount where !choices.isAtEnd {
       try perform(generator.next(&choices, now: clock.now()))
@@ -94,8 +111,10 @@ package final class CrashRun<Choices: ChoiceSource> {
       try crash()
     } else {
       try checkSnapshot()
+      try followers?.finishReads()
       try process.close()
     }
+    if let followers { tally.add(followers.tally) }
     process.kill()
     try checkImages()
   }
@@ -119,6 +138,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     var hasSwitched = false
     process.fileSystem.intervene = { [unowned self] call in
       trace?("    \(call.rawValue)")
+      lookAsFollowers(in: operation)
       if call == .synchronizeData {
         if fails {
           fails = false
@@ -194,6 +214,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
       // Without a write there is no new checkpoint, and reads since the last are forgotten.
+      try followers?.finishReads()
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
       if choices.once(in: 2) { try checkSnapshot() }
@@ -234,6 +255,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       try checkBackup(path, on: process.environment, legal: [before])
       disk.setContents(nil, of: path)
     case .wait(let duration):
+      try followers?.finishReads()
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       if !process.fileSystem.isDead, !hasFailedSync { model.settle(at: clock.now()) }
@@ -256,24 +278,6 @@ package final class CrashRun<Choices: ChoiceSource> {
     tally["scrubs"] += 1
   }
 
-  /// A store whose sync has failed takes no more writes, and reads go on.
-  private func checkPoisoned(by operation: Operation) throws {
-    if case .reopen = operation { return }
-    guard let store = process.store, !process.fileSystem.isDead else { return }
-    process.fileSystem.intervene = nil
-    do {
-      try store.setValue([1], forKey: choices.element(of: OperationGenerator.keys))
-      throw FuzzFailure("a poisoned store takes a write")
-    } catch let error as StoreError {
-      guard case .poisoned = error else { throw FuzzFailure("a poisoned store says \(error)") }
-    }
-    let contents = try StoreContents(of: store, now: clock.now())
-    if contents.match([model.current] + model.candidates) == nil {
-      throw FuzzFailure("a poisoned store shows what never was")
-    }
-    tally["poisoned stores"] += 1
-  }
-
   private func acknowledge(
     _ steps: [ModelState], _ versions: [[UInt8]: UInt64], _ operation: Operation
   ) {
@@ -289,6 +293,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       for state in model.candidates.dropFirst(steps.count) { model.acknowledge(state) }
     }
     model.acknowledgedCandidateCount = 0
+    followers?.noteEnd()
     model.candidates = []
   }
 
@@ -319,7 +324,11 @@ package final class CrashRun<Choices: ChoiceSource> {
     // What a process found that died in a read, nobody was told.
     if process.fileSystem.isDead { damage.forget() }
     held = nil
-    if afterFailedSync { tally["failed syncs"] += 1 }
+    if afterFailedSync {
+      tally["failed syncs"] += 1
+      // What is discarded then may have been seen.
+      followers?.allowOutdated()
+    }
     if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {
       trace?("  closed and opened again")
       tally["reopenings after a failed sync"] += 1
@@ -330,15 +339,19 @@ package final class CrashRun<Choices: ChoiceSource> {
     trace?("  crash, \(losesPower ? "power lost" : "process killed")")
     if losesPower {
       var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
+      followers?.end()
       disk = disk.afterPowerCut(&cut)
       tally["cuts"] += 1
       return try reopen(model.afterPowerCut)
     }
     tally["kills"] += 1
     // Clean pages may go at any time, and what a failed sync left clean goes with them.
-    if afterFailedSync, choices.once(in: 2) { disk.dropCaches() }
+    if afterFailedSync, choices.once(in: 2) {
+      followers?.end()
+      disk.dropCaches()
+    }
     try reopen(
-      afterFailedSync ? model.afterPowerCut : model.afterDeath, afterPowerCut: model.afterPowerCut)
+      afterFailedSync ? model.afterPowerCut : deathStates, afterPowerCut: model.afterPowerCut)
   }
 
   /// Opens the store, checks it, and starts the model anew from what is there. The power may go in
@@ -357,6 +370,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     if !sameProcess {
       process.kill()
       process = SimulatedProcess.start(on: disk, seed: UInt64(choices.below(1 << 30)))
+      if followers != nil { process.tellFollowers() }
     }
     var modelOfCuts = ModelStore(afterPowerCut?.first ?? legal[0])
     modelOfCuts.candidates = Array((afterPowerCut ?? legal).dropFirst())
@@ -365,6 +379,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     var callsToDeath = deathLimit > 0 && choices.once(in: 6) ? choices.below(60) : -1
     let diesBeforeSwitch = deathLimit > 0 && choices.once(in: 8)
     process.fileSystem.intervene = { [unowned self] call in
+      lookAsFollowers(in: .reopen, legal: legal)
       if diesBeforeSwitch, call == .exchange || call == .rename { return .die }
       untilCut -= 1
       if untilCut == 0 {
@@ -383,6 +398,8 @@ package final class CrashRun<Choices: ChoiceSource> {
         try RecoveryCheck.match(
           store, legal, now: clock.now(), "in the course of a run",
           keysByRecency: keysByRecency))
+      if let failureMeanwhile { throw failureMeanwhile }
+      followers?.begin(on: disk, with: model.current)
     } catch let error as StoreError {
       guard process.fileSystem.isDead else {
         throw FuzzFailure("the store does not open: \(error)")
@@ -399,6 +416,8 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   private func checkImages() throws {
+    // A read that pauses holds up what those give back who recover the images.
+    try followers?.finishReads()
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       // What is written to what was recovered evicts nothing.

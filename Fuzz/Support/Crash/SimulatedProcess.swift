@@ -9,6 +9,7 @@ package final class SimulatedProcess {
   private let files: any FileSystem
   package let queue = ManualBackgroundQueue()
   package private(set) var store: Store?
+  private var announces = false
   /// Stores that were closed and that somebody still refers to.
   private var closedStores: [Store] = []
 
@@ -20,7 +21,9 @@ package final class SimulatedProcess {
 
   package var environment: Environment {
     // Nothing happens while a writer sleeps.
-    Environment(fileSystem: files, background: queue, pause: { _ in })
+    var environment = Environment(fileSystem: files, background: queue, pause: { _ in })
+    environment.announces = announces
+    return environment
   }
 
   /// A process that is about to open the store, for whoever wants to look at the calls.
@@ -30,6 +33,12 @@ package final class SimulatedProcess {
     on disk: SimulatedDisk, seed: UInt64, mistake: FileMistake? = .chosen
   ) -> SimulatedProcess {
     SimulatedProcess(disk: disk, seed: seed, mistake: mistake)
+  }
+
+  /// Has it announce its writes to those who follow the store.
+  package func tellFollowers() {
+    announces = true
+    fileSystem.showsPartialWrites = true
   }
 
   package func open(

@@ -26,6 +26,8 @@ package final class SimulatedDisk: @unchecked Sendable {
   package var exchanges = true
   /// The most bytes that files may take, or `nil`.
   package var capacity: Int?
+  /// How much of a file is mapped at least: another process may map more of it later, at the same address.
+  package var leastMappedByteCount = 0
   let root: SimulatedFile
   var changes: [NameChange] = []
   /// What files held that are gone, and that unwritten space may show again.
@@ -46,6 +48,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     reservesBlocks = disk.reservesBlocks
     capacity = disk.capacity
     exchanges = disk.exchanges
+    leastMappedByteCount = disk.leastMappedByteCount
     gone = disk.gone
     self.root = root
     bootIdentifier = [UInt8](repeating: boot, count: 16)

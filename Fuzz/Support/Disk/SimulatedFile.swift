@@ -207,6 +207,20 @@ final class SimulatedFile {
     }
   }
 
+  /// Takes back some words of what a mapped write has just put into the cache, while `body` looks.
+  func showSomeWords(
+    at offset: Int, count: Int, isOld: () -> Bool, while body: () -> Void
+  ) {
+    let memory = unsafe memory(capacity: offset + count) + offset
+    let bytes = unsafe [UInt8](UnsafeRawBufferPointer(start: memory, count: count))
+    amend(at: offset, count: count) { old, new in isOld() ? old : new }
+    body()
+    unsafe bytes.withUnsafeBytes { source in
+      guard let base = source.baseAddress else { return }
+      unsafe memory.copyMemory(from: base, byteCount: count)
+    }
+  }
+
   // MARK: Syncs
 
   /// What there is to be written out at a moment.

@@ -7,7 +7,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
   ) throws(SystemError) -> UnsafeMutableRawPointer {
     _ = try announce(.map, descriptor)
     let file = try file(descriptor, .map)
-    let address = unsafe file.memory(capacity: byteCount)
+    let address = unsafe file.memory(capacity: max(byteCount, disk.leastMappedByteCount))
     file.mappingCount += 1
     // A file may be mapped more than once, at what is one address here.
     mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
@@ -45,9 +45,24 @@ extension SimulatedFileSystem: MappedWriteObserver {
       return
     }
     callCount += 1
-    if case .die = intervene?(.mappedWrite) {
-      file.amend(at: offset, count: byteCount) { old, new in
-        random.once(in: 2) ? old : new
+    var intervention: Intervention?
+    // The words of the page FOLLOW are stored one by one, so each of them is there or not.
+    if showsPartialWrites, byteCount > 8 {
+      file.showSomeWords(at: offset, count: byteCount) {
+        random.once(in: 2)
+      } while: {
+        intervention = intervene?(.mappedWrite)
+      }
+    } else {
+      intervention = intervene?(.mappedWrite)
+    }
+    if case .die = intervention {
+      // Others have seen the word of the page already.
+      let isSeen = showsPartialWrites && byteCount == 8
+      if !isSeen {
+        file.amend(at: offset, count: byteCount) { old, new in
+          random.once(in: 2) ? old : new
+        }
       }
       file.noteWrite(at: offset, count: byteCount)
       kill()

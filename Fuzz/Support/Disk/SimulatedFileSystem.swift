@@ -34,6 +34,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package let disk: SimulatedDisk
   /// Asked before each call, and after each write into a mapping.
   package var intervene: ((Call) -> Intervention?)?
+  /// Whether others, who look when they are asked about a write into a mapping, see only some words of it.
+  package var showsPartialWrites = false
   package internal(set) var callCount = 0
   package internal(set) var isDead = false
   var random: FuzzRandom

@@ -154,8 +154,12 @@ public final class Store: Sendable {
   /// The keys, the least recently accessed first: for tests.
   package func keysByRecency() throws -> [[UInt8]] { try currentReader.keysByRecency() }
 
-  /// The version of the newest write.
-  package var lastVersion: UInt64 { (try? currentEngine)?.log.lastSequence ?? 0 }
+  /// The version of the newest write; in a store that follows another, of the newest that its last
+  /// read could see. Does not look for changes, so that a call that can throw reports `outdated`.
+  package var lastVersion: UInt64 {
+    guard let follower else { return engine.log.lastSequence }
+    return follower.lastReader?.log.lastSequence ?? 0
+  }
 
   /// Whether the store has noticed that its directory was removed.
   package var hasVanished: Bool { engine.session.hasVanished }

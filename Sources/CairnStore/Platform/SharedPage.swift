@@ -7,6 +7,7 @@ package final class SharedPage: @unchecked Sendable {
   // SAFETY: the address never changes, the mapping lasts as long as this object, and words are atomic.
   private let base: UnsafeMutableRawPointer
   private let fileSystem: any FileSystem
+  private let observer: (any MappedWriteObserver)?
   /// Kept open, because the process that maps the page may hold a lock on its file.
   package let file: File
 
@@ -22,6 +23,7 @@ package final class SharedPage: @unchecked Sendable {
     }
     self.file = file
     fileSystem = file.fileSystem
+    observer = file.fileSystem.mappedWriteObserver
   }
 
   deinit { unsafe fileSystem.unmap(base, byteCount: Self.byteCount) }
@@ -38,8 +40,12 @@ package final class SharedPage: @unchecked Sendable {
     unsafe UInt64(littleEndian: word(offset).pointee.load(ordering: .acquiring))
   }
 
+  /// Stores a word, then tells the simulator's observer, if there is one.
   @inline(__always)
   package func store(_ value: UInt64, at offset: Int) {
     unsafe word(offset).pointee.store(value.littleEndian, ordering: .releasing)
+    if let observer {
+      unsafe observer.didWrite(mapping: UInt(bitPattern: base), offset: offset, byteCount: 8)
+    }
   }
 }

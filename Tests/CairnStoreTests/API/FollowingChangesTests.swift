@@ -73,6 +73,55 @@ final class FollowingChangesTests {
     try follower.close()
   }
 
+  @Test("What cannot throw leaves it to the next call that can to tell of a loss")
+  func lossIsNotSwallowed() throws {
+    let first = try Store.announcing(directory.store, background: queue)
+    try first.setValue("1", forKey: "a")
+    let clock = ManualClock()
+    let follower = try Store.following(
+      directory.store, .everyRead, .small { $0.clock = clock })
+    let version = follower.lastVersion
+    #expect(version == first.lastVersion)
+    try first.close()
+    try FileManager.default.moveItem(atPath: directory.store, toPath: directory("old"))
+    let second = try Store.announcing(directory.store, background: queue)
+    try second.setValue("2", forKey: "a")
+    try second.setValue("3", forKey: "a")
+    clock.advance(by: .milliseconds(150))
+    // Of what reads have seen, which the other store is not.
+    #expect(follower.lastVersion == version)
+    #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
+    #expect(follower.lastVersion == second.lastVersion)
+    #expect(try follower.text("a") == "3")
+    try second.close()
+    try follower.close()
+    #expect(follower.lastVersion == 0)
+  }
+
+  @Test("Once a follower has caught up, it holds no file that the writer has removed")
+  func spaceIsReturned() throws {
+    let writer = try Store.announcing(
+      directory.store, .small { $0.deadByteFloor = 0 }, background: queue)
+    let system = FaultyFileSystem()
+    let follower = try Store.following(directory.store, fileSystem: system)
+    for round in 0..<6 {
+      for number in 0..<200 {
+        try writer.setValue(
+          [UInt8](repeating: UInt8(round), count: 1500), forKey: "key \(number)")
+      }
+      if round % 3 == 2 { try writer.removeAll() } else { try writer.compact() }
+      queue.runAll()
+      try follower.catchUp()
+      #expect(try follower.count() == writer.count())
+      let manifest = try Image(of: directory.store).manifest
+      let listedCount = manifest.sealedSegments.count + manifest.openSegments.count
+      // And the page.
+      #expect(system.mappingCount <= listedCount + 1, "round \(round)")
+    }
+    try follower.close()
+    try writer.close()
+  }
+
   @Test("A page with absurd words is no harm", arguments: [UInt8(0), 0x7F, 0xFF])
   func absurdPage(byte: UInt8) throws {
     let writer = try Store.announcing(directory.store, background: queue)

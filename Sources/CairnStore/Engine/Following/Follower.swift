@@ -98,10 +98,10 @@ package final class Follower: Sendable {
     get throws(StoreError) { try view().engine.reader }
   }
 
-  /// The reader of the last read. Does not look for changes, so that a call that can throw reports
-  /// `outdated`.
+  /// The reader of the last read; `nil` once it is closed. Does not look for changes, so that a call
+  /// that can throw reports `outdated`.
   var lastReader: Reader? {
-    guard let pin = Pin() else { return nil }
+    guard let pin = Pin() else { return state.withLock { $0?.view.engine.reader } }
     defer { pin.end() }
     return views[0]?.engine.reader
   }

@@ -1,0 +1,36 @@
+import CairnStore
+
+/// What those see who follow the store of a run.
+extension CrashRun {
+  /// Looks at the store as the followers do: before a call of the writer, or after one of its writes into a mapping.
+  ///
+  /// - Parameter legal: what the store may hold; `nil`: what the operation may have led to.
+  func lookAsFollowers(in operation: Operation, legal: [ModelState]? = nil) {
+    guard let followers, failureMeanwhile == nil, !process.fileSystem.isDead else { return }
+    do {
+      let isOrdered = legal == nil && operation.leadsInOrder
+      try followers.look(
+        legal ?? model.afterDeath, from: isOrdered ? model.acknowledgedCandidateCount : nil,
+        now: clock.now())
+    } catch {
+      failureMeanwhile = FuzzFailure("in the course of \(operation.name) a follower: \(error)")
+    }
+  }
+
+  /// What may be found when the process has died now: nothing earlier than what a follower has seen.
+  var deathStates: [ModelState] {
+    let states = model.afterDeath
+    let seenCount = followers?.seenCount ?? 0
+    return Array(states.dropFirst(max(0, seenCount - model.acknowledgedCandidateCount)))
+  }
+}
+
+extension Operation {
+  /// Whether the states that it may lead to come one after the other, in a known order.
+  fileprivate var leadsInOrder: Bool {
+    switch self {
+    case .trimBytes, .trimOlder: false
+    default: true
+    }
+  }
+}

@@ -1,0 +1,228 @@
+/// What each key held, in the order of the writer.
+///
+/// A position says how far the writer was: `2n` is after operation n, or in the course of it where it is gradual; `2n + 1` is after
+/// all of operation n.
+package struct FollowedTimeline {
+  /// For how long a key held one value, or none.
+  struct Period {
+    /// The positions at which it may be found.
+    var first: Int
+    var last: Int
+    /// The operation that wrote the value; 0: there is none.
+    var number: Int
+  }
+
+  private(set) var periods: [[Period]]
+
+  package init() {
+    periods = Array(
+      repeating: [Period(first: 0, last: .max, number: 0)], count: FollowedHistory.keyCount)
+  }
+
+  /// - Parameter outcome: what came of the operation.
+  package mutating func append(
+    _ number: Int, of history: FollowedHistory, _ outcome: FollowedHistory.Outcome
+  ) {
+    guard outcome.isApplied else { return }
+    switch history.operation(number) {
+    case .put(let key): set(key, to: number, by: number)
+    case .remove(let key): set(key, to: 0, by: number)
+    case .batch(let changes):
+      for change in changes { set(change.key, to: change.isRemoval ? 0 : number, by: number) }
+    case .removeAll: empty(by: number)
+    case .trim: for key in outcome.removed { set(key, to: 0, by: number, isGradual: true) }
+    case .extend, .compact, .compactByPieces, .checkpoint, .sync, .reopen: break
+    }
+  }
+
+  /// Another store, which is empty, takes the place of this one.
+  package mutating func empty(by number: Int) {
+    for key in periods.indices { set(key, to: 0, by: number) }
+  }
+
+  private mutating func set(_ key: Int, to value: Int, by number: Int, isGradual: Bool = false) {
+    let last = periods[key].count - 1
+    periods[key][last].last = isGradual ? 2 * number : 2 * number - 1
+    periods[key].append(Period(first: 2 * number, last: .max, number: value))
+  }
+
+  /// The operation that wrote what a key holds in the end; 0: it holds nothing.
+  package func last(_ key: Int) -> Int { periods[key][periods[key].count - 1].number }
+}
+
+/// What a follower did, as it noted it down.
+package struct FollowedEvent: Sendable, Equatable {
+  package enum Kind: UInt64, Sendable {
+    /// A key was read: alone, or in a view.
+    case read
+    /// From here on all reads are of one state, until the next event that is no read.
+    case view
+    /// The end of a view.
+    case endOfView
+    /// Later reads find everything that was done by then.
+    case caughtUp
+    /// The store was opened, or opened again, perhaps by another process.
+    case opened
+    /// A call said that what had been published is gone.
+    case outdated
+    /// The last event.
+    case end
+  }
+
+  package var kind: Kind
+  package var key: Int
+  /// The last operation that was acknowledged before the read, or the view, began. 0: it need not be seen.
+  package var done: Int
+  /// The last operation that had begun when this was noted down.
+  package var begun: Int
+  /// The operation that wrote the value; 0: there was none.
+  package var number: Int
+  package var version: UInt64
+
+  package init(
+    _ kind: Kind, key: Int = 0, done: Int = 0, begun: Int = 0, number: Int = 0, version: UInt64 = 0
+  ) {
+    self.kind = kind
+    self.key = key
+    self.done = done
+    self.begun = begun
+    self.number = number
+    self.version = version
+  }
+}
+
+/// Checks that the order of the writer explains what a follower has seen, in the order in which it saw it.
+///
+/// Each read, or view, is put at the first position that explains it and is not before those of earlier ones: if that leads to a
+/// contradiction, every other choice does too.
+package struct FollowedCheck {
+  private let timeline: FollowedTimeline
+  /// The operation by which another store took the place of the first one, if there is one.
+  private let replacement: Int?
+  /// How far the writer was at least.
+  private var position = 0
+  /// By key, the period that was seen last.
+  private var places: [Int]
+  /// By key, what was seen last, and its version.
+  private var versions: [Int: (number: Int, version: UInt64)] = [:]
+  private var group: [FollowedEvent] = []
+  private var viewBound: Int?
+  /// Whether it still follows the store that was replaced.
+  private var isBehind: Behind = .yes
+  package private(set) var tally = Tally()
+
+  private enum Behind { case yes, perhaps, no }
+
+  /// - Parameter replacement: the operation by which another store took the place of the first one.
+  package init(_ timeline: FollowedTimeline, replacement: Int? = nil) {
+    self.timeline = timeline
+    self.replacement = replacement
+    places = Array(repeating: 0, count: timeline.periods.count)
+    if replacement == nil { isBehind = .no }
+  }
+
+  package mutating func check(_ events: [FollowedEvent]) throws {
+    for (index, event) in events.enumerated() {
+      do { try check(event) } catch { throw FuzzFailure("event \(index), \(event): \(error)") }
+    }
+  }
+
+  private mutating func check(_ event: FollowedEvent) throws {
+    if event.kind == .read {
+      if viewBound != nil { return group.append(event) }
+      try settle([event], least: bound(event.done))
+      tally["reads"] += 1
+      return
+    }
+    if let viewBound {
+      try settle(group, least: viewBound)
+      tally["views"] += 1
+    }
+    (viewBound, group) = (nil, [])
+    switch event.kind {
+    case .read, .endOfView: break
+    case .view: viewBound = bound(event.done)
+    case .caughtUp: position = max(position, bound(event.done))
+    case .opened:
+      tally["opens"] += 1
+      guard let replacement, isBehind != .no else { break }
+      if event.done >= replacement {
+        leave(replacement)
+      } else if event.begun >= replacement {
+        isBehind = .perhaps
+      }
+    case .outdated:
+      guard let replacement, isBehind != .no else {
+        throw FuzzFailure("it says that something is gone, and nothing is")
+      }
+      leave(replacement)
+      tally["outdated"] += 1
+    case .end:
+      if isBehind == .yes { throw FuzzFailure("it never noticed the other store") }
+    }
+  }
+
+  private mutating func leave(_ replacement: Int) {
+    isBehind = .no
+    versions = [:]
+    position = max(position, 2 * replacement)
+  }
+
+  private func bound(_ done: Int) -> Int {
+    if let replacement, isBehind != .no { return 2 * min(done, replacement - 1) + 1 }
+    return done == 0 ? 0 : 2 * done + 1
+  }
+
+  /// Finds the first position that explains reads which were made at once.
+  private mutating func settle(_ reads: [FollowedEvent], least: Int) throws {
+    var found = max(position, least)
+    var hasMoved = true
+    while hasMoved {
+      hasMoved = false
+      for read in reads {
+        let periods = timeline.periods[read.key]
+        var place = places[read.key]
+        while place < periods.count,
+          periods[place].number != read.number || periods[place].last < found
+        {
+          place += 1
+        }
+        guard place < periods.count else { throw contradiction(read, found) }
+        places[read.key] = place
+        if periods[place].first > found {
+          found = periods[place].first
+          hasMoved = true
+        }
+        if periods[place].first > 2 * read.begun + 1 {
+          throw FuzzFailure("\(read) was found before it was written")
+        }
+      }
+    }
+    if let replacement, found >= 2 * replacement {
+      if isBehind == .yes { throw FuzzFailure("it finds the other store and did not say so") }
+      if isBehind == .perhaps { leave(replacement) }
+    }
+    position = found
+    try reads.forEach { try checkVersion($0) }
+  }
+
+  private func contradiction(_ read: FollowedEvent, _ position: Int) -> FuzzFailure {
+    let periods = timeline.periods[read.key]
+    let known = periods.contains { $0.number == read.number }
+    let there = periods.last { $0.first <= position }.map { "\($0)" } ?? "nothing"
+    return FuzzFailure(
+      "\(FollowedHistory.key(read.key)) holds \(read.number) of version \(read.version)"
+        + (known ? "" : ", which is not in the log")
+        + ", and the writer was at \(position) at least, where it holds \(there)")
+  }
+
+  private mutating func checkVersion(_ read: FollowedEvent) throws {
+    if read.number == 0 { return }
+    if let last = versions[read.key] {
+      let isRight =
+        read.number == last.number ? read.version == last.version : read.version > last.version
+      if !isRight { throw FuzzFailure("\(read) after version \(last.version)") }
+    }
+    versions[read.key] = (read.number, read.version)
+  }
+}

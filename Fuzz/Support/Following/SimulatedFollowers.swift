@@ -1,0 +1,226 @@
+import CairnStore
+
+/// Who follows the store of a `CrashRun`: two processes of the same simulated machine, until its power goes.
+///
+/// One reads everything at each step of the writer: before each of its calls, and after each of its writes into a mapping, those
+/// of the page FOLLOW among them. The other one is slow: at each of its own calls the writer may take some steps
+/// (`SlowFollower`). It is there only where the writer announces its writes.
+///
+/// What they find must be a state that the store may be in: all that was acknowledged before the read began, then one of the states
+/// that the operation under way leads to. They never go back.
+///
+/// What is reordered:
+/// - Calls of the kernel are seen in the order of the writer by all processes of a machine, with all that came before them.
+/// - Stores to mapped segments are ordered only by the store of the position that follows them (release), and only for who loads it
+///   (acquire). Until then any words of them may be seen. So a follower may not look at them at all, and the
+///   simulation shows it some of the words at that step.
+/// - The words of the page are stored one after the other, each with release. Who loads one sees the earlier ones too. But three
+///   loads are three moments: a follower may have an older position beside a newer generation, never the other way round.
+final class SimulatedFollowers {
+  private var random: FuzzRandom
+  private let configuration: StoreConfiguration
+  private let areToldOfWrites: Bool
+  private var disk: SimulatedDisk?
+  private var steady: SimulatedFollower?
+  private var slow: SlowFollower?
+  /// The number of the state before the operation under way; those that it leads to come after it.
+  private var base = 0
+  /// The highest number of a state that was seen.
+  private var seen = 0
+  /// What the slow one may find that is reading, and the least number of what it found.
+  private var slowStates: [NumberedState] = []
+  private var slowSeen = 0
+  /// How often each may be told that what was published is gone.
+  private var (steadyAllowance, slowAllowance) = (0, 0)
+  private(set) var tally = Tally()
+
+  private struct NumberedState {
+    var number: Int
+    var state: ModelState
+  }
+
+  /// - Parameters:
+  ///   - configuration: the writer's.
+  ///   - areToldOfWrites: whether the writer announces them.
+  init(_ random: FuzzRandom, _ configuration: StoreConfiguration, areToldOfWrites: Bool) {
+    self.random = random
+    self.areToldOfWrites = areToldOfWrites
+    var own = StoreConfiguration()
+    own.log = .none
+    own.clock = configuration.clock
+    self.configuration = own
+  }
+
+  // MARK: What the run tells
+
+  /// A store is open for writing, and this is what it holds.
+  func begin(on disk: SimulatedDisk, with state: ModelState) {
+    base += Self.numbersOfOperation
+    slowStates.append(NumberedState(number: base, state: state))
+    if self.disk === disk { return }
+    self.disk = disk
+    (seen, slowSeen, slowStates) = (base, base, [])
+    (steadyAllowance, slowAllowance) = (0, 0)
+    steady = makeFollower()
+    slow = areToldOfWrites ? SlowFollower(makeFollower(), random.split()) : nil
+  }
+
+  /// An operation was acknowledged.
+  func noteEnd() { base += Self.numbersOfOperation }
+
+  /// No operation leads to as many states.
+  private static let numbersOfOperation = 1000
+
+  /// A sync has failed: what was published may be discarded.
+  func allowOutdated() {
+    steadyAllowance += 1
+    slowAllowance += 1
+  }
+
+  /// How many of the states that the operation under way leads to have been seen.
+  var seenCount: Int { max(0, max(seen, slowSeen) - base) }
+
+  /// The power goes, or the run ends.
+  func end() {
+    _ = slow?.finish()
+    slow?.end()
+    steady?.close()
+    (disk, steady, slow) = (nil, nil, nil)
+  }
+
+  private func makeFollower() -> SimulatedFollower {
+    guard let disk else { preconditionFailure("there is no disk") }
+    var configuration = configuration
+    configuration.access = random.once(in: 3) ? .systemCalls : .mapped
+    let freshness = random.once(in: 3) ? Freshness.manual : .everyRead
+    return SimulatedFollower(
+      disk, seed: random.next(), configuration, freshness, asks: !areToldOfWrites)
+  }
+
+  // MARK: Looks
+
+  /// - Parameters:
+  ///   - states: what the store may hold now.
+  ///   - first: how many came before the first of them in the operation under way; `nil`: they have no order.
+  func look(_ states: [ModelState], from first: Int?, now: Timestamp) throws {
+    guard let steady else { return }
+    // Without an order none of them is earlier than what was seen.
+    let least = max(base, seen, slowSeen)
+    let numbered = states.enumerated().map { index, state in
+      NumberedState(number: first.map { base + $0 + index } ?? least, state: state)
+    }
+    do {
+      let contents = try steady.contents(
+        now: now, isNew: random.once(in: 8), isSnapshot: random.once(in: 2))
+      let number = try Self.match(contents, numbered, from: seen)
+      seen = max(seen, number)
+      tally["looks of followers"] += 1
+    } catch StoreError.outdated where steadyAllowance > 0 {
+      steadyAllowance -= 1
+      seen = base
+      tally["followers told of a loss"] += 1
+    }
+    if let slow { try lookSlowly(slow, numbered, isOrdered: first != nil, now: now) }
+  }
+
+  private func lookSlowly(
+    _ slow: SlowFollower, _ states: [NumberedState], isOrdered: Bool, now: Timestamp
+  ) throws {
+    if slow.isReading {
+      let last = slowStates.last?.number ?? 0
+      slowStates += isOrdered ? states.filter { $0.number > last } : states
+    } else {
+      guard random.once(in: 3) else { return }
+      slowStates = states
+      slow.begin(now: now, isNew: random.once(in: 3))
+    }
+    if random.once(in: 2), let result = slow.goOn() { try check(result) }
+  }
+
+  /// Lets the slow one come to its end, while the writer stands still.
+  func finishReads() throws {
+    if let result = slow?.finish() { try check(result) }
+  }
+
+  private func check(_ result: Result<StoreContents, any Error>) throws {
+    do {
+      slowSeen = max(slowSeen, try Self.match(try result.get(), slowStates, from: slowSeen))
+      tally["slow looks"] += 1
+    } catch StoreError.outdated where slowAllowance > 0 {
+      slowAllowance -= 1
+      slowSeen = 0
+      tally["followers told of a loss"] += 1
+    } catch { throw FuzzFailure("(slowly) \(error)") }
+  }
+
+  /// The number of the first state that this is.
+  private static func match(
+    _ contents: StoreContents, _ states: [NumberedState], from least: Int
+  ) throws -> Int {
+    let allowed = states.filter { $0.number >= least }
+    if let found = allowed.first(where: { contents.match([$0.state]) != nil }) {
+      return found.number
+    }
+    guard let last = (allowed.last ?? states.last) else { throw FuzzFailure("no state is allowed") }
+    let isEarlier = states.contains { contents.match([$0.state]) != nil }
+    throw FuzzFailure(
+      isEarlier
+        ? "goes back to an earlier state"
+        : "sees no state of the store: \(contents.differences(from: last.state))")
+  }
+}
+
+/// A process that follows the store of a simulated disk.
+final class SimulatedFollower {
+  private let files: SimulatedFileSystem
+  private let configuration: StoreConfiguration
+  private let freshness: Freshness
+  /// Whether it asks for what is new, since nobody announces it.
+  private let asks: Bool
+  private var store: Store?
+  /// What its calls go through.
+  var between: any FileSystem
+
+  init(
+    _ disk: SimulatedDisk, seed: UInt64, _ configuration: StoreConfiguration,
+    _ freshness: Freshness, asks: Bool
+  ) {
+    files = SimulatedFileSystem(disk: disk, seed: seed)
+    between = files
+    self.configuration = configuration
+    self.freshness = freshness
+    self.asks = asks
+  }
+
+  /// All that it sees.
+  ///
+  /// - Parameters:
+  ///   - isNew: whether the process has only just begun.
+  ///   - isSnapshot: whether a snapshot is read, and not the store. A fixed view is read as it is.
+  func contents(now: Timestamp, isNew: Bool, isSnapshot: Bool) throws -> StoreContents {
+    if isNew {
+      try store?.close()
+      store = nil
+    }
+    let store = try store ?? open()
+    self.store = store
+    if asks || freshness == .manual { try store.catchUp() }
+    if !isSnapshot || freshness == .manual { return try StoreContents(of: store, now: now) }
+    let snapshot = try store.snapshot()
+    defer { snapshot.close() }
+    return try StoreContents(of: snapshot, now: now)
+  }
+
+  private func open() throws -> Store {
+    try Store(
+      following: SimulatedProcess.path, freshness: freshness, configuration: configuration,
+      environment: Environment(
+        fileSystem: between, background: ManualBackgroundQueue(), pause: { _ in }))
+  }
+
+  func close() {
+    try? store?.close()
+    store = nil
+    files.kill()
+  }
+}
