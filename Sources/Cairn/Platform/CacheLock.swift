@@ -72,7 +72,14 @@ func yieldThread() { sched_yield() }
 func makeMutex() -> UnsafeMutableRawPointer {
   let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
   unsafe mutex.initialize(to: pthread_mutex_t())
-  unsafe pthread_mutex_init(mutex, nil)
+  var attributes = pthread_mutexattr_t()
+  unsafe pthread_mutexattr_init(&attributes)
+  #if canImport(Glibc)
+    // It is held for tens of nanoseconds: a thread that spins gets it before it could sleep.
+    unsafe pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
+  #endif
+  unsafe pthread_mutex_init(mutex, &attributes)
+  unsafe pthread_mutexattr_destroy(&attributes)
   return UnsafeMutableRawPointer(mutex)
 }
 
