@@ -65,7 +65,8 @@ enum ExpireCommand {
     // A new version would undo the removal of a tag that is still being swept.
     let bytes = entry.metadata
     let metadata = try? CacheMetadata(decoding: bytes.rawSpan, wantsRest: true)
-    guard metadata?.tags.isEmpty ?? true else {
+    let isUnknown = metadata == nil && bytes.first == CacheMetadata.mark
+    guard !isUnknown, metadata?.tags.isEmpty ?? true else {
       throw CommandFailure(
         .failure, "\(DisplayText.line(key)): a cache's entry with tags can only live longer")
     }

@@ -57,7 +57,10 @@ struct StoreLocation {
   func write<Result>(
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
-    try use(Store(path: path, configuration: Self.quiet(configuration)), body)
+    var configuration = Self.quiet(configuration)
+    // As caches have it: a command does not begin to copy what the owner of a cache would leave.
+    configuration.spaceBound = 2
+    return try use(Store(path: path, configuration: configuration), body)
   }
 
   /// Without a log: commands report their findings themselves.

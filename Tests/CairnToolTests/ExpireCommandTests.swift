@@ -79,4 +79,18 @@ struct ExpireCommandTests {
       outcome.errors == "cairn: expire: \(key): a cache's entry with tags can only live longer\n")
     #expect(outcome.text == "0 keys expire in 1 h 0 min\n")
   }
+
+  @Test func `metadata that a later version may understand is not rewritten`() throws {
+    let path = directory("later")
+    let store = try Store(path: path)
+    try store.setValue(
+      "value", forKey: "key",
+      options: EntryOptions(lifetime: .seconds(5000), metadata: [CacheMetadata.mark, 0xFF, 1]))
+    let version = try #require(try store.info(forKey: "key")).version
+    try store.close()
+    #expect(try cairn("expire", path, "key", "--lifetime", "1h").status == 5)
+    let reader = try Store(readingAt: path)
+    #expect(try reader.info(forKey: "key")?.version == version)
+    try reader.close()
+  }
 }

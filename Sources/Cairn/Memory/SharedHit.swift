@@ -44,10 +44,7 @@ extension SlotArray<EntryNode> {
       }
       guard isNoted else { return false }
       withAtomic(&node.accessed) { accessed in
-        let last = accessed.load(ordering: .relaxed)
-        if now > last {
-          _ = accessed.compareExchange(expected: last, desired: now, ordering: .relaxed)
-        }
+        if now > accessed.load(ordering: .relaxed) { accessed.max(now, ordering: .relaxed) }
       }
       return true
     }

@@ -67,7 +67,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     let number = threadNumber() & (Self.stripeCount &- 1)
     let stripe = Self.stride &* (number &+ 1)
     let bit = UInt64(1) << UInt64(number)
-    if unsafe words[1].load(ordering: .relaxed) & bit == 0 {
+    if unsafe words[1].load(ordering: .acquiring) & bit == 0 {
       unsafe words[1].bitwiseOr(bit, ordering: .sequentiallyConsistent)
     }
     unsafe words[stripe].wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -98,8 +98,12 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       var spinCount = 0
       while unsafe words[stripe].load(ordering: .sequentiallyConsistent) & Self.readerMask != 0 {
         spinCount += 1
-        // A reader that was interrupted inside.
-        if spinCount > 200 { yieldThread() }
+        // A reader that was interrupted inside, perhaps one of a lower priority.
+        if spinCount > 1000 {
+          pause(for: .microseconds(100))
+        } else if spinCount > 200 {
+          yieldThread()
+        }
       }
       entered &= entered - 1
     }

@@ -37,7 +37,7 @@ struct SummaryChart {
       <style>\(Self.style)</style>
       <rect class="page" width="\(Self.width)" height="\(Self.height)"/>
       <text class="title" x="12" y="20">Operations per second\(title.map { ", \($0)" } ?? "")</text>
-      <text class="note" x="12" y="36">Longer is faster. 4.0 × means that Cairn is four times as fast.</text>
+      <text class="note" x="12" y="36">Longer is faster; each panel has its own scale. 4.0 × beside a store: Cairn is four times as fast.</text>
       \(panels)<text class="note" x="12" y="\(Self.height - 6)">\(ReportChart.escaped(caption))</text>
       </svg>
 

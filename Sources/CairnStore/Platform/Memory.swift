@@ -33,7 +33,8 @@ func freeTable(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
   if byteCount < pagedByteCount {
     unsafe free(memory)
   } else {
-    unsafe munmap(memory, byteCount)
+    // Not allowed with too many mappings; the pages at least go back.
+    if unsafe munmap(memory, byteCount) != 0 { unsafe madvise(memory, byteCount, MADV_DONTNEED) }
   }
 }
 

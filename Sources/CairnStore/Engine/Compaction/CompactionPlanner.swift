@@ -59,11 +59,13 @@ package struct CompactionPlanner: Sendable {
   /// - Parameters:
   ///   - isOverBound: whether space must be reclaimed; if not, only small segments are merged.
   ///   - highestCost: how many bytes may be written for each byte reclaimed.
+  ///   - isUrgent: whether writers will soon wait; then what gives most back for what is copied
+  ///     comes first, whatever its age.
   package func nextRound(
-    isOverBound: Bool, highestCost: Int = Self.highestCost
+    isOverBound: Bool, highestCost: Int = Self.highestCost, isUrgent: Bool = false
   ) -> [SegmentID] {
     if isOverBound {
-      let inputs = bestGain(highestCost: highestCost)
+      let inputs = bestGain(highestCost: highestCost, isUrgent: isUrgent)
       if !inputs.isEmpty { return inputs }
     }
     return smallSegments()
@@ -71,16 +73,18 @@ package struct CompactionPlanner: Sendable {
 
   /// The victims with the highest gain for what is copied, and the greatest age; or segments that
   /// keep so many tombstones from being dropped that rewriting those is better.
-  private func bestGain(highestCost: Int) -> [SegmentID] {
+  private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])
     let secondBarrier = self.barrier(without: Set([first].compactMap { $0 }))
     let newest = segments.reduce(0) { max($0, Self.order($1)) }
+    // As many writes as there are entries: what stayed unchanged for longer than that is just old.
+    let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
     // A segment that was written lately will soon have more to gain, so age counts too, as in
     // log-structured file systems (Rosenblum and Ousterhout, 1992). With its square root, compaction
     // copied least; `cairn-bench --compaction` counts it.
     func worth(_ victim: (facts: SegmentFacts, gain: Int, cost: Int)) -> Double {
-      let age = Double(newest - Self.order(victim.facts) + 1)
+      let age = isUrgent ? 1 : min(Double(newest - Self.order(victim.facts) + 1), oldest)
       return Double(victim.gain) / Double(victim.cost + 1) * age.squareRoot()
     }
     let victims = segments.compactMap { facts -> (SegmentFacts, gain: Int, cost: Int)? in

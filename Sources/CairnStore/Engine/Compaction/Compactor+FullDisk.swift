@@ -290,11 +290,11 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount < before
   }
 
-  /// Waits, at most a fifth of a second, until `isReached` accepts the number of pinned bytes: the
-  /// reader that holds them may have to wait for a processor. After one vain wait, as for a
+  /// Waits, at most a second, until `isReached` accepts the number of pinned bytes: the reader that
+  /// holds them, perhaps of another store, may have to wait for a processor. After one vain wait, as for a
   /// snapshot, it does not wait again until more was removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
-    var pauses = 200
+    var pauses = 1000
     while true {
       giveBackLeft()
       let pinned = lookup.table.total.pinnedByteCount

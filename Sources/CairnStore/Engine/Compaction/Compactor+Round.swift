@@ -19,7 +19,8 @@ extension Compactor {
     if gain == 0 { return }
     let (planner, _, live) = plan(state)
     updateAllowance(
-      planner, allowed: allowedGarbage(live: live), state, gain: (gain, .now - began))
+      planner, allowed: allowedGarbage(live: live), state,
+      gain: (gain, .now - began - (pace?.rested ?? .zero)))
   }
 
   /// - Returns: the segments that are out of the log, held only by their readers.

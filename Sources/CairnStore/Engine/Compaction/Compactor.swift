@@ -74,11 +74,11 @@ final class Compactor: Sendable {
           pressure.liftAllowance()
         }
       }
-      // Well above the bound there is no time to lose.
+      // Well above the bound, and before writers are slowed, there is no time to lose.
       return try runRound(
         of: planner, isOverBound: excess > 0, highestCost: CompactionPlanner.highestCost,
-        goal: excess, pace: excess > allowed / 4 ? nil : CompactionPace(session.environment.pause),
-        &state)
+        goal: excess,
+        pace: excess > allowed / 8 ? nil : CompactionPace(session.environment.pause), &state)
     }
   }
 
@@ -131,7 +131,8 @@ final class Compactor: Sendable {
       try run(Array(dead), pace: nil, &state, &report)
       return report.removedSegmentCount > 0
     }
-    let inputs = planner.nextRound(isOverBound: isOverBound, highestCost: highestCost)
+    let inputs = planner.nextRound(
+      isOverBound: isOverBound, highestCost: highestCost, isUrgent: pace == nil)
     if inputs.isEmpty { return false }
     do throws(StoreError) { try run(inputs, pace: pace, &state, &report) } catch {
       guard case .noSpace = error, isOverBound else { throw error }
@@ -349,11 +350,15 @@ struct CompactionState: Sendable {
 final class CompactionPace {
   private var began = ContinuousClock.now
   private let pause: @Sendable (Duration) -> Void
+  /// The total of the pauses.
+  private(set) var rested = Duration.zero
 
   init(_ pause: @escaping @Sendable (Duration) -> Void) { self.pause = pause }
 
   func rest() {
-    pause(min(began.duration(to: .now), .milliseconds(100)))
+    let rest = min(began.duration(to: .now), .milliseconds(100))
+    pause(rest)
+    rested += rest
     began = .now
   }
 }

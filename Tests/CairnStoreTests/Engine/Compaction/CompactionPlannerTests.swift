@@ -65,15 +65,26 @@ struct CompactionPlannerTests {
 
   @Test("Of segments with the same gain the older one comes first, and age alone does not decide")
   func age() {
-    let old = facts(1, live: 500, lowest: 1)
-    let young = facts(2, live: 480, lowest: 950)
-    let newest = facts(3, candidate: false, lowest: 1000)
-    #expect(planner([young, old, newest], budget: 1).nextRound(isOverBound: true) == ids(1))
-    let nearlyDead = facts(4, live: 20, lowest: 950)
-    #expect(planner([nearlyDead, old, newest], budget: 1).nextRound(isOverBound: true) == ids(4))
+    func aged(_ id: UInt64, live: Int, lowest: UInt64, compactedAt: UInt64 = 0) -> SegmentFacts {
+      facts(id, live: live, livePuts: 400, lowest: lowest, compactedAt: compactedAt)
+    }
+    func first(_ segments: SegmentFacts..., isUrgent: Bool = false) -> [SegmentID] {
+      planner(segments, budget: 1).nextRound(isOverBound: true, isUrgent: isUrgent)
+    }
+    let old = aged(1, live: 500, lowest: 1)
+    let young = aged(2, live: 480, lowest: 950)
+    let newest = facts(3, candidate: false, livePuts: 400, lowest: 1000)
+    #expect(first(young, old, newest) == ids(1))
+    // When writers are about to wait, only the gain counts.
+    #expect(first(young, old, newest, isUrgent: true) == ids(2))
+    let nearlyDead = aged(4, live: 20, lowest: 950)
+    #expect(first(nearlyDead, old, newest) == ids(4))
     // What was copied lately is young, however old its records are.
-    let copied = facts(5, live: 480, lowest: 1, compactedAt: 990)
-    #expect(planner([copied, old, newest], budget: 1).nextRound(isOverBound: true) == ids(1))
+    let copied = aged(5, live: 480, lowest: 1, compactedAt: 990)
+    #expect(first(copied, old, newest) == ids(1))
+    // Beyond as many writes as there are entries, age says no more.
+    let last = facts(6, candidate: false, livePuts: 400, lowest: 1_000_000)
+    #expect(first(young, old, last) == ids(2))
   }
 
   @Test("Tombstones that must stay are no gain; what keeps them is compacted instead")

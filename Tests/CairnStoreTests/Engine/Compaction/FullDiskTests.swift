@@ -211,10 +211,10 @@ struct FullDiskTests {
         Issue.record("\(String(describing: error))")
         return
       }
-      #expect(pauses.withLock { $0 } == 200)
+      #expect(pauses.withLock { $0 } == 1000)
       // Nobody waits for it twice.
       #expect(storeError { try store.setValue(value, forKey: "after") } != nil)
-      #expect(pauses.withLock { $0 } == 200)
+      #expect(pauses.withLock { $0 } == 1000)
     }
   }
 
