@@ -12,7 +12,7 @@ extension MemoryCache {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     if lock.readers.isEnabled,
-      let value = lock.withSharedRead({ $0.sharedValue(of: key, hash: hash, at: now) })
+      let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now))
     {
       return value
     }

@@ -1,17 +1,36 @@
 internal import Synchronization
 
-/// Hits of SIEVE and S3-FIFO beside each other; see `SharedReaders`.
-extension MemoryState {
+/// A look-up beside others; see `SharedReaders`.
+@usableFromInline
+struct SharedQuery<Key: Hashable & Sendable> {
+  @usableFromInline let key: Key
+  @usableFromInline let hash: UInt32
+  @usableFromInline let now: Int64
+  /// Whether to find a value only while a report to the tier below is scheduled, which then covers
+  /// this read.
+  @usableFromInline let needsReport: Bool
+
+  @inlinable
+  init(_ key: Key, hash: UInt32, at now: Int64, needsReport: Bool = false) {
+    self.key = key
+    self.hash = hash
+    self.now = now
+    self.needsReport = needsReport
+  }
+}
+
+/// Hits of SIEVE and S3-FIFO beside each other.
+extension MemoryState: SharedState {
   /// The value of a key, if nothing but bits of its entry must change.
   @inlinable
   @inline(__always)
-  func sharedValue(of key: Key, hash: UInt32, at now: Int64) -> Value? {
-    let slot = table.find(key, hash: hash)
-    guard slot != noSlot,
-      table.nodes.noteSharedHit(
-        Int(slot), at: now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
-    else { return nil }
-    return table.payloads[Int(slot)]?.value
+  func sharedFind(_ query: borrowing SharedQuery<Key>) -> Value? {
+    if query.needsReport, !isTellingScheduled { return nil }
+    let slot = table.find(query.key, hash: query.hash)
+    if slot == noSlot { return nil }
+    let isNoted = table.nodes.noteSharedHit(
+      Int(slot), at: query.now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
+    return isNoted ? table.payloads[Int(slot)]?.value : nil
   }
 }
 
@@ -29,24 +48,28 @@ extension SlotArray<EntryNode> {
   func noteSharedHit(
     _ index: Int, at now: Int64, policy: EvictionPolicy, doubtful: UInt64, isAboveOther: Bool
   ) -> Bool {
-    withSharedElement(at: index) { node in
-      guard node.expires > now else { return false }
-      guard node.idleLimit == never else { return false }
-      let isNoted = withAtomic(&node.mark) { mark in
-        let old = EntryMark(mark.load(ordering: .relaxed))
-        if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
-        if isAboveOther, !old.isRead { return false }
-        let noted = old.used(policy)
-        if noted.bits != old.bits {
-          _ = mark.compareExchange(expected: old.bits, desired: noted.bits, ordering: .relaxed)
-        }
-        return true
-      }
-      guard isNoted else { return false }
-      withAtomic(&node.accessed) { accessed in
-        if now > accessed.load(ordering: .relaxed) { accessed.max(now, ordering: .relaxed) }
+    guard self[index].expires > now else { return false }
+    guard self[index].idleLimit == never else { return false }
+    let isNoted = withAtomic(UInt64.self, at: index, offset: EntryNode.markOffset) { mark in
+      let old = EntryMark(mark.load(ordering: .relaxed))
+      if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
+      if isAboveOther, !old.isRead { return false }
+      let noted = old.used(policy)
+      if noted.bits != old.bits {
+        _ = mark.compareExchange(expected: old.bits, desired: noted.bits, ordering: .relaxed)
       }
       return true
     }
+    if isNoted {
+      withAtomic(Int64.self, at: index, offset: EntryNode.accessedOffset) { accessed in
+        if now > accessed.load(ordering: .relaxed) { accessed.max(now, ordering: .relaxed) }
+      }
+    }
+    return isNoted
   }
+}
+
+extension EntryNode {
+  fileprivate static var markOffset: Int { MemoryLayout<Self>.offset(of: \.mark) ?? 0 }
+  fileprivate static var accessedOffset: Int { MemoryLayout<Self>.offset(of: \.accessed) ?? 0 }
 }

@@ -49,20 +49,31 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
     return unsafe body(&state.pointee)
   }
+}
 
-  /// Runs `body` beside others that do the same, if that is possible without waiting. It must change
-  /// nothing, except words as atomics.
+/// State that may be read while others read it.
+@usableFromInline
+protocol SharedState: ~Copyable {
+  associatedtype Query
+  associatedtype Found
+
+  /// What is asked for; `nil`: only a holder of the lock can tell. Changes nothing, except words as
+  /// atomics.
+  func sharedFind(_ query: borrowing Query) -> Found?
+}
+
+extension CacheLock where State: SharedState & ~Copyable {
+  /// Looks beside others that do the same, if that is possible without waiting.
   ///
-  /// - Returns: what `body` returns, which counts as a hit; `nil`: the caller needs the lock.
+  /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
   @inlinable
   @inline(__always)
-  func withSharedRead<Result>(_ body: (inout State) -> Result?) -> Result? {
+  func sharedFind(_ query: borrowing State.Query) -> State.Found? {
     guard let stripe = readers.enter() else { return nil }
-    // SAFETY: nobody changes the state while a reader is inside. It is not borrowed, because that
-    // would copy it.
-    let result = unsafe body(&state.pointee)
-    readers.leave(stripe, isHit: result != nil)
-    return result
+    // SAFETY: nobody changes the state while a reader is inside.
+    let found = unsafe state.pointee.sharedFind(query)
+    readers.leave(stripe, isHit: found != nil)
+    return found
   }
 }
 

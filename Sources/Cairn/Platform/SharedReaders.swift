@@ -127,13 +127,18 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// Runs `body` with a word as an atomic.
-@inline(__always)
-func withAtomic<Word: AtomicRepresentable, Result>(
-  _ word: inout Word, _ body: (borrowing Atomic<Word>) -> Result
-) -> Result {
-  // SAFETY: an atomic is laid out like its word, which is aligned.
-  unsafe withUnsafeMutablePointer(to: &word) {
-    unsafe body(UnsafeMutableRawPointer($0).assumingMemoryBound(to: Atomic<Word>.self).pointee)
+extension SlotArray {
+  /// Runs `body` with a word of an element as an atomic. Others may do so at the same time.
+  ///
+  /// - Parameter offset: of the word in the element, in bytes.
+  @inline(__always)
+  func withAtomic<Word: AtomicRepresentable, Result>(
+    _ type: Word.Type, at index: Int, offset: Int, _ body: (borrowing Atomic<Word>) -> Result
+  ) -> Result {
+    precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+    precondition(offset & 7 == 0 && offset + 8 <= MemoryLayout<Element>.size)
+    // SAFETY: the word is in the element, and an atomic is laid out like its word.
+    let word = unsafe UnsafeMutableRawPointer(base + index) + offset
+    return unsafe body(word.assumingMemoryBound(to: Atomic<Word>.self).pointee)
   }
 }

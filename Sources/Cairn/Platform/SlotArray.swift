@@ -36,14 +36,6 @@ struct SlotArray<Element>: ~Copyable {
     }
   }
 
-  /// Runs `body` with an element that others may run it with at the same time: it must change nothing,
-  /// except words as atomics.
-  @inline(__always)
-  func withSharedElement<Result>(at index: Int, _ body: (inout Element) -> Result) -> Result {
-    precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
-    return unsafe body(&base[index])
-  }
-
   /// Adds copies of `filler` until there are `newCount` elements.
   @inlinable
   mutating func grow(toCount newCount: Int, filler: Element) {

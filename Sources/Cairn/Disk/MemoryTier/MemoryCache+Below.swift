@@ -30,11 +30,8 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    // A report that is scheduled covers this read.
     if lock.readers.isEnabled,
-      let value = lock.withSharedRead({
-        $0.isTellingScheduled ? $0.sharedValue(of: key, hash: hash, at: now) : nil
-      })
+      let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now, needsReport: true))
     {
       return value
     }
