@@ -12,7 +12,7 @@ struct DocumentTests {
 
     static let all: [Document] = {
       var paths = ["README.md", "CHANGELOG.md"]
-      for folder in ["Docs", "Sources", ".github"] {
+      for folder in ["Docs", "Sources"] {
         let files = FileManager.default.enumerator(atPath: Source.root.appending(path: folder).path)
         for case let path as String in files ?? .init() where path.hasSuffix(".md") {
           if !path.contains(".build/") { paths.append("\(folder)/\(path)") }

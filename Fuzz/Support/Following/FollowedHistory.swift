@@ -105,7 +105,7 @@ package struct FollowedHistory: Sendable {
     }
   }
 
-  /// What is known of an operation that was under way when its process was killed.
+  /// The known part of an operation whose process was killed before it returned.
   ///
   /// - Parameter held: for each key the operation that wrote what it holds now, 0 for nothing.
   package func outcome(_ number: Int, held: [Int]) -> Outcome {

@@ -4,6 +4,18 @@ import Testing
 
 @Suite("Entries")
 final class EntryTests: OpenStoreSuite {
+  @Test("A store keeps no tags")
+  func tags() throws {
+    let options = EntryOptions(tags: ["x"])
+    #expect(throws: StoreError.unsupportedOption(name: "tags")) {
+      try store.setValue("1", forKey: "a", options: options)
+    }
+    #expect(throws: StoreError.unsupportedOption(name: "tags")) {
+      try store.write { try $0.setValue("1", forKey: "a", options: options) }
+    }
+    #expect(try store.count() == 0)
+  }
+
   @Test(
     "Every attribute comes back in entry and info, also after a reopening",
     arguments: [false, true])

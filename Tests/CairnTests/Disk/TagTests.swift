@@ -348,19 +348,6 @@ struct TagTests {
     #expect(try cache.keys() == ["\0cairn/reserve"])
   }
 
-  @Test("A store keeps no tags")
-  func store() throws {
-    try cache(tiered: false).close()
-    let store = try scene.disk.store()
-    #expect(throws: StoreError.unsupportedOption(name: "tags")) {
-      try store.setValue("1", forKey: "a", options: .tags(["x"]))
-    }
-    #expect(throws: StoreError.unsupportedOption(name: "tags")) {
-      try store.write { try $0.setValue("1", forKey: "a", options: .tags(["x"])) }
-    }
-    #expect(try store.count() == 0)
-  }
-
   @Test("No limit and no trim makes a mark go", arguments: [false, true])
   func pressure(tiered: Bool) throws {
     let cache = try cache(tiered: tiered, count: 10) { $0.idleLimit = .seconds(60) }
@@ -448,41 +435,5 @@ struct TagTests {
     #expect(try cache.value(forKey: "c") == "3")
     try sweep(cache)
     #expect(try cache.keys().sorted() == ["b", "c"])
-  }
-
-  @Test("Who follows finds what the writer finds", arguments: [nil, Int.max])
-  func following(held: Int?) throws {
-    let scene = FollowingScene()
-    let writer = try scene.writer()
-    try writer.setValue("1", forKey: "a", options: .tags(["x"]))
-    try writer.setValue("2", forKey: "b", options: .tags(["y"]))
-    try writer.setValue("3", forKey: "c")
-    let follower = try scene.follower(held: held)
-    for _ in 0..<2 { #expect(try follower.values(forKeys: ["a", "b", "c"]) == ["1", "2", "3"]) }
-    try writer.removeAll(tagged: "x")
-    for isSwept in [false, true] {
-      if isSwept { try writer.maintain() }
-      try expectAbsentToFollower("a", follower)
-      #expect(try follower.values(forKeys: ["b", "c"]) == ["2", "3"])
-      #expect(try follower.keys().sorted() == ["b", "c"])
-      #expect(try follower.statistics().sweepingTagCount == (isSwept ? 0 : 1))
-    }
-    #expect(try follower.count() == 2)
-    try writer.setValue("4", forKey: "a", options: .tags(["x"]))
-    #expect(try follower.value(forKey: "a") == "4")
-    #expect(try follower.keys(tagged: "x") == ["a"])
-  }
-
-  private func expectAbsentToFollower(
-    _ key: String, _ cache: DiskCache<String, String>
-  ) throws {
-    #expect(try cache.value(forKey: key) == nil)
-    #expect(try cache.memory?.value(forKey: key) == nil)
-    #expect(try cache.memory?.contains(key) != true)
-    #expect(try cache.peekValue(forKey: key) == nil)
-    #expect(try !cache.contains(key))
-    #expect(try cache.info(forKey: key) == nil)
-    #expect(try cache.entry(forKey: key) == nil)
-    #expect(try cache.lookUp(key) == .absent)
   }
 }

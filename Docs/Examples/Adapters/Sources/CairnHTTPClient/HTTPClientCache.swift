@@ -149,7 +149,7 @@ public struct HTTPClientCache: Sendable {
         marker, forKey: request.variationKey, options: .tags([request.tag]))
       try await cache.setValue(
         answer, forKey: request.key(varyingBy: answer.variation), options: options)
-      // It is under its own key. Who waits for this one looks again.
+      // The response is under another key now. Callers that wait for this load look again.
       options.lifetime = .after(.zero)
     }
     return .loaded(answer, options: options)

@@ -27,8 +27,8 @@ import Configuration
 /// | `pages.loads.staleWhileRevalidating` | `PAGES_LOADS_STALE_WHILE_REVALIDATING` | `30s` |
 /// | `pages.loads.timeLimit` | `PAGES_LOADS_TIME_LIMIT` | `10s` |
 ///
-/// What is not set stays as it is in `base`. What cannot be used throws a `SettingError`, which names the
-/// key. A cache must have a limit, from the settings or from `base`: one without fills the disk.
+/// Missing settings keep their values from `base`. An unusable setting throws a `SettingError`, which names
+/// its key. A cache must have a limit, from the settings or from `base`: one without fills the disk.
 public struct CacheSettings: Sendable {
   public var path: String
   public var configuration: DiskCacheConfiguration

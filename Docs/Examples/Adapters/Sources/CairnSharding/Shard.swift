@@ -1,7 +1,7 @@
 import Cairn
 import Synchronization
 
-/// The store of a shard, and who writes to it.
+/// The store of one shard, with a count of its writers.
 final class Shard: Sendable {
   private struct State {
     var store: Store

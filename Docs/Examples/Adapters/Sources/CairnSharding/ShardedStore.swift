@@ -1,7 +1,7 @@
 import Cairn
 import Foundation
 
-/// Keys spread over many stores, each of which can move to another place while it is served.
+/// Spreads keys over many stores. Each store can move to another place while reads and writes go on.
 ///
 ///     let users = try await ShardedStore.open(
 ///       catalogue: "/disk1/users.catalogue", places: ["/disk1/users", "/disk2/users"])

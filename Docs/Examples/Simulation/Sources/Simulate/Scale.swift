@@ -25,7 +25,7 @@ enum Scale {
         [grouped(count)]
         // The engine tells all machines of each write.
         + self.cells(together.formula, calls: 1, invalidations: together.writeRate * count)
-        // As many engines, each with the keys of one machine, which only that one is told of.
+        // One engine for each machine. An engine holds that machine's keys and notifies it alone.
         + self.cells(alone.formula, calls: count, invalidations: together.writeRate)
       Swift.print("| " + cells.joined(separator: " | ") + " |")
     }
