@@ -4,7 +4,7 @@ import CairnStore
 ///
 /// One reads everything at each step of the writer: before each of its calls, and after each of its writes into a mapping, those
 /// of the page FOLLOW among them. The other one is slow: at each of its own calls the writer may take some steps
-/// (`SlowFollower`). It is there only where the writer announces its writes.
+/// (`SlowFollower`).
 ///
 /// What they find must be a state that the store may be in: all that was acknowledged before the read began, then one of the states
 /// that the operation under way leads to. They never go back.
@@ -62,7 +62,7 @@ final class SimulatedFollowers {
     (seen, slowSeen, slowStates) = (base, base, [])
     (steadyAllowance, slowAllowance) = (0, 0)
     steady = makeFollower()
-    slow = areToldOfWrites ? SlowFollower(makeFollower(), random.split()) : nil
+    slow = SlowFollower(makeFollower(), random.split())
   }
 
   /// An operation was acknowledged.

@@ -11,7 +11,7 @@ extension OpenedStore {
   /// What all views of a followed store share.
   struct Followed: Sendable {
     let directory: Directory
-    /// LOCK, which is never locked.
+    /// LOCK. Its byte is locked, shared, if there is no page.
     let lockFile: File
     let page: FollowPage?
     /// Whether files may be mapped because nobody truncates them meanwhile.
@@ -36,9 +36,9 @@ extension OpenedStore {
       page = try FollowPage.open(
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
       // From here on, no process truncates a file.
-      var isKept = false
-      if let page { isKept = try Self.keepsFiles(from: page.file) }
-      mapsFiles = isKept && configuration.access == .mapped && directory.mapsFiles
+      let isKept = try Self.keepsFiles(from: page?.file ?? lockFile)
+      mapsFiles =
+        page != nil && isKept && configuration.access == .mapped && directory.mapsFiles
       clock = known ?? StoreClock(configuration.clock, lastRecorded: manifest.lastTime)
     }
 
@@ -115,9 +115,9 @@ extension OpenedStore {
     index = HashIndex(recency: recency, memory: environment.memory) { known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
-    // Segments keep the page's file open, and with it the lock that protects their files.
+    // Segments keep this file open, and with it the lock that protects their files.
     files = SegmentFiles(
-      directory: directory, lockFile: keepsFiles ? followed.page?.file : nil,
+      directory: directory, lockFile: keepsFiles ? followed.page?.file ?? lockFile : nil,
       storeIdentifier: manifest.storeIdentifier, usesMappings: usesMappings,
       reservesBlocks: false, table: table, keepsFilesOpen: true)
     recovery.source = .scan

@@ -156,6 +156,7 @@ extension OpenedStore {
           FileName.segment(entry.id), mode: isReadOnly ? .readOnly : .readWrite)
       else {
         try tail.addAbsent(entry, durable: durable)
+        lacksSegment = true
         continue
       }
       let byteCount = try file.status().byteCount

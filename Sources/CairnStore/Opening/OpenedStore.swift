@@ -45,6 +45,9 @@ struct OpenedStore {
   var emptySegments: [SegmentID] = []
   /// The last announcement to followers before the open.
   var announcedBefore: FollowPage.Words?
+  /// Whether a segment that the manifest lists as open has no file: nothing was written to it, or a
+  /// later manifest does not list it.
+  var lacksSegment = false
   /// The index, among the manifest's open segments, of the one where the log was cut.
   var cutIndex: Int?
   /// For a store followed while another process writes to it: the end of its log.

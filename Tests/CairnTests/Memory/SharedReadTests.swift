@@ -64,15 +64,29 @@ struct SharedReadTests {
     let expiring = sharing(policy, [(1, 1)], lifetime: .milliseconds(10))
     #expect(expiring.value(forKey: 1) == 1)
     #expect(expiring.sharedHitCount == 1)
+    // Counting them has ended the sharing.
+    for _ in 0..<5 { _ = expiring.value(forKey: 1) }
     scene.clock.advance(by: .milliseconds(10))
     #expect(expiring.value(forKey: 1) == nil)
-    #expect(expiring.sharedHitCount == 1)
+    #expect(expiring.sharedHitCount == 2)
     let idle = sharing(policy, [(1, 1)], idleLimit: .milliseconds(10))
     for _ in 0..<5 {
       scene.clock.advance(by: .milliseconds(6))
       #expect(idle.value(forKey: 1) == 1)
     }
     #expect(idle.sharedHitCount == 0)
+  }
+
+  @Test("What a removal by tag has put in doubt is left to the lock", arguments: policies)
+  func doubt(policy: EvictionPolicy) throws {
+    let cache: DiskCache<Int, Int> = try TieredScene().cache { $0.memory?.policy = policy }
+    try cache.setValue(1, forKey: 1, options: .tags(["x"]))
+    try cache.setValue(2, forKey: 2)
+    #expect(try cache.value(forKey: 1) == 1)
+    try cache.removeAll(tagged: "x")
+    // Makes the hits shared.
+    for _ in 0..<9 { #expect(try cache.value(forKey: 2) == 2) }
+    #expect(try cache.value(forKey: 1) == nil)
   }
 
   /// A key whose comparison waits where a test wants it to.

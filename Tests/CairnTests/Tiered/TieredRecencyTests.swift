@@ -58,6 +58,13 @@ struct TieredRecencyTests {
     }
     scene.advance(by: .seconds(1))
     #expect(try keysByRecency(cache) == [1, 3, 2, 0])
+    // Hits of what the next report covers are shared, and others are not.
+    for key in [1, 1, 1, 1, 1, 1, 3] {
+      scene.clock.advance(by: .milliseconds(1))
+      _ = try cache.value(forKey: key)
+    }
+    scene.advance(by: .seconds(1))
+    #expect(try keysByRecency(cache) == [2, 0, 1, 3])
   }
 
   @Test("It is told before a trim, whose victims are then exactly those")

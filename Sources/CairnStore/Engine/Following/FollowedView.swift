@@ -63,6 +63,12 @@ final class FollowedView: Sendable {
           environment: environment)
         let lacksCheckpoint = manifest.checkpointID != 0 && parts.checkpoint == nil
         if lacksCheckpoint, !isLast, followed.page?.generation != words?.generation { continue }
+        if parts.lacksSegment, hasMoved(followed, since: manifest, words) {
+          // The writer has removed it since; what it held is elsewhere.
+          if isLast { throw StoreError.outdated(path: followed.directory.path) }
+          environment.pause(pauseOfAttempt)
+          continue
+        }
         return FollowedView(
           parts, followed.page, words ?? FollowPage.Words(), isAnnounced: isAnnounced,
           configuration: configuration, environment: environment)
