@@ -202,7 +202,13 @@ extension OpenedStore {
   ///   - before: the last announcement.
   ///   - opened: the manifest that was found.
   func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
-    guard let page, let before, !opened.isClean,
+    guard let page, let before else { return }
+    // The manifest itself has gone back, after a failed sync. The greatest number means that the
+    // last writer announced nothing.
+    if before.generation != .max, before.generation > opened.generation {
+      return page.beginSession()
+    }
+    guard !opened.isClean,
       let last = opened.openSegments.firstIndex(where: { before.position.lies(in: $0.id) })
     else { return }
     let end = ends[opened.openSegments[last].id] ?? SegmentHeader.byteCount
@@ -225,5 +231,10 @@ extension OpenedStore {
       page.publish(LogPosition(id: resumable.id, end: ends[resumable.id] ?? resumable.usage.end))
     }
     page.publish(generation: manifest.generation)
+    // A position in no segment tells that nothing was appended. If the manifest went back, a later
+    // segment may get the number of the one that the position is in.
+    if let before, !manifest.openSegments.contains(where: { before.position.lies(in: $0.id) }) {
+      page.publish(LogPosition(rawValue: 0))
+    }
   }
 }
