@@ -164,6 +164,8 @@ extension OpenedStore {
       offset += record.byteCount
       if record.kind == .roll { return offset }
     }
+    // A segment that was full at a close needs none.
+    if offset == entry.byteCount { return offset }
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
 
@@ -227,14 +229,15 @@ extension OpenedStore {
     // Once more: a follower may have opened the store since.
     tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
+    let last = manifest.openSegments.last { $0.byteCount > SegmentHeader.byteCount }
     if let resumable {
       page.publish(LogPosition(id: resumable.id, end: ends[resumable.id] ?? resumable.usage.end))
+    } else if let last {
+      page.publish(LogPosition(id: last.id, end: last.byteCount))
     }
     page.publish(generation: manifest.generation)
-    // A position in no segment tells that nothing was appended. If the manifest went back, a later
-    // segment may get the number of the one that the position is in.
-    if let before, !manifest.openSegments.contains(where: { before.position.lies(in: $0.id) }) {
-      page.publish(LogPosition(rawValue: 0))
-    }
+    // A position in no segment tells that nothing was appended. If the manifest has gone back, a
+    // later segment may get the number of the one that the position is in.
+    if resumable == nil, last == nil { page.publish(LogPosition(rawValue: 0)) }
   }
 }
