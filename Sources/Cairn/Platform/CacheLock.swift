@@ -52,52 +52,43 @@ struct CacheLock<State: SharedState & ~Copyable>: ~Copyable, @unchecked Sendable
 
   /// Looks beside others that do the same, if that is possible without waiting for a writer.
   ///
+  /// - Parameter body: looks. Changes nothing, except words as atomics, and notes a move in its
+  ///   stripe; or says that the stripe is full, and finds nothing.
   /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
   @inlinable
   @inline(__always)
-  func sharedFind(_ query: borrowing State.Query) -> State.Found? {
+  func sharedFind<Found>(
+    _ body: (_ state: borrowing State, _ stripe: Int, _ isFull: inout Bool) -> Found?
+  ) -> Found? {
     guard let stripe = readers.enter() else { return nil }
-    // SAFETY: nobody changes the state while a reader is inside.
     var isFull = false
-    let found = unsafe state.pointee.sharedFind(query, in: stripe, of: readers, isFull: &isFull)
+    // SAFETY: nobody changes the state while a reader is inside.
+    let found = unsafe body(state.pointee, stripe, &isFull)
     readers.leave(stripe, isHit: found != nil)
-    return isFull ? makeRoomAndFind(query) : found
+    guard isFull, makeRoom(), let stripe = readers.enter() else { return found }
+    let again = unsafe body(state.pointee, stripe, &isFull)
+    readers.leave(stripe, isHit: again != nil)
+    return again
   }
 
-  /// Makes the moves that shared reads have noted, and looks once more.
+  /// Makes the moves that shared reads have noted.
+  ///
+  /// - Returns: whether reads are still shared.
   @inlinable
   @inline(never)
-  func makeRoomAndFind(_ query: borrowing State.Query) -> State.Found? {
+  func makeRoom() -> Bool {
     unsafe lockMutex(mutex)
-    let isPaused = readers.pauseSharing()
-    if isPaused {
-      unsafe state.pointee.makeMoves(of: readers)
-      readers.resumeSharing()
-    }
-    unsafe unlockMutex(mutex)
-    guard isPaused, let stripe = readers.enter() else { return nil }
-    var isFull = false
-    let found = unsafe state.pointee.sharedFind(query, in: stripe, of: readers, isFull: &isFull)
-    readers.leave(stripe, isHit: found != nil)
-    return found
+    defer { unsafe unlockMutex(mutex) }
+    guard readers.pauseSharing() else { return false }
+    unsafe state.pointee.makeMoves(of: readers)
+    readers.resumeSharing()
+    return true
   }
 }
 
 /// State that may be read while others read it.
 @usableFromInline
 protocol SharedState: ~Copyable {
-  associatedtype Query
-  associatedtype Found
-
-  /// What is asked for; `nil`: only a holder of the lock can tell. Changes nothing, except words as
-  /// atomics, and notes a move in the stripe.
-  ///
-  /// - Parameter isFull: set if the stripe has no room for the move.
-  func sharedFind(
-    _ query: borrowing Query, in stripe: Int, of readers: borrowing SharedReaders,
-    isFull: inout Bool
-  ) -> Found?
-
   /// Makes the moves that shared reads have noted.
   mutating func makeMoves(of readers: borrowing SharedReaders)
 }

@@ -9,7 +9,8 @@ internal import Synchronization
 /// 2. Whoever takes the mutex ends the sharing. Then it waits for the readers in the stripes.
 /// 3. Both are in one total order. So either the reader sees the end and leaves, or the other sees
 ///    the reader and waits.
-/// 4. After some reads in a row under the mutex, reads are shared again when it is released.
+/// 4. After some reads in a row under the mutex, reads are shared again when it is released: four, or
+///    more if few hits came of the last times.
 /// 5. A hit that moves its entry notes the slot in its stripe. Whoever ends the sharing makes the
 ///    moves before anything else, stripe by stripe, each in order. The slots are then what they were,
 ///    because nothing has changed since.
@@ -20,9 +21,10 @@ internal import Synchronization
 @safe
 struct SharedReaders: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
-  // Words are atomic, except the number of reads, which the mutex guards.
+  // Words are atomic; the mutex guards changes of all but the first two of the head.
   /// Of the head: whether reads are shared; which stripes were entered; the number of reads under the
-  /// mutex since the last change. Then the stripes: readers inside in the low half, hits in the high
+  /// mutex since the last change; how many of them have reads shared again, less four; the number of
+  /// hits when reads were last shared. Then the stripes: readers inside in the low half, hits in the high
   /// one; the number of noted moves; their slots, in 32 bits each.
   @usableFromInline let memory: UnsafeMutableRawPointer
 
@@ -35,8 +37,10 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   private static var readCount: Int { 2 }
   private static var readerMask: UInt64 { 0xFFFF }
   private static var hit: UInt64 { 1 << 16 }
-  /// How many reads in a row under the mutex have reads shared again.
-  private static var readsBeforeSharing: UInt64 { 4 }
+  private static var delay: UInt64 { 4 }
+  private static var longestDelay: UInt64 { 1024 }
+  private static var delayIndex: Int { 3 }
+  private static var hitsIndex: Int { 4 }
 
   private static var isShared: UInt64 { 1 }
   /// Moves are being made; reads are shared again in a moment.
@@ -108,7 +112,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   /// the same moment, one is forgotten.
   ///
   /// - Returns: `false` if the stripe is full.
-  @inline(__always)
+  @usableFromInline
   func noteMove(of slot: UInt32, in stripe: Int) -> Bool {
     let words = unsafe words
     let moves = unsafe moves(stripe)
@@ -147,6 +151,14 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     unsafe words[Self.readCount].store(0, ordering: .relaxed)
     unsafe words[0].store(0, ordering: .sequentiallyConsistent)
     awaitReaders()
+    // Ending it again and again costs more than a few hits gain.
+    let hits = hitCount
+    let delay = unsafe words[Self.delayIndex].load(ordering: .relaxed)
+    let gain = unsafe hits &- words[Self.hitsIndex].load(ordering: .relaxed)
+    unsafe words[Self.hitsIndex].store(hits, ordering: .relaxed)
+    unsafe words[Self.delayIndex].store(
+      gain > Self.delay + delay ? 0 : min(2 * delay + Self.delay, Self.longestDelay),
+      ordering: .relaxed)
     return true
   }
 
@@ -189,16 +201,22 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   @usableFromInline
   func shareIfRead() {
     let words = unsafe words
-    guard unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing
-    else { return }
+    let delay = unsafe Self.delay + words[Self.delayIndex].load(ordering: .relaxed)
+    guard unsafe words[Self.readCount].load(ordering: .relaxed) >= delay else { return }
     unsafe words[0].store(Self.isShared, ordering: .sequentiallyConsistent)
   }
 
   /// The hits of shared reads so far. Call under the mutex.
   var hitCount: UInt64 {
-    (1...Self.stripeCount).reduce(0) {
-      unsafe $0 &+ words[Self.stride * $1].load(ordering: .relaxed) >> 16
+    let words = unsafe words
+    var entered = unsafe words[1].load(ordering: .relaxed)
+    var count: UInt64 = 0
+    while entered != 0 {
+      let stripe = Self.stride * (entered.trailingZeroBitCount + 1)
+      unsafe count &+= words[stripe].load(ordering: .relaxed) >> 16
+      entered &= entered - 1
     }
+    return count
   }
 }
 
