@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A default duration, for entries that ask for none. All threads may read and set it.
+/// The default duration of entries that set none. Any thread may read and set it.
 struct AtomicDuration: ~Copyable, Sendable {
   /// `Int64.max`: none.
   private let count: Atomic<Int64>

@@ -20,21 +20,21 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case badPadding
     /// Records of an atomic batch are missing.
     case incompleteBatch
-    /// A damaged record was durable: later records prove it.
+    /// A damaged record was durable, as later records prove.
     case lostRecords
     /// A recorded length does not fit its file.
     case badLength
     /// The directory has a file that the manifest does not list.
     case unlistedFile
-    /// A file is a directory, a link, a device or another user's.
+    /// A file is a directory, a link or a device, or belongs to another user.
     case unsafeFile
     /// The disk cannot read the bytes.
     case unreadable
     /// Records of an atomic batch are missing at the end of the log, so the batch may never have
     /// been applied.
     case unfinishedBatch
-    /// A sound checkpoint contradicts the records it covers: keys are lost that an open without it
-    /// would find, or the reverse.
+    /// A sound checkpoint contradicts the records it covers: it lacks keys that an open without it
+    /// would find, or has keys that such an open would not find.
     case differsFromLog
     /// The manifest is missing because a backup or salvage to this directory did not finish.
     case unfinishedCopy
@@ -64,7 +64,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// In an error, the store's directory, as the caller gave it; `nil` in a report, which covers one
+  /// In an error, the store's directory, as the caller gave it. `nil` in a report, which covers one
   /// store.
   public var directory: String?
   /// The file's name in the store's directory.
