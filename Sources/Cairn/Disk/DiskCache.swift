@@ -11,34 +11,34 @@ internal import Synchronization
 ///     let page = try cache.value(forKey: url)
 ///
 /// Its contents survive a reopen. Its limits are hard: they hold whenever a write returns, and the
-/// least recently used entries go. Every read checks expiry. A read never writes to disk. A value
-/// that fails its checksum is an error for its key, never a wrong value and never a miss.
+/// least recently used entries go first. Every read checks expiry. A read never writes to disk. If
+/// a value fails its checksum, reads of its key throw. They never return a wrong value or a miss.
 ///
-/// With a memory tier, the disk holds everything, and memory a part of it. A write goes to disk
-/// first and then to memory. A read that finds nothing in memory reads the disk and keeps the value
-/// in memory, with its cost, lifetime and version; a value from disk is decoded once. An entry that
-/// leaves the disk leaves memory; an entry that memory drops to keep its own limits stays on disk.
+/// With a memory tier, the disk holds every entry, and memory holds some of them. A write goes to
+/// disk first and then to memory. A read that misses memory reads the disk and keeps the value in
+/// memory, with its cost, lifetime and version, so a value from disk is decoded once. An entry that
+/// leaves the disk leaves memory. An entry that memory drops to keep its own limits stays on disk.
 /// As on disk, keys are compared by their bytes: two strings that are canonically equal but differ
 /// in their UTF-8 are two keys.
 ///
-/// No read returns anything older than an earlier read returned or a completed write stored. With
+/// No read returns an older value than an earlier read returned or a completed write stored. With
 /// memory, this does not cover `count`, `keys`, `forEachKey`, `remove(where:)` and
-/// `trim(toCount:)`: while a removal is under way, reads may still find a key that these no longer
-/// show or count. A write that throws has not happened, and the old value stays. The exception is
-/// `durabilityUnknown`: the new value may be on disk, and memory holds neither.
+/// `trim(toCount:)`: while a removal is in progress, reads may still find a key that these calls no
+/// longer show or count. A write that throws has not happened, and the old value stays. The
+/// exception is `durabilityUnknown`: the new value may be on disk, and memory holds neither.
 ///
-/// All methods are safe to call from any thread; each takes effect at one moment. A get or a set
-/// that stays in the page cache takes less time than a thread hop, so call the synchronous forms
-/// directly from async code. A set of class `durable` is different: it waits for a sync of the
-/// disk. Long operations have asynchronous forms, and `perform` runs any work. Coders and observers
-/// run with no lock held and may use the cache.
+/// All methods are safe to call from any thread, and each takes effect at one moment. A get or a
+/// set that stays in the page cache takes less time than a thread hop, so call the synchronous
+/// forms directly from async code. A `.durable` set is different, because it waits for a disk sync.
+/// Long operations have asynchronous forms, and `perform` runs any work. Coders and observers run
+/// with no lock held and may use the cache.
 ///
 /// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` given to a
 /// value counts in memory, and is stored on disk for when the value returns to memory.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  // Inlinable code is specialised at the call site for its types: there, closures pass keys and
-  // values on. Everything else is here and sees only bytes.
-  /// The store that the cache was opened with.
+  // Inlinable code is specialised for its types at the call site, where closures pass keys and //
+  // values on. All other code is here and sees only bytes. The store that the cache was opened
+  // with.
   private let original: Store
   /// The store that replaced it, once its directory was removed.
   private let replacement = ReferenceTable<Store>(slotCount: 1)

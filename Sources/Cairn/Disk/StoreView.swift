@@ -16,7 +16,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// Encodes and decodes values.
   public let coder: ValueCoder<Value>
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   ///
   /// - Throws: `store`, see `Store.value(forKey:)`; `undecodableValue`, `changedType`.
   public func value(

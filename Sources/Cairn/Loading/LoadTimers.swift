@@ -25,7 +25,7 @@ final class LoadTimers: Sendable {
     self.background = background
   }
 
-  /// In milliseconds, by the clock that nobody sets, if there is one. It never goes back.
+  /// In milliseconds, by the monotonic clock if one exists. It never goes back.
   func now() -> Int64 {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }

@@ -1,6 +1,5 @@
 extension MemoryCache {
-  /// Calls `body` with everything that happens to the cache from now on, and with the value that
-  /// came or went.
+  /// Calls `body` with every later event of the cache, and with the value that came or went.
   ///
   /// Calls come after the change, outside all locks, on the thread that caused it, or on the one
   /// that noticed that an entry had expired or memory was short. `body` may use the cache. The
@@ -43,11 +42,11 @@ extension MemoryCache {
     withExtendedLifetime(observers) {}
   }
 
-  /// A stream of everything that happens to the cache from now on, without the values, so that an
-  /// unread stream holds none of them. The order is that of `observe`, with its exception for
-  /// observers that change the cache.
+  /// A stream of every later event of the cache, without the values, so that an unread stream holds
+  /// none of them. The order is that of `observe`, with its exception for observers that change the
+  /// cache.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
   /// - Returns: a stream that ends with the cache.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(

@@ -2,7 +2,7 @@ public import CairnStore
 
 /// Loading missing values on demand.
 extension MemoryCache: Loading {
-  /// The value of a key; if there is none, loads and keeps it.
+  /// The value of a key. If the key has none, loads and keeps it.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
   ///       try await fetch(url)
@@ -25,8 +25,8 @@ extension MemoryCache: Loading {
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
   ///   - load: makes the value.
   /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad` and `loadTimedOut`.
   @inlinable
@@ -43,7 +43,7 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key; if there is none, loads it and keeps it as the load requests. Otherwise
+  /// The value of a key. If the key has none, loads it and keeps it as the load requests. Otherwise
   /// like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
@@ -57,16 +57,16 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age. If the policy allows none of the values there are, a loader
-  /// that sees the old one loads a new one. Otherwise like `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
+  /// old value loads a new one. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
-  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
-  ///     It receives the value that the key has, fresh or stale; `nil` if it has none.
-  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
+  ///   - load: makes the value, or reports that the old one is still valid or that none exists. It
+  ///     receives the value that the key has, fresh or stale; `nil` if it has none.
+  /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
     forKey key: Key, policy: LoadPolicy? = nil,

@@ -1,7 +1,7 @@
 public import CairnStore
 
 extension MemoryCache {
-  /// The value of a key, or `nil` if the key has none or it has expired.
+  /// The value of a key, or `nil` if the key has no unexpired value.
   ///
   /// Counts as an access. Removes an expired entry, unless a `LoadPolicy` keeps it for calls that
   /// accept stale values; this call returns no such value.
@@ -40,8 +40,8 @@ extension MemoryCache {
     return hasExpired ? .expired : .absent
   }
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
-  /// access: changes neither the access order, nor an idle limit, nor the statistics.
+  /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access:
+  /// changes neither the access order, nor an idle limit, nor the statistics.
   ///
   /// - Complexity: O(1).
   @inlinable

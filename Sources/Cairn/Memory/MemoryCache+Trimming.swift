@@ -57,7 +57,7 @@ extension MemoryCache: Trimming {
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// them anyway.
+  /// these entries.
   ///
   /// - Returns: what was removed.
   /// - Complexity: O(1), and O(log n) for each removed entry.

@@ -11,10 +11,10 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
-  ///     applies. A lifetime counts from now. If `costing` set the old value's cost, it sets the
-  ///     new one's too.
-  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
+  ///     option applies. A lifetime counts from now. If `costing` set the old value's cost, it sets
+  ///     the new one's too.
+  ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version; `nil` if there is none now.
   /// - Throws: what `change` throws, unchanged; nothing is then set.
@@ -54,7 +54,7 @@ extension MemoryCache {
   ///   - version: the version that the key must have, as returned by `info(forKey:)` and
   ///     `entry(forKey:)`; `nil`: it must be absent or expired.
   ///   - options: see `setValue`.
-  /// - Returns: the new version, or the one found instead.
+  /// - Returns: the new version or, on a mismatch, the current one.
   /// - Complexity: the same as `setValue`.
   @inlinable
   public func compareAndSet(

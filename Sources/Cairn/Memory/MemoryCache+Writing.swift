@@ -25,7 +25,7 @@ extension MemoryCache: Caching {
   /// Sets the value of a key and returns the previous one; otherwise like `setValue`. When several
   /// callers write a key at once, each gets the value that its own write replaced.
   ///
-  /// - Returns: the old value, or `nil` if there was none or it had expired.
+  /// - Returns: the old value, or `nil` if the key had no unexpired value.
   @inlinable
   @discardableResult
   public func updateValue(
@@ -64,14 +64,14 @@ extension MemoryCache: Caching {
     return outcome
   }
 
-  /// Sets the value of a key, with a lifetime of `lifetime`.
+  /// Sets the value of a key, with a lifetime.
   @inlinable
   @discardableResult
   public func setValue(_ value: Value, forKey key: Key, lifetime: Lifetime) -> UInt64 {
     setValue(value, forKey: key, options: .lifetime(lifetime))
   }
 
-  /// Sets the values of many keys, each as a separate write. If a key comes twice, the later value
+  /// Sets the values of many keys, each as a separate write. If a key occurs twice, the later value
   /// counts.
   @inlinable
   public func setValues(
@@ -88,9 +88,10 @@ extension MemoryCache: Caching {
   @discardableResult
   public func removeValue(forKey key: Key) -> Bool { takeValue(forKey: key) != nil }
 
-  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// gets it.
   ///
-  /// - Returns: the value, or `nil` if there was none or it had expired.
+  /// - Returns: the value, or `nil` if the key had no unexpired value.
   /// - Complexity: O(1).
   @inlinable
   public func takeValue(forKey key: Key) -> Value? {
@@ -136,9 +137,9 @@ extension MemoryCache: Caching {
     release(garbage)
   }
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
-  /// never shortened. Does not count as an access. A value without an end keeps none; an idle limit
-  /// stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
+  /// never shortened. Does not count as an access. An unlimited lifetime stays unlimited, and an
+  /// idle limit stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   /// - Complexity: O(1).
@@ -154,7 +155,7 @@ extension MemoryCache: Caching {
     } ?? false
   }
 
-  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`.
+  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`.
   ///
   /// - Returns: the number of keys that have a value.
   @discardableResult

@@ -59,7 +59,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
   /// The label `tier` is `memory`.
   ///
-  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)

@@ -2,7 +2,7 @@
 extension Store {
   /// Opens the store at a path for reading and writing, or creates it.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
   public convenience init(
     path: String, configuration: StoreConfiguration = StoreConfiguration()
@@ -12,7 +12,7 @@ extension Store {
 
   /// Opens the store at a path for reading.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
   public convenience init(
     readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
@@ -39,7 +39,7 @@ extension Store {
 
   /// Removes entries until at most `count` are left.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func trim(
@@ -139,7 +139,7 @@ extension Store {
   ///
   /// - Returns: the amount read and the damage. `isComplete` is `false` if the task was cancelled
   ///   during the scrub.
-  /// - Throws: see the synchronous form; never `cancelled`.
+  /// - Throws: see the synchronous form. Never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,

@@ -122,7 +122,7 @@ extension MemoryTier: Trimming {
     return held.trim(olderThan: age, by: basis)
   }
 
-  /// Removes expired entries from memory. No read finds them anyway.
+  /// Removes expired entries from memory. No read finds these entries.
   ///
   /// - Returns: what was removed.
   /// - Complexity: O(1), and O(log n) for each removed entry.

@@ -18,7 +18,7 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - tag: 1 to 255 bytes of UTF-8.
-  ///   - durability: `nil`: the configuration's.
+  ///   - durability: `nil` for the configured class.
   /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still being
   ///   removed in the background; otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
