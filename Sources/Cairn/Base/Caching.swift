@@ -110,7 +110,7 @@ public protocol Caching<Key, Value>: Sendable {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether the key had a value.
   @discardableResult
   func removeValue(forKey key: Key) throws(Failure) -> Bool
 

@@ -3,11 +3,11 @@ public import FoundationEssentials
 
 /// Encodes and decodes keys.
 ///
-/// On disk, a key is its bytes: equal keys must always have the same bytes, and different keys
-/// different ones. A key has 1 to 65,535 bytes, so an empty text cannot be a key.
+/// On disk, a key is its bytes. Equal keys must always have the same bytes, and different keys
+/// different bytes. A key has 1 to 65,535 bytes, so an empty string cannot be a key.
 ///
-/// Texts that look the same but differ in their UTF-8, such as "é" in its two forms, are equal to
-/// Swift but two keys on disk.
+/// Strings that look the same but differ in their UTF-8, such as "é" in its two forms, are equal in
+/// Swift but different keys on disk.
 public struct KeyCoder<Key: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a key.
   @usableFromInline
@@ -27,8 +27,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     self.identity = identity
   }
 
-  /// The same coder, with the promise that keys are equal exactly if their bytes are. The memory
-  /// tier then finds a key without encoding it.
+  /// The same coder, with the promise that two keys are equal if and only if their bytes are. The
+  /// memory tier then finds a key without encoding it.
   ///
   /// All ready-made coders except JSON promise this by themselves: two canonically equal texts that
   /// differ in their UTF-8 make equal JSON keys with different bytes. If the promise is false, a

@@ -16,9 +16,10 @@ struct StoreQuarantine {
   /// - Parameters:
   ///   - damage: why the store could not be opened.
   ///   - open: opens it.
-  /// - Returns: the store, and what was salvaged; `nil` if someone else replaced it meanwhile.
-  /// - Throws: `locked` if someone else is replacing it, or has the store open; what a salvage
-  ///   throws; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
+  /// - Returns: the store and the salvage report, or `nil` if another process replaced the store
+  ///   meanwhile.
+  /// - Throws: `locked` if another process is replacing the store or has it open; the errors of a
+  ///   salvage; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
   ///   contains foreign directories. The store is then unchanged, unless only the sync after the
   ///   exchange fails.
   func recover(

@@ -31,7 +31,7 @@ extension ValueCoder<String> {
 }
 
 extension ValueCoder where Value: Codable {
-  /// Foundation's JSON: the most widely readable form, and the slowest.
+  /// Foundation's JSON, the most widely readable form and the slowest.
   ///
   /// - Parameters:
   ///   - encoder: used from many threads at once, so do not change it afterwards.
@@ -80,8 +80,7 @@ extension ValueCoder where Value: Codable {
       }, decode: { try decode(Data(copying: $0)) })
   }
 
-  /// The default: the bytes, unchanged, for `[UInt8]`, `Data` and `String`, and JSON for everything
-  /// else.
+  /// The default: unchanged bytes for `[UInt8]`, `Data` and `String`, and JSON for all other types.
   public static var standard: ValueCoder {
     let passing: [Any] = [
       ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,

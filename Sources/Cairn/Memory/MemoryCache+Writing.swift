@@ -3,15 +3,15 @@ public import CairnStore
 extension MemoryCache: Caching {
   /// Sets the value of a key, and removes entries to keep the limits.
   ///
-  /// When it returns, the limits hold and no read finds an older value. A value that expires at
-  /// once, or alone costs more than the cost limit, is not kept; observers are told of its
-  /// insertion and then of its removal.
+  /// When the call returns, the limits hold and no read finds an older value. A value that expires
+  /// at once, or alone costs more than the cost limit, is not kept. Observers receive its insertion
+  /// and then its removal.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: the cost, in the unit of the cost limit, by default that of `costing`; lifetime;
-  ///     idle limit.
+  ///   - options: the cost, in the unit of the cost limit (by default, the result of `costing`),
+  ///     the lifetime and the idle limit.
   /// - Returns: the entry's version.
   /// - Complexity: amortised O(1), and O(log n) if this entry is one of n that can expire.
   @inlinable
@@ -22,7 +22,7 @@ extension MemoryCache: Caching {
     write(value, forKey: key, options: options) { version, _ in version }
   }
 
-  /// Sets the value of a key and returns the previous one; otherwise like `setValue`. When several
+  /// Sets the value of a key and returns the previous one. Otherwise like `setValue`. When several
   /// callers write a key at once, each gets the value that its own write replaced.
   ///
   /// - Returns: the old value, or `nil` if the key had no unexpired value.
@@ -38,7 +38,7 @@ extension MemoryCache: Caching {
 
   /// Sets the value of a key.
   ///
-  /// - Returns: what `result` makes of the new version and of the first removed entry.
+  /// - Returns: the result of `result`, given the new version and the first removed entry.
   @inlinable
   @inline(__always)
   func write<Result>(
@@ -82,7 +82,7 @@ extension MemoryCache: Caching {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether the key had a value.
   /// - Complexity: O(1).
   @inlinable
   @discardableResult
@@ -113,16 +113,16 @@ extension MemoryCache: Caching {
     return value
   }
 
-  /// Removes everything. Observers get one event for all of it.
+  /// Removes everything. Observers receive a single event.
   ///
-  /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards according to
-  ///   the configuration's `release`.
+  /// - Complexity: O(1), whatever the number of entries. They are destroyed afterwards according to
+  ///   the configured `release`.
   public func removeAll() {
     flights.noteRemovalOfAll()
     removeAll(cause: .removed)
   }
 
-  /// - Parameter isToldOfNothing: whether to tell observers even if the cache was empty.
+  /// - Parameter isToldOfNothing: whether to call observers even if the cache was empty.
   func removeAll(cause: RemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
@@ -163,7 +163,7 @@ extension MemoryCache: Caching {
     keys.reduce(0) { $0 + (extendLifetime(forKey: $1, to: lifetime) ? 1 : 0) }
   }
 
-  /// The value of a key; setting it to `nil` removes the value.
+  /// The value of a key. Setting it to `nil` removes the value.
   @inlinable
   public subscript(key: Key) -> Value? {
     get { value(forKey: key) }
@@ -174,11 +174,12 @@ extension MemoryCache: Caching {
 }
 
 extension MemoryCache {
-  /// The value of a key, or `value` if there is none; for changes in place.
+  /// The value of a key, or `value` if the key has none, for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// This is a get followed by a set: others may write in between. `update` loses no change.
+  /// This is a get followed by a set, and other callers may write in between. `update` loses no
+  /// change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }

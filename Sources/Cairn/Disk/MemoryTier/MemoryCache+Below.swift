@@ -1,8 +1,8 @@
 package import CairnStore
 
-/// The operations of a memory cache that holds a part of a cache on disk.
+/// The operations of a memory cache in front of a cache on disk.
 ///
-/// These rules keep a read from returning anything older than another read returned:
+/// These rules keep a read from returning an older value than another read returned:
 /// - Every write has a version below. It takes a ticket, is made below, and is then published here.
 /// - A removal below is reported here with its version before the call that removed it returns.
 /// - A read that finds nothing here takes a ticket, reads below, and promotes what it found.
@@ -144,7 +144,7 @@ extension MemoryCache {
   ///
   /// - Parameter version: the version that was removed; newer ones stay. `nil`: any version.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether the key had a value.
   @usableFromInline
   @discardableResult
   func invalidate(_ key: Key, through version: UInt64?, _ cause: RemovalCause) -> Bool {
