@@ -98,9 +98,9 @@ public struct DiskCacheConfiguration: Sendable {
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
-  ///     limit. The files take up to the store's `spaceBound` times as much, which is 2 here, and
-  ///     four segments, each an eighth of it, from 4 to 64 MiB, as long as writers do not outrun
-  ///     the compaction; ``diskByteLimit`` limits the files.
+  ///     limit. The files take up to the store's `spaceBound` times as much, which is 2 here, plus
+  ///     four segments, each an eighth of the limit, from 4 to 64 MiB, unless writers outrun
+  ///     compaction. ``diskByteLimit`` limits the files.
   ///   - memory: a memory tier in front of the disk, or `nil` for none.
   public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
     self.memory = memory
