@@ -62,7 +62,7 @@ struct ImportReportTests {
   @Test func `the help says what becomes of the times of files`() throws {
     let words = try cairn("help", "import").text.split { $0.isWhitespace }.joined(separator: " ")
     #expect(words.contains("--lifetime TIME"))
-    #expect(words.contains("when files were changed is not kept"))
+    #expect(words.contains("Modification times of files are not kept"))
     #expect(words.contains("trim --older-than counts from the import"))
   }
 }
