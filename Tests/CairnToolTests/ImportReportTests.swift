@@ -19,7 +19,7 @@ struct ImportReportTests {
       try cairn("import", store, tree).text == "imported 3 files, 3 bytes: 3 stored, 0 unchanged\n")
     #expect(
       try cairn("import", store, tree).text
-        == "nothing to store, all was there already: 3 files, 3 bytes\n")
+        == "nothing to store, all values are already there: 3 files, 3 bytes\n")
     try directory.makeFile("tree/a", [1])
     #expect(
       try cairn("import", store, tree).text == "imported 3 files, 3 bytes: 1 stored, 2 unchanged\n")

@@ -74,19 +74,19 @@ extension CacheError: CustomStringConvertible {
       "the value of version \(version) in the cache \(shown(cache)) could not be decoded: \(reason)"
     case .changedType(let version, let found, let expected):
       "the value of version \(version) was written with the tag \(found), not \(expected)"
-    case .reservedKey: "the key begins as those do that a cache keeps for itself"
+    case .reservedKey: "the key has a prefix that is reserved for the cache"
     case .invalidTag(let byteCount, let limit):
       "a tag has \(byteCount) bytes; it may have 1 to \(limit)"
     case .tooManyTags(let count, let limit): "the entry has \(count) tags; it may have \(limit)"
     case .tooManyRemovedTags(let limit):
-      "\(limit) removed tags have entries that are still to be removed"
-    case .invalidName(let reason): "not a name for a cache: \(reason)"
-    case .noCacheDirectory(let reason): "there is no directory for caches: \(reason)"
+      "\(limit) removed tags still have entries to remove"
+    case .invalidName(let reason): "not a valid cache name: \(reason)"
+    case .noCacheDirectory(let reason): "no directory for caches: \(reason)"
     case .insideStore(let path, let store):
-      "\(path): a cache cannot lie in the directory of a store, as \(store) is"
+      "\(path): a cache cannot be inside the directory of a store: \(store)"
     case .cancelled: "the task was cancelled before the work began"
     case .otherType(let found, let expected):
-      "the live cache of that name is a \(found), not a \(expected)"
+      "the open cache of that name is a \(found), not a \(expected)"
     case .circularLoad: "a load waits for itself"
     case .loadTimedOut(let limit):
       "a load took longer than \(max(0, limit.milliseconds)) ms, which is its limit"

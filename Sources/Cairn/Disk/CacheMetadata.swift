@@ -49,7 +49,7 @@ package struct CacheMetadata: Equatable, Sendable {
     }
     let version = bytes.load(UInt8.self, at: 1)
     guard version == Self.version || version == Self.versionWithTags else {
-      throw CodingFailure("its metadata has the form \(version), which this version does not read")
+      throw CodingFailure("its metadata has the form \(version), which this version cannot read")
     }
     let tagByteCount = Int(bytes.load(UInt16.self, at: 2))
     if version == Self.version {

@@ -51,14 +51,14 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .badValue: "the value does not match its checksum"
       case .badPadding: "the padding is not zero"
       case .incompleteBatch: "an atomic batch is not complete"
-      case .lostRecords: "a record is damaged although later ones prove that it was stored"
+      case .lostRecords: "a record is damaged, but later records prove that it was stored"
       case .badLength: "a length does not fit its file"
-      case .unlistedFile: "the manifest does not know the file"
-      case .unsafeFile: "it is a directory, a link, a device or another user's"
+      case .unlistedFile: "the manifest does not list the file"
+      case .unsafeFile: "it is a directory, link or device, or belongs to another user"
       case .unreadable: "the bytes cannot be read"
-      case .differsFromLog: "the checkpoint does not say what the records say"
+      case .differsFromLog: "the checkpoint contradicts the records"
       case .unfinishedCopy:
-        "the file is missing: a copy of a store was being made here, and is unfinished"
+        "the file is missing: a copy of a store here is unfinished"
       case .unfinishedBatch: "an atomic batch at the end of the log may never have been applied"
       }
     }

@@ -58,13 +58,13 @@ public struct SalvageReport: Sendable, Hashable {
     public var description: String {
       switch self {
       case .olderValuesMayBeBack:
-        "lost records may have been newer values or removals: older values may be back"
+        "lost records may have been newer values or removals: older values may have reappeared"
       case .removedDataMayBeBack:
-        "without a manifest, removed entries and writes that a recovery had discarded may be back"
+        "without a manifest, removed entries and discarded writes may have reappeared"
       case .versionsChanged: "the entries have new versions"
       case .writtenTimesLost: "entries of a segment with a damaged header count as written now"
-      case .notLocked: "there was no file LOCK to keep writers away"
-      case .unlistedSegments: "segments that the manifest does not know were left out"
+      case .notLocked: "the file LOCK was missing, so nothing kept writers away"
+      case .unlistedSegments: "segments that the manifest does not list were left out"
       }
     }
   }

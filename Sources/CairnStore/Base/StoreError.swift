@@ -92,8 +92,8 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .disk: "the filesystem is full"
-    case .quota: "the disk quota is used up, or the store's diskByteLimit"
-    case .fileSize: "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+    case .quota: "the disk quota or the store's diskByteLimit is used up"
+    case .fileSize: "the process's file-size limit (RLIMIT_FSIZE) is reached"
     }
   }
 }
@@ -110,7 +110,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
     /// The advice in words, which later versions may change; `rawValue` is stable.
     public var description: String {
       switch self {
-      case .parentMustExist: "the directory that it is to be made in must exist"
+      case .parentMustExist: "the parent directory must exist"
       case .openForReading: "Store(readingAt:) opens it for reading"
       }
     }
@@ -167,28 +167,28 @@ extension StoreError: CustomStringConvertible {
   /// The failure in one line, without keys and values, so that it is safe to log.
   public var description: String {
     switch self {
-    case .noStore(let path): "\(shown(path)): there is no store here"
+    case .noStore(let path): "\(shown(path)): no store exists here"
     case .locked(let path, let inThisProcess, let processID, let since):
       if inThisProcess {
-        "\(shown(path)): the store is open in this process already"
+        "\(shown(path)): the store is already open in this process"
       } else if let processID {
         "\(shown(path)): the store is open in process \(processID)"
-          + (since.map { ", which has run since \($0)" } ?? "")
+          + (since.map { ", running since \($0)" } ?? "")
       } else {
         "\(shown(path)): the store is open elsewhere"
       }
     case .notAStore(let path, let reason): "\(shown(path)): not a store: \(reason)"
     case .unsafeFile(let path, let reason): "\(shown(path)): not safe to use: \(reason)"
     case .unsupportedVersion(let file, let major):
-      "\(file): written by format version \(major), which this version does not read"
+      "\(file): written by format version \(major), which this version cannot read"
     case .unsupportedFileSystem(let path, let name):
-      "\(shown(path)): a store cannot be kept on \(name)"
+      "\(shown(path)): \(name) cannot hold a store"
     case .unusableDestination(let path, let reason): "\(shown(path)): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption):
       "\(corruption.directory.map { "\(shown($0)): " } ?? "")corrupt: \(corruption)"
     case .invalidKey(let count, let limit):
-      "a key has \(count) bytes; it must have from 1 to \(limit)"
+      "a key has \(count) bytes; it must have 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
       "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or by what byteLimit, a cache's "
         + "byteLimit, leaves beside its key"
@@ -202,19 +202,19 @@ extension StoreError: CustomStringConvertible {
     case .durabilityUnknown(let cause):
       "the sync that would have made the write durable failed: \(cause)"
     case .poisoned(let cause):
-      "the store takes no more writes until it is opened anew, since this failed: \(cause)"
+      "the store accepts no more writes until it is reopened, because this failed: \(cause)"
     case .closed(let path): "\(shown(path)): the store was closed"
     case .notACounter(let byteCount):
-      "the value is no counter: it has \(byteCount) bytes, and a counter has 8"
-    case .counterOverflow: "the counter would be less or more than 64 bits can express"
-    case .unsupportedOption(let name): "a store keeps no \(name): that is a cache's"
+      "the value is not a counter: it has \(byteCount) bytes, and a counter has 8"
+    case .counterOverflow: "the counter would overflow 64 bits"
+    case .unsupportedOption(let name): "a store has no \(name): use a cache"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"
     case .outdated(let path):
-      "\(shown(path)): the store that is followed is another, or has lost what it had; the next read finds what is there"
+      "\(shown(path)): the followed store was replaced or has lost data; the next read sees the current store"
     case .vanished(let path):
-      "\(shown(path)): the directory was removed while the store was open; what it held is lost"
+      "\(shown(path)): the directory was removed while the store was open; its data is lost"
     case .usedAfterFork(let path):
       "\(shown(path)): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description

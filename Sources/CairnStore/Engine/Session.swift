@@ -88,7 +88,7 @@ final class Session: Sendable {
     case .hasJustGone:
       tell(
         .error, .writing,
-        "the directory was removed while the store was open; what it held is lost, and nothing more "
+        "the directory was removed while the store was open; its data is lost, and nothing more "
           + "is written into it")
       return true
     }
