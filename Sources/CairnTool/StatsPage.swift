@@ -21,7 +21,7 @@ struct StatsPage {
     var style: Style?
   }
 
-  /// - Parameter width: the columns that there are; `nil`: any number.
+  /// - Parameter width: the columns that there are, or `nil` for any number.
   func lines(width: Int?) -> [Line] {
     let segments = segmentLines(isNarrow: (width ?? .max) < 55)
     return figureLines.map { Line(text: $0, indent: 12) }

@@ -51,7 +51,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
-  /// The memory tier; `nil`: none, or one that follows.
+  /// The memory tier. `nil` for none, and in a following cache.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   /// The memory tier of a cache that follows another process. All other users of `held` find none,
   /// and use the disk.
@@ -75,7 +75,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   var workers: WorkQueue { store.workers }
   /// Keyed by the bytes of keys.
   let flights: SingleFlight<[UInt8], Loaded<Value>?>
-  /// The policy of calls that load; `nil`: only fresh values, and no limits.
+  /// The policy of calls that load. `nil` means only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
   /// The configuration the cache was opened with.
   public let configuration: DiskCacheConfiguration
@@ -258,8 +258,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     old.abandon()
   }
 
-  /// The lifetime of entries that later writes give none; `nil`: for ever. Existing entries keep
-  /// theirs.
+  /// The lifetime of entries that later writes give none, or `nil` for no end. Existing entries
+  /// keep theirs.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -272,7 +272,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// The idle limit of entries that later writes give none; `nil`: for ever. Otherwise like
+  /// The idle limit of entries that later writes give none, or `nil` for no end. Otherwise like
   /// `lifetime`.
   public var idleLimit: Duration? {
     get { store.idleLimit }

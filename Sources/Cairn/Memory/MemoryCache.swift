@@ -28,13 +28,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether to schedule the removal of expired entries.
   @usableFromInline let schedulesMaintenance: Bool
-  /// The delay of a scheduled removal; `nil`: never.
+  /// The delay of a scheduled removal, or `nil` for never.
   let maintenanceInterval: Duration?
   /// The configuration at creation; limits and defaults may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
   @usableFromInline let flights: SingleFlight<Key, Loaded<Value>?>
-  /// The policy of calls that load; `nil`: only fresh values, and no limits.
+  /// The policy of calls that load. `nil` means only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
 
   /// Makes an empty cache.
@@ -267,7 +267,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 }
 
-/// The cost of values whose bytes are known; `nil` if they are unknown.
+/// The cost of values whose bytes are known, or `nil` if they are unknown.
 private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type

@@ -101,7 +101,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one expired entry.
   ///
-  /// - Returns: its cost; `nil` if there was none.
+  /// - Returns: its cost, or `nil` if there was none.
   @inlinable
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
@@ -114,7 +114,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one entry: an expired one if there is one, else the next by the policy.
   ///
-  /// - Returns: its cost; `nil` if there was none.
+  /// - Returns: its cost, or `nil` if there was none.
   @inlinable
   mutating func removeNext(
     at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,

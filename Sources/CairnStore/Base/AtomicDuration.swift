@@ -7,7 +7,7 @@ struct AtomicDuration: ~Copyable, Sendable {
 
   init(_ duration: Duration?) { count = Atomic(duration?.milliseconds ?? .max) }
 
-  /// In whole milliseconds; `nil`: none.
+  /// In whole milliseconds, or `nil` for none.
   var milliseconds: Int64? {
     @inline(__always) get {
       let count = count.load(ordering: .relaxed)
@@ -15,7 +15,7 @@ struct AtomicDuration: ~Copyable, Sendable {
     }
   }
 
-  /// Rounded down to milliseconds; `nil`: none.
+  /// Rounded down to milliseconds, or `nil` for none.
   var value: Duration? {
     get { milliseconds.map { .milliseconds($0) } }
     nonmutating set { count.store(newValue?.milliseconds ?? .max, ordering: .relaxed) }

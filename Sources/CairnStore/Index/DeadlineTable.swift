@@ -81,7 +81,7 @@ struct DeadlineTable: ~Copyable {
 
   func hasDeadline(at slot: Int) -> Bool { word(at: slot) != 0 }
 
-  /// The entry expires no earlier than this; `nil` if the slot has no deadline.
+  /// The entry expires no earlier than this, or `nil` if the slot has no deadline.
   func time(at slot: Int) -> Int64? {
     let word = word(at: slot)
     return word == 0 ? nil : origin + Int64((word >> 1) - 1) * Self.unit

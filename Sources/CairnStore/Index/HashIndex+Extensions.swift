@@ -34,8 +34,8 @@ extension HashIndex {
     }
   }
 
-  /// The location of the put that the record at a location extends; `nil` if that extension is not
-  /// in force.
+  /// The location of the put that the record at a location extends, or `nil` if that extension is
+  /// not in force.
   ///
   /// - Parameter body: called with it under the shard's lock.
   package func location(

@@ -67,7 +67,7 @@ extension HashIndex {
     withExtendedLifetime(old) {}
   }
 
-  /// The contents of an unloaded shard, without loading it; `nil` if it is loaded.
+  /// The contents of an unloaded shard, without loading it, or `nil` if it is loaded.
   func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
     try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
       guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }

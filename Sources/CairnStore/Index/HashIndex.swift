@@ -177,8 +177,8 @@ package final class HashIndex: Sendable {
   /// Adds an entry for a key that has none. Room for it must exist.
   ///
   /// - Parameters:
-  ///   - tick: its last access; `nil`: now.
-  ///   - deadline: for an entry that can expire; `nil`: not known yet.
+  ///   - tick: its last access, or `nil` for now.
+  ///   - deadline: for an entry that can expire, or `nil` if not known yet.
   package func insert(
     _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
     deadline: Deadline? = nil
@@ -372,7 +372,7 @@ package final class HashIndex: Sendable {
     snapshots.withLock { $0.removeAll { $0 === parts } }
   }
 
-  /// Calls `body` with a shard that has not changed since an epoch began; `nil` if it has.
+  /// Calls `body` with a shard that has not changed since an epoch began. Returns `nil` if it has.
   func withShard<Value>(
     _ number: Int, before epoch: UInt64, _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value? {

@@ -20,7 +20,7 @@ struct IndexShard: ~Copyable {
   private let firstCapacity: UInt8
   /// The ends of extended lifetimes, by the location of the put.
   var extensions: [Location: LifetimeExtension] = [:]
-  /// When entries that can expire may do so; `nil` if none can. A copy of a shard has none.
+  /// When entries that can expire may do so, or `nil` if none can. A copy of a shard has none.
   var deadlines: DeadlineBox?
   /// What deadlines count from, in milliseconds since the Unix epoch.
   let origin: Int64
@@ -216,7 +216,7 @@ struct IndexShard: ~Copyable {
     entries[slot] = entry
   }
 
-  /// - Parameter deadline: for an entry that can expire; `nil`: not known yet.
+  /// - Parameter deadline: for an entry that can expire, or `nil` if not known yet.
   @inline(__always)
   mutating func replace(at slot: Int, with entry: IndexEntry, deadline: Deadline?) {
     replace(at: slot, with: entry)
@@ -225,7 +225,7 @@ struct IndexShard: ~Copyable {
 
   /// Adds an entry.
   ///
-  /// - Parameter deadline: for an entry that can expire; `nil`: not known yet.
+  /// - Parameter deadline: for an entry that can expire, or `nil` if not known yet.
   /// - Throws: `outOfMemory`, unless room was made; nothing has then changed.
   /// - Complexity: O(1) amortised; O(count) if the table grows.
   mutating func add(_ entry: IndexEntry, deadline: Deadline?) throws(StoreError) {

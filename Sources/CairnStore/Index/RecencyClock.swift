@@ -71,7 +71,7 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// The new tick for an entry that is read now; `nil` if its old one still suffices.
+  /// The new tick for an entry that is read now, or `nil` if its old one still suffices.
   @inline(__always)
   package func tickOfRead(after old: UInt64) -> UInt64? {
     let now = tick.load(ordering: .relaxed)

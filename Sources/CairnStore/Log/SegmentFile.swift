@@ -30,7 +30,7 @@ package final class SegmentFile: Sendable {
   package var directoryPath: String { home.directory.path }
   package var path: String { "\(directoryPath)/\(name)" }
 
-  /// The file, open for as long as the result is held; `nil` if it has lost its name.
+  /// The file, open for as long as the result is held, or `nil` if it has lost its name.
   ///
   /// - Parameter isShared: whether to leave it among `OpenFiles`.
   /// - Throws: `unsafeFile`; `system`, also if the process has no descriptor left.

@@ -14,7 +14,7 @@ package struct SegmentFiles: Sendable {
   private static let openFileLimit = 256
 
   /// - Parameters:
-  ///   - lockFile: the store's file LOCK; `nil` if no file is ever truncated.
+  ///   - lockFile: the store's file LOCK, or `nil` if no file is ever truncated.
   ///   - pageFile: the store's file FOLLOW, if it announces its writes.
   ///   - keepsFilesOpen: whether another process may remove files that are still being read.
   package init(

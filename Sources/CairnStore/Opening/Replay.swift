@@ -167,7 +167,7 @@ struct Replay: ~Copyable {
     table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
   }
 
-  /// The head of a record; `nil` if it is damaged and the checkpoint covers it: reading its key
+  /// The head of a record, or `nil` if it is damaged and the checkpoint covers it: reading its key
   /// shows the error.
   private func soundRecord(
     in segment: Segment, at location: Location

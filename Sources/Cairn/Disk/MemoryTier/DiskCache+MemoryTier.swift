@@ -2,7 +2,7 @@ public import CairnStore
 
 // How a cache uses its memory tier. `MemoryCache.readAbove` and its neighbours state the rules.
 extension DiskCache {
-  /// The memory tier; `nil` if the configuration has none.
+  /// The memory tier, or `nil` if the configuration has none.
   public var memory: MemoryTier<Key, Value>? {
     heldCache.map { MemoryTier(self, $0, recency) }
   }
@@ -109,7 +109,7 @@ extension DiskCache {
   /// Notes what a caller was shown of a key on disk. Memory must not show anything older
   /// afterwards.
   ///
-  /// - Parameter version: the version that was shown; `nil`: there was none.
+  /// - Parameter version: the version that was shown, or `nil` for none.
   func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
     guard let held else { return }
     held.noteShown(version, of: try tierKey(key))

@@ -89,10 +89,10 @@ extension MemoryCache {
   /// Rarely, writes to other keys prevent the insertion.
   ///
   /// - Parameters:
-  ///   - expires: the end of its lifetime; `nil`: none.
+  ///   - expires: the end of its lifetime, or `nil` for none.
   ///   - idleLimit: `nil`: none.
   ///   - version: its version at the source; `nil`: a new one, and any existing value is newer.
-  ///   - written: when it was written at the source; `nil`: now.
+  ///   - written: when it was written at the source, or `nil` for now.
   ///   - hasTags: whether a mark at the source may hide it.
   /// - Returns: whether it was inserted.
   @inlinable
@@ -153,7 +153,7 @@ extension MemoryCache {
 
   /// Notes what a caller was shown of a key below. Nothing older may be shown here afterwards.
   ///
-  /// - Parameter version: the version that was shown; `nil`: there was none.
+  /// - Parameter version: the version that was shown, or `nil` for none.
   @usableFromInline
   func noteShown(_ version: UInt64?, of key: Key) {
     if let version {

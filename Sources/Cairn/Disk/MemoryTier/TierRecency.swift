@@ -42,7 +42,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Reports everything accessed until now. Does nothing if the store can no longer be used.
   ///
-  /// - Parameter body: called beforehand, once it is known what to report; with no lock held.
+  /// - Parameter body: called beforehand, once it is known what to report, with no lock held.
   func tell(after body: () -> Void = {}) {
     guard let store = store.withLock({ $0.store }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)

@@ -203,8 +203,8 @@ extension DiskCache {
 
   /// Removes the entry of a key if a mark hides it, so that a write finds what a read would find.
   ///
-  /// - Returns: the tags and the version of the entry that is left; `nil` if there is none or it has
-  ///   no tags.
+  /// - Returns: the tags and the version of the entry that is left, or `nil` if there is none or it
+  ///   has no tags.
   @discardableResult
   func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
     if !marks.isUsed || marks.isFollowing { return nil }

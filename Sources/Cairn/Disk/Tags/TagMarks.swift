@@ -43,8 +43,8 @@ final class TagMarks: Sendable {
     var recordVersion: UInt64 = 0
     var hasRecord = false
     var pending: [[UInt8]: Int] = [:]
-    /// At or above all removed marks; `nil` if none was removed. 0 would forbid what was loaded before the
-    /// first write.
+    /// At or above all removed marks, or `nil` if none was removed. 0 would forbid what was loaded
+    /// before the first write.
     var swept: UInt64?
     var pass: Pass?
     /// Whether a pass could not read everything. The next one begins with the next mark, or by
@@ -95,7 +95,7 @@ final class TagMarks: Sendable {
 
   // MARK: Looking
 
-  /// The table as last published, and the version of its record; `nil` if there is no record.
+  /// The table as last published, and the version of its record, or `nil` if there is no record.
   var known: (table: TagTable, version: UInt64?) {
     state.withLock { ($0.table, $0.hasRecord ? $0.recordVersion : nil) }
   }
@@ -167,7 +167,7 @@ final class TagMarks: Sendable {
     }
   }
 
-  /// The record; `nil` if there is none. Its table is `nil` if the value is damaged.
+  /// The record, or `nil` if there is none. Its table is `nil` if the value is damaged.
   private func read(_ store: Store) throws(StoreError) -> (table: TagTable?, version: UInt64)? {
     guard let entry = try store.entry(forKey: ReservedKey.marks) else { return nil }
     let version = entry.info.version
@@ -323,7 +323,7 @@ final class TagMarks: Sendable {
 
   /// Writes the record if it is still the expected one, or removes it if no mark is left.
   ///
-  /// - Returns: the new `recordVersion`; `nil` if the record was another one.
+  /// - Returns: the new `recordVersion`, or `nil` if the record was another one.
   private func write(
     _ table: TagTable, expecting version: UInt64, to store: Store
   ) throws(StoreError) -> UInt64? {

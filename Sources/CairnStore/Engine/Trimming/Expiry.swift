@@ -56,7 +56,7 @@ final class Expiry: Sendable {
   ///
   /// A deadline stays unchanged if the head cannot be read or the entry changes meanwhile.
   ///
-  /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
+  /// - Returns: the number of unexpired entries, or `nil` if deadlines alone do not show it.
   func settleDeadlines(_ look: ExpiryLook) throws(StoreError) -> Int? {
     var entries: [UnsettledEntry] = []
     var isComplete = true
@@ -82,7 +82,7 @@ final class Expiry: Sendable {
 
   /// Calls `body` with each entry whose deadline has come and is not exact.
   ///
-  /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
+  /// - Returns: the number of unexpired entries, or `nil` if deadlines alone do not show it.
   private func findUnsettled(
     _ look: ExpiryLook, _ body: (UnsettledEntry) -> Void
   ) throws(StoreError) -> Int? {
