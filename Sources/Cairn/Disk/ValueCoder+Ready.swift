@@ -20,8 +20,8 @@ extension ValueCoder<Data> {
 }
 
 extension ValueCoder<String> {
-  /// The text as UTF-8: one copy on the way in, and one on the way out. Decoding fails for bytes
-  /// that are not UTF-8.
+  /// The text as UTF-8, with one copy on the way in and one on the way out. Decoding fails for
+  /// bytes that are not UTF-8.
   public static var string: ValueCoder {
     ValueCoder(passing: { bytes in
       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }

@@ -68,7 +68,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     flights = SingleFlight(
       clock: clock.source, background: environment.background, random: environment.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
-    // A timer that is due at once would do nothing else.
+    // A timer that is always due would do nothing else.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
       $0 > .zero ? max($0, .milliseconds(10)) : nil
     }
@@ -82,7 +82,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
-  /// Destroys the contents where the configuration asks. Observers are told nothing.
+  /// Destroys the contents where the configuration says. Observers receive nothing.
   deinit {
     var garbage = MemoryTable<Key, Value>()
     lock.withLock { swap(&garbage, &$0.table) }
@@ -216,7 +216,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       func tell(_ event: CacheEvent<Key>, _ value: Value?) {
         for observer in observers { observer.body(event, value) }
       }
-      // First what the key itself lost, then its new value, then what made room.
+      // First the removal of the key's old value, then its new value, then evictions.
       var isTold = inserted == nil
       removed.forEach { entry in
         if !isTold, let inserted, entry.key != inserted.key {

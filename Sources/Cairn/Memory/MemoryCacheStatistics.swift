@@ -106,7 +106,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .replaced: replacementCount += count
     case .expired: expirationCount += count
     case .evicted(.countLimit): countEvictionCount += count
-    // The tier above the disk drops what the disk evicts for its bytes.
+    // The memory tier drops the entries that the disk evicts for its byte limit.
     case .evicted(.costLimit), .evicted(.byteLimit): costEvictionCount += count
     // A cache in memory has no disk.
     case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count
