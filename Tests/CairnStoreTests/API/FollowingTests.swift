@@ -246,7 +246,7 @@ final class FollowingEndTests {
     try writer.close()
   }
 
-  @Test("A manifest that has gone back is told once, and the numbers of its segments may be used again")
+  @Test("A manifest that went back is reported once, and its segments' numbers may be reused")
   func manifestWentBack() throws {
     func files() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: directory.store).filter {
