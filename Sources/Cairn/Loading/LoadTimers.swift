@@ -2,7 +2,7 @@ internal import CairnStore
 
 /// The time limits of loads and waits, by the clock of the cache.
 ///
-/// One job of the background queue waits for the earliest of them, however many there are.
+/// A single job of the background queue waits for the earliest time limit.
 final class LoadTimers: Sendable {
   fileprivate struct Timer {
     let end: Int64

@@ -35,7 +35,7 @@ struct SharedReadTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("Shared hits move entries in their order, however many there are", arguments: [1, 59, 60, 61, 500])
+  @Test("Any number of shared hits moves entries in order", arguments: [1, 59, 60, 61, 500])
   func moves(count: Int) throws {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 100)
     for key in 0..<100 { cache[key] = key }
