@@ -10,10 +10,13 @@ enum LeftFile {
 ///    durable as far as the manifest vouches for it.
 /// 2. A file that no manifest on disk explains does not exist: its id is listed as pending or
 ///    retired, or is beyond `nextID`. An id leaves these lists only when its name is durably gone.
-/// 3. The lock is held while the manifest is replaced, so replacements run one at a time, and ///
-/// each follows the previous one. /// 4. If it is unknown which of two manifests is on disk, the
-/// store writes nothing any more. /// 5. The catalog changes nothing after the store's lock was
-/// released, or once its directory has vanished. /// /// The lock is taken before the log's.
+/// 3. The lock is held while the manifest is replaced, so replacements run one at a time, and each
+///    follows the previous one.
+/// 4. If it is unknown which of two manifests is on disk, the store writes nothing any more.
+/// 5. The catalog changes nothing after the store's lock was released, or once its directory has
+///    vanished.
+///
+/// The lock is taken before the log's.
 final class Catalog: Sendable {
   let session: Session
   let log: LogWriter

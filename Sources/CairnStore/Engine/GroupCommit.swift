@@ -8,8 +8,8 @@ internal import Synchronization
 ///    them.
 /// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of
 ///    the names that they rely on.
-/// 3. A failed sync is never retried: the kernel forgets the failed pages, and the /// next sync
-/// would report success.
+/// 3. A failed sync is never retried: the kernel forgets the failed pages, and the next sync would
+///    report success.
 /// 4. A name counts as unsynced from the moment it is created. A sync of the directory notes the
 ///    state before it begins, so a name created during it is left for the next sync.
 /// 5. While tasks wait, a thread is about to sync for them: `isLed`.

@@ -14,10 +14,11 @@ enum SyncedPart {
 ///
 /// 1. `Appender` is touched only under this lock. Which record an entry of the index names changes
 ///    only under it.
-/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs its own ///
-/// segment at once, a removal of all without a ready manifest, and the last attempt of a large ///
-/// write that others have overtaken. /// 3. Other locks are taken before it, except the locks
-/// inside the index, the segment table and the /// recency clock, which are taken after it.
+/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs its own
+///    segment at once, a removal of all without a ready manifest, and the last attempt of a large
+///    write that others have overtaken.
+/// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
+///    recency clock, which are taken after it.
 final class LogWriter: Sendable {
   let session: Session
   let files: SegmentFiles

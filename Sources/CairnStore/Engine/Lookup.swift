@@ -4,9 +4,9 @@
 /// 2. Entries of two keys with the same hash are distinguished by the keys in their records. A
 ///    record that cannot be read may be any of them.
 /// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). Some lookups cannot be
-/// /// decided this way and are repeated under the lock of a part of the index, the only lock that
-/// a /// lookup takes. Examples are a second key with the same hash, an extended lifetime, an idle
-/// /// limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
+///    decided this way and are repeated under the lock of a part of the index, the only lock that a
+///    lookup takes. Examples are a second key with the same hash, an extended lifetime, an idle
+///    limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex

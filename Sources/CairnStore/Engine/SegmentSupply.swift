@@ -2,12 +2,14 @@ internal import Synchronization
 
 /// Supplies the log's segments: begins the session, makes the next segment, rolls the active one
 /// and seals rolled ones.
+///
 /// 1. A segment is written to only after a manifest that lists its place is in place, though its
-/// /// name need not be on disk yet. Records written outside the log enter it by an exchange of two
-/// /// manifests.
+///    name need not be on disk yet. Records written outside the log enter it by an exchange of two
+///    manifests.
 /// 2. The next segment is made by one thread at a time, under `preparation`.
-/// 3. A segment is listed as sealed only after a sync of its name and of all its records. `asides`
-/// is taken before `preparation`, and `preparation` before the catalog's lock.
+/// 3. A segment is listed as sealed only after a sync of its name and of all its records.
+///
+/// `asides` is taken before `preparation`, and `preparation` before the catalog's lock.
 final class SegmentSupply: Sendable {
   let session: Session
   let log: LogWriter

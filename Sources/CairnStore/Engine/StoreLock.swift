@@ -10,8 +10,9 @@ internal import Synchronization
 /// replaced.
 ///
 /// 1. A store writes to named files only while it holds the lock.
-/// 2. A store whose directory has vanished stays so. The lock is taken under the catalog's or none.
-/// Under it, only the reserve's lock is taken.
+/// 2. A store whose directory has vanished stays so.
+///
+/// The lock is taken under the catalog's or none. Under it, only the reserve's lock is taken.
 final class StoreLock: Sendable {
   /// How long writes may continue in a directory that is gone, in milliseconds.
   private static let lookInterval: Int64 = 1000

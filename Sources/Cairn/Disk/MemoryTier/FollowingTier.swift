@@ -2,12 +2,13 @@ internal import CairnStore
 internal import Synchronization
 
 /// The memory tier of a cache that follows another process.
-/// 1. The writer does not report its changes. A read therefore asks the disk for the current ///
-/// version of the key, and uses only a value of that version. A value returned from here is the ///
-/// value on disk. No value here has tags, because the writer may have removed a tag since.
+///
+/// 1. The writer does not report its changes. A read therefore asks the disk for the current
+///    version of the key, and uses only a value of that version. A value returned from here is the
+///    value on disk. No value here has tags, because the writer may have removed a tag since.
 /// 2. Within one history (`Store.look(at:)`), a version identifies one value. All values here were
 ///    read in the history noted here, or in a later one. When the history changes, everything here
-///    /// is dropped, and the values of reads in progress are not kept.
+///    is dropped, and the values of reads in progress are not kept.
 @usableFromInline
 final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>

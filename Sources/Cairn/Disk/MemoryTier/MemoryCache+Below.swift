@@ -3,14 +3,16 @@ package import CairnStore
 /// The operations of a memory cache in front of a cache on disk.
 ///
 /// These rules keep a read from returning an older value than another read returned:
+///
 /// - Every write has a version below, in the disk tier. It takes a ticket, is made below, and is
-/// /// then published here. /// - A removal below is reported here with its version before the
-/// removing call returns. /// - A read that misses here takes a ticket, reads below, and promotes
-/// the value it found. /// - A caller that has seen a version below must not find an older one here
-/// later. So every version /// that is published, reported, promoted or found absent is noted, even
-/// if nothing /// else happens. The note voids the tickets of reads, and of writes that may be
-/// older than /// the note. /// - A void ticket inserts nothing for a key without an entry. At
-/// worst, a value is not cached, /// because notes cover whole stripes of keys.
+///   then published here.
+/// - A removal below is reported here with its version before the removing call returns.
+/// - A read that misses here takes a ticket, reads below, and promotes the value it found.
+/// - A caller that has seen a version below must not find an older one here later. So every version
+///   that is published, reported, promoted or found absent is noted, even if nothing else happens.
+///   The note voids the tickets of reads, and of writes that may be older than the note.
+/// - A void ticket inserts nothing for a key without an entry. At worst, a value is not cached,
+///   because notes cover whole stripes of keys.
 extension MemoryCache {
   /// Call before fetching a value that `promote` will insert.
   @inlinable

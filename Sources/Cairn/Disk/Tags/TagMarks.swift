@@ -2,16 +2,16 @@ internal import CairnStore
 internal import Synchronization
 
 /// The marks of a cache's removed tags, the removals in progress, and the sweep.
-/// ///
-/// /// 1. A mark is in the log before it hides any entry here. It hides every entry it must before the
-/// ///    removal of its tag returns.
-/// /// 2. A tag is pending from before its removal reads the version of the mark until the mark hides.
+///
+/// 1. A mark is in the log before it hides any entry here. It hides every entry it must before the
+///    removal of its tag returns.
+/// 2. A tag is pending from before its removal reads the version of the mark until the mark hides.
 ///    Values that were read or loaded earlier, and must not outlive the removal, are written under
 ///    the log's lock, and only if none of their tags is pending or marked. A removal runs no caller
-/// ///    code while its tag is pending, because a writer may wait for the removal.
+///    code while its tag is pending, because a writer may wait for the removal.
 /// 3. A mark is removed after all entries that it hides: first from the index, in a pass that could
-///    read every head, then from memory. So if a table is taken before an entry is read, the table has
-///    every mark that hides the entry.
+///    read every head, then from memory. So if a table is taken before an entry is read, the table
+///    has every mark that hides the entry.
 /// 4. Before a mark is removed for any reason, `swept` is at or above it: a load that began earlier
 ///    does not keep a value with tags.
 /// 5. `recordVersion` only grows, even when the record is removed. Code that finds a record of

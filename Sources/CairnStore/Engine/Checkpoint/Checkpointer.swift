@@ -10,8 +10,8 @@ enum CheckpointHindrance: UInt8, AtomicRepresentable {
 ///
 /// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these
 ///    are on disk.
-/// 2. While one is made, nothing switches segments, so its locations stay valid until it is ///
-/// listed. A checkpoint that a removal of all has overtaken is not listed.
+/// 2. While one is made, nothing switches segments, so its locations stay valid until it is listed.
+///    A checkpoint that a removal of all has overtaken is not listed.
 /// 3. An abandoned checkpoint leaves the store unchanged.
 ///
 /// The lock is taken before those of preparation, the catalog and the log.
@@ -46,7 +46,8 @@ final class Checkpointer: Sendable {
 
   // MARK: Exclusion
 
-  /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is prepared.
+  /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is
+  /// prepared.
   func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
     try switching.withLock { (_) throws(StoreError) in try body() }
   }

@@ -14,8 +14,9 @@ internal import Synchronization
 ///    newer live put keeps those dead instead (`CompactionCopier`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files are removed
 ///    after it.
-/// 5. Rounds run one at a time. None begins while a batch is being published. /// /// The lock is
-/// taken before the locks of checkpoints, preparation, the catalog and the log.
+/// 5. Rounds run one at a time. None begins while a batch is being published.
+///
+/// The lock is taken before the locks of checkpoints, preparation, the catalog and the log.
 final class Compactor: Sendable {
   let session: Session
   let lookup: Lookup
@@ -213,8 +214,8 @@ final class Compactor: Sendable {
         if gained < 4096 { break }
       }
     }
-    // A sync may have failed after it had been through all that a round waited for, and what follows a
-    // failure does nothing and says nothing.
+    // A sync may have failed after the last one that a round waited for. The steps after such a
+    // failure do nothing and report nothing.
     try log.checkWritable()
     report.byteCountAfter = log.allocatedByteCount
     report.unreadableSegmentCount = state.withLock { $0.unreadable.count }

@@ -1,8 +1,9 @@
 internal import Synchronization
 
 /// A followed store as one open found it, with the records appended since.
+///
 /// 1. While changes are entered, and after a change could not be entered, the view is not whole,
-/// and /// no read begins. So no read sees a part of a batch that a later read misses.
+///    and no read begins. So no read sees a part of a batch that a later read misses.
 /// 2. Its knowledge comes from the log up to a published position, and from a manifest that was in
 ///    place when that position was loaded, or before.
 ///

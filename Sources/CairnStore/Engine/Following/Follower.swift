@@ -1,11 +1,12 @@
 internal import Synchronization
 
 /// Follows a store that another process may have open for writing.
-/// 1. A read sees one state of the store, and none earlier than any previous read saw. /// 2.
-/// Appended records are entered in place. If segments were replaced or removed, the store is ///
-/// reopened alongside the current view, which the new view then replaces as a whole. /// 3. If
-/// published data is gone, because a recovery discarded it or another store took its place, /// one
-/// call throws `outdated`, and later calls see the current store.
+///
+/// 1. A read sees one state of the store, and none earlier than any previous read saw.
+/// 2. Appended records are entered in place. If segments were replaced or removed, the store is
+///    reopened alongside the current view, which the new view then replaces as a whole.
+/// 3. If published data is gone, because a recovery discarded it or another store took its place,
+///    one call throws `outdated`, and later calls see the current store.
 ///
 /// Views are opened and changed under the lock; it is never held together with a lock of another
 /// store, and a view's locks come after it.

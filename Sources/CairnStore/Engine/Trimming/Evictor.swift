@@ -4,8 +4,8 @@ internal import Synchronization
 ///
 /// 1. Entries in the list were used before all others, or were used since the list was
 ///    collected.
-/// 2. The list is touched only under its lock, which is taken before the locks of compaction, ///
-/// checkpoints, the catalog and the log.
+/// 2. The list is touched only under its lock, which is taken before the locks of compaction,
+///    checkpoints, the catalog and the log.
 final class Evictor: Sendable {
   private let session: Session
   private let lookup: Lookup
