@@ -1,2 +1,2 @@
-// `import Cairn` is all that a user needs: it re-exports the store.
+// Users need only `import Cairn`, because it re-exports the store.
 @_exported public import CairnStore

@@ -59,7 +59,7 @@ enum Option: String, CaseIterable {
     }
   }
 
-  /// The name of its value in the help; `nil` if it takes none.
+  /// The name of its value in the help, or `nil` if it takes none.
   var valueName: String? {
     switch self {
     case .lifetime, .olderThan, .interval: "TIME"

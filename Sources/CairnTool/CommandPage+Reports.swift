@@ -1,13 +1,13 @@
 // The commands that look at a whole store.
 extension CommandPage {
   static let stats = CommandPage(
-    "show the state of the store, and what to do about it",
+    "show the state of the store, with advice",
     about: """
-      Shows what the store holds and takes, how it was opened, the segments with the most dead
-      bytes, and what to do if something is worth doing. It reads no values; cairn verify does.
+      Shows the store's contents and disk space, how it was opened, the segments with the most dead
+      bytes, and advice if action is worthwhile. It does not read values; cairn verify does.
 
         live         the newest value of each key, with its key and times
-        dead         what was replaced or removed, until it is compacted
+        dead         replaced or removed data, until it is compacted
         spare        space in the segments for future writes
         other        checkpoints, the manifest, the reserve for a full disk, and the directory
         on disk      all files of the store, as du counts them
@@ -17,8 +17,8 @@ extension CommandPage {
       OptionUse(
         .histograms,
         """
-        also show how large the values are, and how long ago they were written. This reads the head
-        of every record, but no values; the rest of stats reads neither
+        also show the sizes and ages of the values. This reads the head of every record, but no
+        values; the rest of stats reads neither
         """),
       OptionUse(
         .json,
@@ -34,28 +34,28 @@ extension CommandPage {
     examples: ["cairn stats photos.cairn", "cairn stats photos.cairn --histograms"])
 
   static let top = CommandPage(
-    "show the store as it changes, each second",
+    "show the store as it changes, every second",
     about: """
-      Shows what the store holds and what is written to it, again each second, until Ctrl-C. Another
-      program may have it open, and is not slowed down. A terminal shows a page with a bar for each
-      segment, the newest first: # is live, - is dead, and the longest bar is the longest segment.
-      Otherwise, each sample is a line.
+      Shows the store's contents and write rate every second, until Ctrl-C. Another program may have
+      the store open, and is not slowed down. A terminal shows a page with a bar for each segment,
+      the newest first: # is live, - is dead, and the longest bar is the longest segment. Otherwise,
+      each sample is one line.
 
-        writes       writes and removals a second, since the last sample
+        writes       writes and removals per second, since the last sample
         log          all segments together
-        checkpoint   the age of the newest; after a crash, an open reads what came since
+        checkpoint   the age of the newest; after a crash, an open reads later records
       """,
     options: [
       OptionUse(
-        .interval, "the time between two samples: seconds, which may have decimals, or 1m"),
+        .interval, "the time between two samples: seconds, with optional decimals, or 1m"),
       OptionUse(.count, "end after this many samples"),
       OptionUse(
         .json,
         """
-        print one object a line, with "time", "keys", "liveBytes", "deadBytes", "logBytes",
+        print one object per line, with "time", "keys", "liveBytes", "deadBytes", "logBytes",
         "onDiskBytes", "lastVersion", "writesPerSecond" (null in the first), "checkpointAgeSeconds"
-        (or null), "processID" (of the program that has it open, or null) and "segmentList", objects
-        with "id", "liveBytes", "deadBytes", "bytes" and "sealed"
+        (or null), "processID" (of the program that has it open, or null) and "segmentList", a list
+        of objects with "id", "liveBytes", "deadBytes", "bytes" and "sealed"
         """),
     ],
     examples: ["cairn top sessions.cairn", "cairn top sessions.cairn --json >> sessions.log"])
@@ -64,32 +64,32 @@ extension CommandPage {
     "check every byte of every file",
     about: """
       Reads and checks every byte of every file of the store, and compares the checkpoint with the
-      records. The exit status is 3 if something is damaged. Names the first 20 damaged places by
-      file and offset, and by the key if a value is damaged.
+      records. The exit status is 3 if it finds damage. Names the first 20 damaged places by file
+      and offset, and by key if a value is damaged.
       """,
     options: [
       OptionUse(
         .json,
         """
-        print one object with "records", "bytes", "tornBytes" and "errors"; this lists every place
-        with "file", "offset", "cause" (a name such as badValue) and "key" (null if it is unknown,
-        "keyBase64" if it is not UTF-8)
+        print one object with "records", "bytes", "tornBytes" and "errors", a list of all damaged
+        places with "file", "offset", "cause" (a name such as badValue) and "key" (null if it is
+        unknown, "keyBase64" if it is not UTF-8)
         """)
     ],
     examples: ["cairn verify photos.cairn"])
 
   static let scrub = CommandPage(
-    "check every live value, as slowly as you like",
+    "check every live value, at a limited rate",
     about: """
       Reads the log once and checks every record and every value that a read would find. Unlike
-      cairn verify, it leaves out what was replaced or removed, and it can be slow, so that others
-      can use the disk. The exit status is 3 if something is damaged. Names the first 20 damaged
-      places by file and offset, and by their keys as far as they are known.
+      cairn verify, it skips replaced and removed values, and can limit its rate to leave the disk
+      to other programs. The exit status is 3 if it finds damage. Names the first 20 damaged places
+      by file and offset, and by their keys if known.
 
       A program that has the store open scrubs by itself if its configuration says so.
       """,
     options: [
-      OptionUse(.rate, "read this many bytes a second, on average: a number, or 500K, 10M"),
+      OptionUse(.rate, "read this many bytes per second, on average: a number, or 500K, 10M"),
       OptionUse(
         .json,
         """
@@ -104,8 +104,8 @@ extension CommandPage {
     "print completions for a shell",
     operands: [Completions.Shell.allCases.map(\.rawValue).joined(separator: "|")],
     about: """
-      Prints a script that completes commands, options and paths for a shell. Install it as below,
-      and start a new shell. For zsh, the folder must be in fpath, before compinit.
+      Prints a script that completes commands, options and paths in a shell. Install it as shown
+      below, and start a new shell. For zsh, the folder must be in fpath before compinit runs.
       """,
     examples: [
       "cairn completions bash > ~/.local/share/bash-completion/completions/cairn",
@@ -117,8 +117,8 @@ extension CommandPage {
     "show the version, and the file formats it reads and writes",
     operands: [],
     about: """
-      Shows the version of the library and the command, the format of the files that they write, and
-      the formats that they read. cairn --version shows the version alone.
+      Shows the version of the library and the command, the file format that they write, and the
+      formats that they read. cairn --version shows only the version.
       """,
     options: [
       OptionUse(.json, #"print one object with "version", "writesFormat" and "readsFormats""#)
@@ -128,7 +128,7 @@ extension CommandPage {
   static let help = CommandPage(
     "explain a command, with examples",
     operands: ["[COMMAND]"],
-    about: "Explains a command, or lists them all.",
+    about: "Explains a command, or lists all commands.",
     options: [OptionUse(.man, "print the manual page of cairn, for man")],
     examples: [
       "cairn help trim", "cairn help --man > ~/.local/share/man/man1/cairn.1",

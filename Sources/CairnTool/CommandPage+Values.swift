@@ -1,17 +1,17 @@
 // The commands for one key, or a few.
 extension CommandPage {
-  private static let lifetimes = "seconds, which may have decimals, or 15m, 12h, 7d, 2w"
+  private static let lifetimes = "seconds, with optional decimals, or 15m, 12h, 7d, 2w"
 
   static let put = CommandPage(
     "store a value, from the argument or standard input",
     operands: ["STORE", "KEY", "[VALUE]"],
     about: """
-      Stores VALUE, or standard input up to its end, under KEY. When the command returns, the value
+      Stores VALUE, or all of standard input, under KEY. When the command returns, the value
       survives power loss. Creates STORE if it is missing.
       """,
     options: [OptionUse(.lifetime, "remove the key after this time: \(lifetimes)")],
     notes: """
-      KEY and VALUE are bytes and need not be UTF-8. Write -- before one that begins with a dash.
+      KEY and VALUE are bytes and need not be UTF-8. If one begins with a dash, write -- before it.
       """,
     examples: [
       "cairn put notes.cairn greeting hello",
@@ -23,23 +23,23 @@ extension CommandPage {
     "write a value to standard output",
     operands: ["STORE", "KEY"],
     about: """
-      Writes the bytes of the value to standard output, and nothing else. The exit status is 1 if
-      there is no such key.
+      Writes only the bytes of the value to standard output. The exit status is 1 if the key does
+      not exist.
 
-      A terminal gets only values that are plain text of at most 1 MiB, and a newline after them.
+      To a terminal, it writes only plain text of at most 1 MiB, followed by a newline.
       """,
     examples: [
       "cairn get notes.cairn greeting", "cairn get photos.cairn lake.jpg > lake.jpg",
     ])
 
   static let info = CommandPage(
-    "show what is known of a key: sizes, times, cost",
+    "show the attributes of a key: sizes, times, cost",
     operands: ["STORE", "KEY"],
     about: """
-      Shows what the store knows of a key besides its value: the version, which is the number of the
-      write that made it; the bytes of the value and of its metadata; when it was written, when it
-      was last read or written, and when it expires; its idle limit; its cost. A dash stands for
-      what it does not have. The exit status is 1 if there is no such key.
+      Shows everything about a key except its value: the version (the sequence number of its last
+      write), the sizes of the value and its metadata, the times of writing, last access and expiry,
+      the idle limit and the cost. A dash means none. The exit status is 1 if the key does not
+      exist.
 
       The last access is accurate to 1 % of its age. Entries written since the last checkpoint
       count as accessed when the store is opened.
@@ -52,7 +52,7 @@ extension CommandPage {
         """
         print one object with "key" (or "keyBase64", if it is not UTF-8), "version", "valueBytes",
         "metadataBytes", "written", "accessed", "expires", "idleLimitMilliseconds" and "cost"; the
-        last three are null if there is none
+        last three may be null
         """)
     ],
     examples: ["cairn info notes.cairn greeting"])
@@ -62,24 +62,24 @@ extension CommandPage {
     operands: ["STORE", "KEY..."],
     about: """
       Removes the keys. When the command returns, the removal survives power loss. The exit status
-      is 1 if one of the keys was missing; the others are removed all the same.
+      is 1 if a key was missing; the other keys are removed anyway.
       """,
     examples: ["cairn delete notes.cairn greeting token"])
 
   static let expire = CommandPage(
-    "remove what has expired, or set when keys expire",
+    "remove expired keys, or set when keys expire",
     operands: ["STORE", "[KEY...]"],
     about: """
-      Without KEY, removes the keys that have expired, like cairn trim --expired, and says how much
-      that was. No read finds them anyway, but they take space.
+      Without KEY, removes expired keys, like cairn trim --expired, and reports how many. No read
+      finds these keys, but they take space.
 
       With KEY and --lifetime, makes each key expire after this time from now, whether it would have
       expired sooner, later or never. Cost, idle limit and metadata stay. When the command returns,
-      the change survives power loss. The exit status is 1 if one of the keys was missing; the
-      others are changed all the same.
+      the change survives power loss. The exit status is 1 if a key was missing; the other keys are
+      changed anyway.
       """,
     options: [
-      OptionUse(.lifetime, "how long the keys live from now on: \(lifetimes)"),
+      OptionUse(.lifetime, "how long the keys live from now: \(lifetimes)"),
       OptionUse(
         .json,
         """
@@ -88,9 +88,9 @@ extension CommandPage {
         """),
     ],
     notes: """
-      A longer life is a small record; a shorter one, or one for a key that never expired, writes
-      the value again and gives it a new version. An entry that a cache wrote with tags can only
-      live longer.
+      A longer lifetime writes only a small record. A shorter lifetime, or a lifetime for a key
+      without one, writes the value again and gives it a new version. If a cache wrote an entry
+      with tags, its lifetime can only be extended.
       """,
     examples: [
       "cairn expire sessions.cairn",
@@ -100,8 +100,8 @@ extension CommandPage {
   static let keys = CommandPage(
     "list the keys",
     about: """
-      Lists the keys in the order of their bytes, one on each line. A backslash is shown as \\\\. Bytes
-      that are not UTF-8, and characters that a terminal would obey, are shown as \\xNN.
+      Lists the keys in byte order, one per line. A backslash is shown as \\\\. Bytes that are not
+      UTF-8, and control characters, are shown as \\xNN.
       """,
     options: [
       OptionUse(.prefix, "list only keys that begin with these bytes"),
@@ -111,14 +111,13 @@ extension CommandPage {
       OptionUse(
         .long,
         """
-        show the bytes of the value, when it was written and when it expires (or -) before each
-        key. A terminal gets columns under a header; otherwise tabs separate them
+        show the value's size, time of writing and expiry (or -) before each key. A terminal gets
+        columns under a header; otherwise tabs separate the columns
         """),
       OptionUse(
         .tree,
         """
-        list keys as folders, as if / separated the names of a path; each folder shows how many
-        keys it holds
+        list keys as folders, with / as the separator; each folder shows its number of keys
         """),
       OptionUse(
         .json,

@@ -34,7 +34,7 @@ enum CompactCommand {
       console.report(
         CommandFailure(
           .corrupt,
-          "\(DisplayText.count(report.unreadableSegmentCount, "damaged segment")) left as before; "
+          "\(DisplayText.count(report.unreadableSegmentCount, "damaged segment")) left unchanged; "
             + "see cairn verify"))
     }
   }
@@ -68,7 +68,7 @@ enum CompactCommand {
     console.clearProgress()
     do { return try outcome.get() } catch {
       guard SystemCalls.interruption != 0 else { throw error }
-      throw CommandFailure(.failure, "interrupted; what was given back so far stays so")
+      throw CommandFailure(.failure, "interrupted; the space given back so far stays free")
     }
   }
 

@@ -23,10 +23,10 @@ final class Console {
   /// How the output and the errors stand out.
   private(set) var painter = ColorChoice.auto.painter(for: STDOUT_FILENO)
   private var errorPainter = ColorChoice.auto.painter(for: STDERR_FILENO)
-  /// The columns for the lines of a report; `nil` if they need not be broken.
+  /// The columns for the lines of a report, or `nil` if they need not be broken.
   var reportWidth: Int? { outputIsTerminal ? Terminal.textWidth(output.number) : nil }
-  /// The columns and rows of the terminal on standard output; `nil` if it is no terminal or cannot
-  /// be drawn on.
+  /// The columns and rows of the terminal on standard output, or `nil` if it is no terminal or
+  /// cannot be drawn on.
   var screenSize: (columns: Int, rows: Int)? {
     Terminal.isDumb ? nil : Terminal.size(output.number)
   }

@@ -11,10 +11,10 @@ struct DiskUsage {
   private(set) var otherFileCount = 0
   /// The length of the segments' files, allocated or not.
   private(set) var segmentLength = 0
-  /// Free bytes on the disk; `nil` if the number is unknown.
+  /// Free bytes on the disk, or `nil` if the number is unknown.
   private(set) var freeByteCount: Int?
 
-  /// When the newest checkpoint was written; `nil`: there is none.
+  /// When the newest checkpoint was written, or `nil` for none.
   private(set) var checkpointTime: Timestamp?
 
   /// Whether the disk has less room than a compaction may need.

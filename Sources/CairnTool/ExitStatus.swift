@@ -32,7 +32,7 @@ struct CommandFailure: Error {
   }
 
   /// What to do if the parent directory does not exist.
-  static let needsParent = "the directory that it is to be made in must be there"
+  static let needsParent = "the parent directory must exist"
 
   /// The command line is invalid.
   static func usage(_ message: String) -> CommandFailure { CommandFailure(.usage, message) }
@@ -78,36 +78,36 @@ extension StoreError {
   /// What to do next, if known.
   fileprivate var advice: String? {
     switch self {
-    case .noStore: "look at the path; cairn put and cairn import make a store"
+    case .noStore: "check the path; cairn put and cairn import create a store"
     case .locked(_, _, let processID?, _): "close it there first, or end process \(processID)"
-    case .locked(let path, _, _, _): "close it there first: fuser \(path)/LOCK tells the process"
+    case .locked(let path, _, _, _): "close it there first: fuser \(path)/LOCK shows the process"
     case .notAStore(let path, _) where !StoreLocation.holdsParts(path):
-      "give the path of a store's own directory"
+      "give the path of a store's directory"
     case .notAStore(let path, _) where StoreLocation.lacksOnlyLock(path):
-      "LOCK is an empty file, which a copy may have left out: touch \(path)/LOCK puts it back"
+      "LOCK is an empty file that a copy may have omitted: touch \(path)/LOCK restores it"
     case .unsafeFile(let path, _) where StoreLocation.isSparePart(path):
-      "a store's files are regular ones of its owner's; cairn salvage copies what the others hold into a "
+      "a store has only regular files of its owner; cairn salvage copies the data in the other files into a "
         + "new store"
     case .corrupt, .notAStore:
-      "cairn verify lists all damage, cairn salvage copies what is sound into a new store"
+      "cairn verify lists all damage; cairn salvage copies the sound part into a new store"
     case .unsupportedVersion: "use a newer cairn"
-    case .unusableDestination: "give a path where nothing is yet"
-    case .noSpace(_, _, .fileSize): "raise the limit: ulimit -f tells it"
+    case .unusableDestination: "give a missing or empty directory"
+    case .noSpace(_, _, .fileSize): "raise the limit: ulimit -f shows it"
     case .unsafeFile:
-      "see who made it and whose it is; a store and its files are one user's, the one who opens it"
+      "check who made it and who owns it; a store and its files belong to the user who opens it"
     case .noSpace:
-      "make room on the disk, or inside the store by cairn trim and cairn compact, as far as cairn help compact "
-        + "says; or put a copy by cairn salvage, made on another disk, in its place"
+      "make room on the disk, or in the store with cairn trim and cairn compact (see cairn help compact), "
+        + "or replace the store with a copy that cairn salvage makes on another disk"
     case .poisoned(let cause) where Self.refusals.contains(cause.errorNumber):
-      "see whether the store's directory may be written to"
-    case .durabilityUnknown, .poisoned: "look at the disk, then run cairn verify"
+      "check whether the store's directory is writable"
+    case .durabilityUnknown, .poisoned: "check the disk, then run cairn verify"
     case .system(let failure) where failure.advice == .parentMustExist:
       CommandFailure.needsParent
     case .system(let failure) where failure.advice == .openForReading:
-      "the store cannot be written to from here; get, info, keys, stats, verify, salvage, backup "
+      "the store is not writable from here; get, info, keys, stats, verify, salvage, backup "
         + "and export only read it"
     case .system(let failure) where Self.refusals.contains(failure.errorNumber):
-      "see who owns the directory, and whether it may be read and written to"
+      "check who owns the directory, and whether it is readable and writable"
     default: nil
     }
   }

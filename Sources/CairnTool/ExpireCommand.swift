@@ -8,12 +8,12 @@ enum ExpireCommand {
     let keys = try invocation.operands.indices.dropFirst().map { try invocation.key(at: $0) }
     if keys.isEmpty {
       guard !invocation.has(.lifetime) else {
-        throw invocation.usage("--lifetime goes with KEY; put and import take it for new values")
+        throw invocation.usage("--lifetime needs KEY; put and import accept it for new values")
       }
       return try TrimCommand.removeExpired(in: location, invocation, on: console)
     }
     guard invocation.has(.lifetime) else {
-      throw invocation.usage("--lifetime is needed with KEY; cairn delete removes keys at once")
+      throw invocation.usage("KEY needs --lifetime; cairn delete removes keys at once")
     }
     let lifetime = try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind)
     var configuration = StoreConfiguration()
@@ -68,7 +68,7 @@ enum ExpireCommand {
     let isUnknown = metadata == nil && bytes.first == CacheMetadata.mark
     guard !isUnknown, metadata?.tags.isEmpty ?? true else {
       throw CommandFailure(
-        .failure, "\(DisplayText.line(key)): a cache's entry with tags can only live longer")
+        .failure, "\(DisplayText.line(key)): the lifetime of entries with tags can only grow")
     }
     return try store.update(forKey: key, options: .lifetime(.after(lifetime))) { $0 } != nil
   }

@@ -16,7 +16,7 @@ enum ExportCommand {
       return exporter
     }
     if SystemCalls.interruption != 0 {
-      console.note("interrupted; remove \(DisplayText.line(path)) before the command is run again")
+      console.note("interrupted; remove \(DisplayText.line(path)) before you run the command again")
     }
     if invocation.has(.json) {
       try console.print(json(exporter).text)
@@ -38,24 +38,24 @@ enum ExportCommand {
         parentPath(of: trimmed), in: nil, as: .place)
       let identity = try location.identity()
       guard try !StoreLocation.contains(parent, store: identity) else {
-        throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): is inside the store")
       }
       do throws(SystemError) {
         try SystemCalls.makeDirectory(trimmed, in: nil)
       } catch {
         guard error.number == EEXIST else { throw error }
         guard try SystemCalls.status(of: trimmed, in: nil).kind == .directory else {
-          throw CommandFailure(.failure, "\(DisplayText.line(path)): exists and is no directory")
+          throw CommandFailure(.failure, "\(DisplayText.line(path)): exists and is not a directory")
         }
       }
       let root = try SystemCalls.open(trimmed, in: nil, as: .directory)
       guard try !StoreLocation.contains(root, store: identity) else {
-        throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): is inside the store")
       }
       guard try SystemCalls.names(in: root).isEmpty else {
         throw CommandFailure(
           .failure,
-          "\(DisplayText.line(path)): the directory is not empty; give one where nothing is yet")
+          "\(DisplayText.line(path)): the directory is not empty; give an empty or missing one")
       }
       return root
     } catch let error as SystemError where error.number == ENOENT {

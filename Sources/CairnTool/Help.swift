@@ -36,12 +36,12 @@ enum Help {
 
   static let statuses = Paragraphs.Block.list([
     ("0", "done"),
-    ("1", "there is no such key"),
+    ("1", "the key does not exist"),
     ("2", "the command line is wrong"),
     ("3", "the store is damaged"),
     ("4", "another program has the store open"),
     ("5", "any other error"),
-    ("130", "ended by Ctrl-C; other signals have other numbers above 128, as in a shell"),
+    ("130", "ended by Ctrl-C; other signals give other numbers above 128, as in a shell"),
   ])
 
   static let installation = Paragraphs.Block.examples([

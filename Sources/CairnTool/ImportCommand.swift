@@ -27,7 +27,7 @@ enum ImportCommand {
     let importer = try location.write(configuration) { store in
       let identity = try location.identity()
       guard try !StoreLocation.contains(root, store: identity) else {
-        throw CommandFailure(.failure, "\(DisplayText.line(path)): lies inside the store")
+        throw CommandFailure(.failure, "\(DisplayText.line(path)): is inside the store")
       }
       var importer = Importer(
         store: store, storeIdentity: identity, configuration: configuration, root: root,
@@ -36,7 +36,7 @@ enum ImportCommand {
       return importer
     }
     if SystemCalls.interruption != 0 {
-      console.note("interrupted; the same command again stores what is missing")
+      console.note("interrupted; run the same command again to store the rest")
     }
     let skipped = importer.counts.skippedLinks + importer.counts.skippedSpecialFiles
     if skipped > 0 {
@@ -57,7 +57,7 @@ enum ImportCommand {
     if importer.batch.storedCount == 0, importer.batch.unchangedCount > 0, counts.errors == 0,
       SystemCalls.interruption == 0
     {
-      return "nothing to store, all was there already: \(tree)"
+      return "nothing to store, all values are already there: \(tree)"
     }
     var summary =
       "imported \(tree): "

@@ -27,7 +27,7 @@ package struct KeyTree {
   private let keys: [[UInt8]]
   private let limit: Int?
 
-  /// - Parameter limit: the most names to show in a folder; `nil`: all.
+  /// - Parameter limit: the most names to show in a folder, or `nil` for all.
   package init(keys: [[UInt8]], limit: Int?) {
     self.keys = keys
     self.limit = limit

@@ -98,7 +98,7 @@ enum KeysCommand {
     try console.print("]")
   }
 
-  /// What the store knows about a key; `nil` if the record is damaged, which is reported, or has
+  /// What the store knows about a key, or `nil` if the record is damaged, which is reported, or has
   /// expired since the keys were listed.
   private static func info(
     _ key: [UInt8], in store: Store, on console: Console

@@ -28,7 +28,7 @@ enum ManualPage {
   private static var tail: [String] {
     [".SH OPTIONS", "Every command takes:"] + roff([CommandPage.list(Option.common)])
       + [".SH EXIT STATUS", roff(Help.output)] + roff([Help.statuses])
-      + [".SH FILES", "The completions and this page can be installed by:"]
+      + [".SH FILES", "To install the completions and this page:"]
       + roff([Help.installation])
   }
 

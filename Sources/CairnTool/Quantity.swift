@@ -3,7 +3,7 @@ enum Quantity {
   /// Seconds after which an expiry would exceed the range of timestamps.
   private static let secondLimit: Int64 = 9_000_000_000_000_000
   /// The input of `duration`, in words.
-  static let durationKind = "a time above 0 and below 285 million years, as 90, 0.5, 12h or 7d"
+  static let durationKind = "a time above 0 and below 285 million years, such as 90, 0.5, 12h or 7d"
 
   /// Reads a time such as `90`, `0.25`, `15m` or `7d`: a decimal number of seconds, or of the unit
   /// after it. `nil` for anything else, for zero, and beyond the limit; signs and exponents are not

@@ -33,8 +33,8 @@ enum SalvageCommand {
     if !report.isComplete {
       throw CommandFailure(
         .corrupt,
-        "not everything could be copied: \(missing(report)); look at what is there before it takes "
-          + "the place of the old store")
+        "not everything could be copied: \(missing(report)); check the copy before it "
+          + "replaces the old store")
     }
   }
 
@@ -44,7 +44,7 @@ enum SalvageCommand {
       + "\(DisplayText.exactSize(report.byteCount)); \(missing(report))"
     if report.tornByteCount > 0 {
       summary += "; left out \(DisplayText.count(report.tornByteCount, "torn byte"))"
-      summary += " at the end of the log, which an open discards too"
+      summary += " at the end of the log, which an open also discards"
     }
     return summary
   }
@@ -53,8 +53,8 @@ enum SalvageCommand {
     guard !report.isComplete else { return "nothing was lost" }
     if report.lossCount == 0, report.lostKeyCount == 0, report.manifest == .used {
       return report.tornByteCount > 0
-        ? "nothing that is known of was lost, but the last write may have been"
-        : "nothing that the manifest knows of was lost"
+        ? "no known data was lost, but the last write may have been"
+        : "nothing that the manifest lists was lost"
     }
     let bytes = DisplayText.count(report.lostByteCount, "byte")
     let places = DisplayText.count(report.lossCount, "place")
@@ -62,9 +62,9 @@ enum SalvageCommand {
       if report.lostKeyCount > 0 {
         "lost \(DisplayText.count(report.lostKeyCount, "known key")) and \(bytes) in \(places)"
       } else if report.lostByteCount > 0 {
-        "lost \(bytes) in \(places), of keys that nobody can tell"
+        "lost \(bytes) in \(places), of unknown keys"
       } else {
-        "nothing that is known of was lost"
+        "no known data was lost"
           + (report.lossCount > 0 ? ", but \(places) could not be read" : "")
       }
     if report.manifest != .used { text += ", with the manifest \(report.manifest.rawValue)" }

@@ -10,7 +10,7 @@ enum ScrubCommand {
       rate = try invocation.value(
         of: .rate,
         { (text: [UInt8]) -> Int? in Quantity.byteCount(text).flatMap { $0 > 0 ? $0 : nil } },
-        "a number of bytes above 0, as 500K or 10M")
+        "a number of bytes above 0, such as 500K or 10M")
     }
     let progress = Progress(on: console)
     let report = try location.read(on: console) { store in
@@ -63,7 +63,7 @@ enum ScrubCommand {
       throw CommandFailure(
         .corrupt,
         "the store is damaged: \(DisplayText.count(report.damage.count, "place")), the first in "
-          + "\(first.place); put back what a backup has of the keys, or see cairn help salvage")
+          + "\(first.place); restore the keys from a backup, or see cairn help salvage")
     }
   }
 
@@ -73,7 +73,7 @@ enum ScrubCommand {
     var line = event.place.description
     for key in event.keys { line += VerifyCommand.ofKey(key) }
     let unknown = event.keyCount - event.keys.count
-    if unknown > 0 { line += "; \(DisplayText.count(unknown, "key")) that it does not tell" }
+    if unknown > 0 { line += "; \(DisplayText.count(unknown, "unknown key"))" }
     return line
   }
 

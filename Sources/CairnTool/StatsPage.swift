@@ -21,7 +21,7 @@ struct StatsPage {
     var style: Style?
   }
 
-  /// - Parameter width: the columns that there are; `nil`: any number.
+  /// - Parameter width: the columns that there are, or `nil` for any number.
   func lines(width: Int?) -> [Line] {
     let segments = segmentLines(isNarrow: (width ?? .max) < 55)
     return figureLines.map { Line(text: $0, indent: 12) }
@@ -97,7 +97,7 @@ struct StatsPage {
     let rest =
       shown.count < dead.count
       ? "and \(DisplayText.count(others)) more with less that is dead; --json lists all"
-      : "and \(DisplayText.count(others, "other", "others")) where next to nothing is dead; "
+      : "and \(DisplayText.count(others, "other", "others")) with almost no dead bytes; "
         + "--json lists all"
     return [Line(text: texts[0], style: .heading)] + texts.dropFirst().map { Line(text: $0) }
       + (others == 0 ? [] : [Line(text: rest)])
@@ -123,33 +123,33 @@ struct StatsPage {
     if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
       let room =
         usage.isDiskNearlyFull
-        ? " The disk is nearly full: cairn help compact says what it can do then." : ""
+        ? " The disk is nearly full: see cairn help compact." : ""
       add("cairn compact \(store) gives back about \(DisplayText.size(dead)).\(room)", style: nil)
     }
     let expired = statistics.indexedKeyCount - keyCount
     if expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
-      add("\(keys) expired: cairn expire \(store) removes what is still held.", style: nil)
+      add("\(keys) expired: cairn expire \(store) removes expired keys.", style: nil)
     }
     if !recovery.damagedValues.isEmpty {
       let values = DisplayText.count(recovery.damagedValues.count, "value is", "values are")
       add(
         "\(values) damaged, the first in \(recovery.damagedValues[0]): cairn verify \(store) lists"
-          + " all damage, cairn salvage \(store) DESTINATION copies what is sound.",
+          + " all damage, cairn salvage \(store) DESTINATION copies the sound part.",
         style: .error)
     }
     if !recovery.quarantinedFiles.isEmpty {
       let files = recovery.quarantinedFiles.map { DisplayText.line(Array($0.utf8)) }
       add(
-        "Not of the store, moved to its folder quarantine: \(files.joined(separator: ", "))")
+        "Foreign files, moved to the store's folder quarantine: \(files.joined(separator: ", "))")
     }
     if recovery.clockWentBack {
-      add("The clock stands more than a day before the last time in the store: set it.")
+      add("The clock is more than a day behind the last time in the store: set it.")
     } else if recovery.clockLag > .zero {
       let seconds = DisplayText.count(
         Int(recovery.clockLag.components.seconds), "second", "seconds")
       add(
-        "The clock stands \(seconds) before the last time in the store, by which lifetimes go: set it."
+        "The clock is \(seconds) behind the last time in the store, which decides lifetimes: set it."
       )
     }
     return lines

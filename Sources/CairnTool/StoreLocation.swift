@@ -43,7 +43,7 @@ struct StoreLocation {
     return "process \(processID)" + (details.isEmpty ? "" : " (\(details.joined(separator: ", ")))")
   }
 
-  /// The name of the program that a process runs; `nil` if it is unknown.
+  /// The name of the program that a process runs, or `nil` if it is unknown.
   private static func program(of processID: Int32) -> String? {
     guard
       let file = try? SystemCalls.open(

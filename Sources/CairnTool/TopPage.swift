@@ -58,7 +58,7 @@ struct TopPage {
       ("checkpoint", age ?? "none", ""),
     ]
     let width = rows.map(\.1.count).max() ?? 0
-    let state = owner.map { "open in \($0)" } ?? "open in no process that is known"
+    let state = owner.map { "open in \($0)" } ?? "not open in any known process"
     return [DisplayText.line(path), DisplayText.line(state), ""]
       + rows.map { label, figure, rest in
         let gap = String(repeating: " ", count: 12 - label.count + width - figure.count)

@@ -10,13 +10,13 @@ struct TopSample {
   let owner: (processID: Int32, since: Timestamp?)?
   let time: Timestamp
   private let moment = ContinuousClock.now
-  /// Writes and removals a second since the previous sample; `nil`: unknown.
+  /// Writes and removals a second since the previous sample, or `nil` if unknown.
   private(set) var writeRate: Double?
 
   /// The sum of all segments.
   var logByteCount: Int { statistics.segments.reduce(0) { $0 + $1.byteCount } }
 
-  /// How long ago the newest checkpoint was written; `nil`: there is none.
+  /// How long ago the newest checkpoint was written, or `nil` for none.
   var checkpointAge: Duration? {
     usage.checkpointTime.map {
       .milliseconds(max(0, time.millisecondsSinceEpoch - $0.millisecondsSinceEpoch))

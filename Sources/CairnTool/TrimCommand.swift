@@ -18,7 +18,7 @@ enum TrimCommand {
       throw invocation.usage("one of --count, --bytes, --older-than and --expired is needed")
     }
     guard !invocation.has(.order) || goal == .count || goal == .bytes else {
-      throw invocation.usage("--order goes with --count and --bytes")
+      throw invocation.usage("--order needs --count or --bytes")
     }
     try run(try removal(goal, invocation), in: location, invocation, on: console)
   }
@@ -64,7 +64,7 @@ enum TrimCommand {
   /// How to reclaim the space.
   private static func advice(_ location: StoreLocation) -> String {
     DiskUsage(location).isDiskNearlyFull
-      ? "the disk is nearly full: cairn help compact says how the space comes back then"
+      ? "the disk is nearly full: see cairn help compact"
       : "cairn compact gives the space back"
   }
 
@@ -85,11 +85,11 @@ enum TrimCommand {
     switch goal {
     case .count:
       let count = try invocation.value(
-        of: goal, Quantity.wholeNumber, "a whole number from 0 on, as 5000")
+        of: goal, Quantity.wholeNumber, "a whole number from 0, such as 5000")
       return { try $0.trim(toCount: count, order: order) }
     case .bytes:
       let byteCount = try invocation.value(
-        of: goal, Quantity.byteCount, "a size, as 5000, 10M or 2G")
+        of: goal, Quantity.byteCount, "a size, such as 5000, 10M or 2G")
       return { try $0.trim(toBytes: byteCount, order: order) }
     case .olderThan:
       let age = try invocation.value(

@@ -19,7 +19,7 @@ enum ValueCommands {
       value = invocation.operands[2]
     } else {
       if Terminal.isTerminal(Descriptor.standardInput.number) {
-        console.note("type the value; Ctrl-D on a line of its own ends it", style: nil)
+        console.note("type the value; Ctrl-D on its own line ends it", style: nil)
       }
       value = try standardInput(byteLimit: configuration.valueByteLimit)
     }
@@ -63,7 +63,7 @@ enum ValueCommands {
       throw CommandFailure(
         .failure,
         "\(DisplayText.exactSize(value.byteCount)) that are "
-          + (value.byteCount > byteLimit ? "too many" : "no plain text")
+          + (value.byteCount > byteLimit ? "too many" : "not plain text")
           + " for a terminal; write them to a file, as in cairn get STORE KEY > FILE")
     }
     try console.write(value)

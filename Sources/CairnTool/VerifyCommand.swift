@@ -37,7 +37,7 @@ enum VerifyCommand {
         let isReplaced = report.replaced.contains(error)
         try console.tell(
           error.description + ofKey(report.keys[error])
-            + (isReplaced ? ", which was written anew or removed since" : ""),
+            + (isReplaced ? ", which was rewritten or removed since" : ""),
           style: isReplaced ? .warning : .error)
       }
       let unlisted = report.errors.count - lineLimit
@@ -87,16 +87,16 @@ enum VerifyCommand {
     let places = DisplayText.count(report.errors.count, "error")
     if report.errors.allSatisfy({ $0.file.hasPrefix("ckpt-") }) {
       return
-        "only the checkpoint is damaged: no value is lost, and an open takes longer until a program "
-        + "that writes to the store has made a new one"
+        "only the checkpoint is damaged: no value is lost, but opening takes longer until a program "
+        + "that writes to the store makes a new one"
     }
     if report.errors.allSatisfy({ report.replaced.contains($0) }) {
       return
-        "only what was written anew or removed since is damaged: no value is lost, and cairn compact "
-        + "gives such space back"
+        "only values that were rewritten or removed since are damaged: no value is lost, and cairn compact "
+        + "gives their space back"
     }
     return "the store is damaged: \(places), the first in \(report.errors[0]); "
-      + "cairn salvage copies what is sound into a new store"
+      + "cairn salvage copies the sound part into a new store"
   }
 
   /// Nobody reads more lines, and later errors often follow from the first.

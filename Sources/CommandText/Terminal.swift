@@ -26,7 +26,7 @@ package enum Terminal {
   /// Whether the program's terminal supports no control sequences.
   package static var isDumb: Bool { variable("TERM") == "dumb" }
 
-  /// A variable of the environment; `nil` if it is not set, or empty.
+  /// A variable of the environment, or `nil` if it is not set, or empty.
   package static func variable(_ name: String) -> String? {
     // SAFETY: the text is copied at once, and the commands do not change their environment.
     guard let value = unsafe getenv(name) else { return nil }

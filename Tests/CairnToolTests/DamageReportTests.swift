@@ -68,7 +68,7 @@ struct DamageReportTests {
     try cairn("put", store, "b\u{1B}", "another value")
     let verified = try cairn("verify", store)
     #expect(verified.status == 3)
-    #expect(verified.lines[0].hasSuffix("; key b\\x1B, which was written anew or removed since"))
+    #expect(verified.lines[0].hasSuffix("; key b\\x1B, which was rewritten or removed since"))
     #expect(verified.errors.contains("no value is lost"))
     #expect(try report("verify", store, "--json").errors?.map(\.isReplaced) == [true])
     try cairn("compact", store)
@@ -146,7 +146,7 @@ struct DamageReportTests {
     let whole = try cairn("salvage", directory("whole"), directory("copy"))
     #expect(whole.status == 3)
     #expect(whole.text.contains("salvaged 1 entry"))
-    #expect(whole.text.contains("nothing that is known of was lost"))
+    #expect(whole.text.contains("no known data was lost"))
   }
 
   @Test func `who lacks only LOCK is told how to put it back`() throws {

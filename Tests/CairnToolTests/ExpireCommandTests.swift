@@ -76,7 +76,7 @@ struct ExpireCommandTests {
     let outcome = try cairn("expire", path, key, "--lifetime", "1h")
     #expect(outcome.status == 5)
     #expect(
-      outcome.errors == "cairn: expire: \(key): a cache's entry with tags can only live longer\n")
+      outcome.errors == "cairn: expire: \(key): the lifetime of entries with tags can only grow\n")
     #expect(outcome.text == "0 keys expire in 1 h 0 min\n")
   }
 

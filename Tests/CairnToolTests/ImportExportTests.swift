@@ -280,7 +280,7 @@ struct ImportExportTests {
     #expect(outcome.status == 5)
     #expect(
       outcome.errors
-        == "cairn: export: \(tree): the directory is not empty; give one where nothing is yet\n")
+        == "cairn: export: \(tree): the directory is not empty; give an empty or missing one\n")
     #expect(!directory.exists("tree/key"))
   }
 

@@ -19,7 +19,7 @@ struct ImportReportTests {
       try cairn("import", store, tree).text == "imported 3 files, 3 bytes: 3 stored, 0 unchanged\n")
     #expect(
       try cairn("import", store, tree).text
-        == "nothing to store, all was there already: 3 files, 3 bytes\n")
+        == "nothing to store, all values are already there: 3 files, 3 bytes\n")
     try directory.makeFile("tree/a", [1])
     #expect(
       try cairn("import", store, tree).text == "imported 3 files, 3 bytes: 1 stored, 2 unchanged\n")
@@ -62,7 +62,7 @@ struct ImportReportTests {
   @Test func `the help says what becomes of the times of files`() throws {
     let words = try cairn("help", "import").text.split { $0.isWhitespace }.joined(separator: " ")
     #expect(words.contains("--lifetime TIME"))
-    #expect(words.contains("when files were changed is not kept"))
+    #expect(words.contains("Modification times of files are not kept"))
     #expect(words.contains("trim --older-than counts from the import"))
   }
 }

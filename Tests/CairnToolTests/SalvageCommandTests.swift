@@ -70,7 +70,7 @@ struct SalvageCommandTests {
     #expect(outcome.status == 5)
     #expect(
       outcome.errors
-        == "cairn: salvage: \(out): not usable: it is not empty; give a path where nothing is yet\n"
+        == "cairn: salvage: \(out): not usable: it is not empty; give a missing or empty directory\n"
     )
     #expect(try directory.contents("out/notes") == [1])
   }

@@ -90,7 +90,7 @@ struct StatsPageTests {
     #expect(!rows.contains { $0.contains("<1 %") }, "\(page)")
     #expect(
       page[start + 1 + rows.count].hasSuffix(
-        " others where next to nothing is dead; --json lists all"))
+        " others with almost no dead bytes; --json lists all"))
   }
 
   @Test func `the hints can be pasted`() throws {

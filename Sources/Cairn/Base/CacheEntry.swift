@@ -2,9 +2,9 @@ public import CairnStore
 
 /// Information about one key of a cache, without its value.
 public struct CacheEntryInfo: Sendable, Hashable {
-  /// The version: it grows with every write to the cache and is never 0.
+  /// The version. It grows with every write to the cache and is never 0.
   public var version: UInt64
-  /// The cost: the one given to the entry, or else the one the cache computes.
+  /// The cost given to the entry, or else the cost that the cache computes.
   public var cost: Int
   /// When it was written.
   public var written: Timestamp
@@ -14,7 +14,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   public var expires: Timestamp?
   /// How long it may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
-  /// Bytes of the value on disk; `nil` from a cache in memory.
+  /// Bytes of the value on disk, or `nil` from a cache in memory.
   public var valueByteCount: Int?
 
   /// Makes entry information, so that a custom cache can return it.
@@ -42,7 +42,7 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   public var value: Value
   /// Information about the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
-  /// The bytes stored with the value; empty if there are none, and from a cache in memory.
+  /// The bytes stored with the value. Empty if none were given, and from a cache in memory.
   public var metadata: [UInt8]
 
   /// The same as `info.version`.

@@ -1,7 +1,7 @@
 public import CairnStore
 
-/// The errors of a cache on disk. Every failure names what and why; none carries bytes of keys or
-/// values. A minor version may add cases, so give every `switch` a `default`.
+/// The errors of a cache on disk. Every error says what failed and why. No error contains bytes of
+/// keys or values. A minor version may add cases, so give every `switch` a `default`.
 public enum CacheError: Error, Sendable, Hashable {
   /// The cache's store failed.
   case store(StoreError)
@@ -11,37 +11,37 @@ public enum CacheError: Error, Sendable, Hashable {
   /// The key coder could not encode a key.
   case unencodableKey(reason: String)
   /// The value coder could not encode a value. Nothing was written. The reason names the part of
-  /// the value if the coder does, as Foundation's do. The cache's name is `nil` until the called
-  /// cache has thrown it.
+  /// the value if the coder reports it, as Foundation's coders do. The cache's name is `nil` until
+  /// a cache throws the error.
   case unencodableValue(cache: String? = nil, reason: String)
-  /// The key coder could not decode the bytes of a key in the store. Only the log reports it:
-  /// iterating skips such a key, and no call throws it.
+  /// The key coder could not decode the bytes of a key in the store. Iteration skips such a key.
+  /// Only the log reports this error, and no call throws it.
   case undecodableKey(reason: String)
-  /// The value coder could not decode the bytes of a value in the store, which are the bytes that
-  /// were written. The value was kept. The version is that of the entry, for a compare-and-remove.
-  /// The reason names the part of the value if the coder does, as Foundation's do, with dictionary
-  /// keys as `[…]`.
+  /// The value coder could not decode the bytes of a value in the store, which are intact. The
+  /// value was kept. The version is the entry's, for a compare-and-remove. The reason names the
+  /// part of the value if the coder reports it, as Foundation's coders do, with dictionary keys as
+  /// `[…]`.
   case undecodableValue(cache: String, version: UInt64, reason: String)
-  /// A coder with another tag wrote the value. It was kept. The version is that of the entry.
+  /// A coder with another tag wrote the value. The value was kept. The version is the entry's.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
 
   // Tags.
 
-  /// A key begins as those do that a cache keeps for itself. Nothing was written.
+  /// A key has the prefix of the keys that a cache reserves for itself. Nothing was written.
   case reservedKey
-  /// A tag is empty, or longer than it may be. Nothing was written.
+  /// A tag is empty or too long. Nothing was written.
   case invalidTag(byteCount: Int, limit: Int)
-  /// An entry has more tags than it may have. Nothing was written.
+  /// An entry has too many tags. Nothing was written.
   case tooManyTags(count: Int, limit: Int)
-  /// The entries of so many removed tags are still to be removed in the background. Nothing was removed;
-  /// `DiskCache.maintain()` removes them.
+  /// The entries of this many removed tags still await removal in the background. Nothing was
+  /// removed. `DiskCache.maintain()` removes them.
   case tooManyRemovedTags(limit: Int)
 
   // Opening.
 
   /// A name or namespace is not a valid directory name.
   case invalidName(reason: String)
-  /// There is no directory for caches.
+  /// The user has no directory for caches.
   case noCacheDirectory(reason: String)
   /// A cache at the path would be inside the directory of a store, which may be another cache: for
   /// example, its namespace is the name of that cache.
@@ -53,8 +53,8 @@ public enum CacheError: Error, Sendable, Hashable {
   case cancelled
   /// The live cache of this name has keys or values of another type.
   case otherType(found: String, expected: String)
-  /// A load waits for itself: its loader asked for its own key, or for one whose load waits for it.
-  /// Thrown to the loader or child task that asks.
+  /// A load waits for itself: its loader asked for its own key, or for a key whose load waits for
+  /// this one. Thrown to the loader or child task that asked.
   case circularLoad
   /// A load took longer than its policy's `timeLimit`. It was cancelled, and a late result is not
   /// kept.
@@ -62,7 +62,7 @@ public enum CacheError: Error, Sendable, Hashable {
 }
 
 extension CacheError: CustomStringConvertible {
-  /// The failure in one line, without bytes of keys or values, so that it is safe to log.
+  /// The error in one line, without bytes of keys or values, so that it is safe to log.
   public var description: String {
     switch self {
     case .store(let error): error.description
@@ -74,19 +74,19 @@ extension CacheError: CustomStringConvertible {
       "the value of version \(version) in the cache \(shown(cache)) could not be decoded: \(reason)"
     case .changedType(let version, let found, let expected):
       "the value of version \(version) was written with the tag \(found), not \(expected)"
-    case .reservedKey: "the key begins as those do that a cache keeps for itself"
+    case .reservedKey: "the key has a prefix that is reserved for the cache"
     case .invalidTag(let byteCount, let limit):
       "a tag has \(byteCount) bytes; it may have 1 to \(limit)"
     case .tooManyTags(let count, let limit): "the entry has \(count) tags; it may have \(limit)"
     case .tooManyRemovedTags(let limit):
-      "\(limit) removed tags have entries that are still to be removed"
-    case .invalidName(let reason): "not a name for a cache: \(reason)"
-    case .noCacheDirectory(let reason): "there is no directory for caches: \(reason)"
+      "\(limit) removed tags still have entries to remove"
+    case .invalidName(let reason): "not a valid cache name: \(reason)"
+    case .noCacheDirectory(let reason): "no directory for caches: \(reason)"
     case .insideStore(let path, let store):
-      "\(path): a cache cannot lie in the directory of a store, as \(store) is"
+      "\(path): a cache cannot be inside the directory of a store: \(store)"
     case .cancelled: "the task was cancelled before the work began"
     case .otherType(let found, let expected):
-      "the live cache of that name is a \(found), not a \(expected)"
+      "the open cache of that name is a \(found), not a \(expected)"
     case .circularLoad: "a load waits for itself"
     case .loadTimedOut(let limit):
       "a load took longer than \(max(0, limit.milliseconds)) ms, which is its limit"
@@ -95,7 +95,7 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
-  /// The same error, with the name of the cache added if it is about the coding of a value.
+  /// The same error, with the name of the cache added if it concerns the coding of a value.
   @usableFromInline
   func named(_ cache: String) -> CacheError {
     guard case .unencodableValue(nil, let reason) = self else { return self }

@@ -6,12 +6,12 @@ struct CacheObserver<Key: Sendable, Value: Sendable>: Sendable {
 }
 
 /// The registration of an observer. It lasts until `cancel` is called or the cache is deallocated,
-/// even if nobody keeps this value.
+/// even if you discard this value.
 public struct CacheObservation: Sendable {
   private let end: @Sendable () -> Void
 
   init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 
-  /// Ends the observation. An event being delivered may still arrive.
+  /// Ends the observation. An event in delivery may still arrive.
   public func cancel() { end() }
 }

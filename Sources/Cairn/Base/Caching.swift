@@ -1,14 +1,14 @@
 public import CairnStore
 
-/// A cache: the common interface of the cache in memory and the one on disk.
+/// A cache: the common interface of memory and disk caches.
 ///
-/// Generic code over it works with either. `Failure` is what a call can throw: `Never` for a cache
-/// in memory, whose calls then need no `try`. A call that runs a closure also throws what the
-/// closure throws.
+/// Generic code over this protocol works with either. `Failure` is the error type of calls: `Never`
+/// for a cache in memory, whose calls need no `try`. A call that runs a closure also throws the
+/// closure's errors.
 ///
 ///     func warm<Cache: Caching<String, [UInt8]>>(_ cache: Cache) throws(Cache.Failure) { … }
 ///
-/// An expired value counts as absent; only `lookUp` distinguishes the two. All requirements are
+/// An expired value counts as absent. Only `lookUp` distinguishes the two. All requirements are
 /// safe to call from any thread, and each takes effect at one moment.
 public protocol Caching<Key, Value>: Sendable {
   /// The type of keys.
@@ -21,14 +21,14 @@ public protocol Caching<Key, Value>: Sendable {
   /// The number of keys that a read would find.
   func count() throws(Failure) -> Int
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   func value(forKey key: Key) throws(Failure) -> Value?
 
-  /// The value of a key, or whether it has expired if there is none. Counts as an access.
+  /// The value of a key or, without one, whether it has expired. Counts as an access.
   func lookUp(_ key: Key) throws(Failure) -> LookupResult<Value>
 
-  /// The value of a key, like `value(forKey:)`. Does not count as an access: changes neither the
-  /// access order, nor an idle limit, nor the counts of hits and misses.
+  /// The value of a key, like `value(forKey:)`. Does not count as an access: it does not change the
+  /// access order, an idle limit, or the counts of hits and misses.
   func peekValue(forKey key: Key) throws(Failure) -> Value?
 
   /// The value of a key with everything the cache knows about it. Counts as an access.
@@ -49,22 +49,22 @@ public protocol Caching<Key, Value>: Sendable {
   @discardableResult
   func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int
 
-  /// Sets the value of a key. No later read finds an older one, even if the limits of the cache
-  /// leave no room for this one.
+  /// Sets the value of a key. No later read finds an older value, even if the limits of the cache
+  /// leave no room for the new one.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: an option that is `nil` is the configuration's; without a cost, the cache
-  ///     computes one.
+  ///   - options: an option that is `nil` is taken from the configuration. Without a cost, the
+  ///     cache computes one.
   /// - Returns: the entry's version.
   @discardableResult
   func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions
   ) throws(Failure) -> UInt64
 
-  /// Sets the value of a key and returns the previous one; `nil` if there was none or it had
-  /// expired. When several callers write a key at once, each gets the value that its own write
+  /// Sets the value of a key and returns the previous one, or `nil` if the key had no unexpired
+  /// value. When several callers write a key at once, each gets the value that its own write
   /// replaced.
   ///
   /// - Parameters: see `setValue`.
@@ -77,21 +77,21 @@ public protocol Caching<Key, Value>: Sendable {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's; for a new entry, the configuration's
+  ///   - options: an option that is `nil` keeps the entry's. For a new entry, the configured option
   ///     applies.
-  ///   - change: makes the new value from the old one, or from `nil` if there is none. Returning
-  ///     `nil` removes it. May run more than once.
-  /// - Returns: the new value and its version; `nil` if there is none now.
-  /// - Throws: what `change` throws: nothing was written.
+  ///   - change: makes the new value from the old value, or from `nil` if the key has none.
+  ///     Returning `nil` removes it. May run more than once.
+  /// - Returns: the new value and its version, or `nil` if the key now has no value.
+  /// - Throws: any error of `change`, in which case nothing was written.
   @discardableResult
   func update(
     forKey key: Key, options: EntryOptions, _ change: (_ value: Value?) throws -> Value?
   ) throws -> (value: Value, version: UInt64)?
 
   /// Sets the value of a key if its version is the expected one, as returned by `info(forKey:)` and
-  /// `entry(forKey:)`; `nil`: the key must have no value.
+  /// `entry(forKey:)`. With `nil`, the key must have no value.
   ///
-  /// - Returns: the new version, or the one found instead.
+  /// - Returns: the new version or, on a mismatch, the current one.
   func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?, options: EntryOptions
   ) throws(Failure) -> CompareAndSetResult
@@ -101,7 +101,7 @@ public protocol Caching<Key, Value>: Sendable {
   /// - Returns: whether the version matched and the value is removed.
   func compareAndRemove(forKey key: Key, expecting version: UInt64) throws(Failure) -> Bool
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway. Not an
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. Not an
   /// access.
   ///
   /// - Returns: whether the key has a value.
@@ -110,18 +110,18 @@ public protocol Caching<Key, Value>: Sendable {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether the key had a value.
   @discardableResult
   func removeValue(forKey key: Key) throws(Failure) -> Bool
 
-  /// Removes the value of a key and returns it; `nil` if there was none or it had expired. When
-  /// several callers take it at once, one gets it.
+  /// Removes the value of a key and returns it, or `nil` if the key had no unexpired value. When
+  /// several callers take a value at once, only one gets it.
   func takeValue(forKey key: Key) throws(Failure) -> Value?
 
   /// Removes every entry for which `shouldRemove` returns true. An entry that was rewritten after
   /// the closure saw it stays.
   ///
-  /// - Throws: what `shouldRemove` throws: nothing was removed.
+  /// - Throws: any error of `shouldRemove`, in which case nothing was removed.
   @discardableResult
   func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
@@ -130,10 +130,10 @@ public protocol Caching<Key, Value>: Sendable {
   /// Removes everything.
   func removeAll() throws(Failure)
 
-  /// The values of many keys, in the order of the keys; `nil` for each that has none.
+  /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
   func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?]
 
-  /// Sets the values of many keys. If a key comes twice, the later value counts.
+  /// Sets the values of many keys. If a key occurs twice, the later value counts.
   func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure)
 
   /// Removes the values of many keys.
@@ -142,19 +142,18 @@ public protocol Caching<Key, Value>: Sendable {
   @discardableResult
   func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
 
-  /// Calls `body` with everything that happens to the cache from now on, until the observation is
-  /// cancelled.
+  /// Calls `body` with every later event of the cache, until the observation is cancelled.
   @discardableResult
   func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
   ) -> CacheObservation
 
-  /// A stream of everything that happens to the cache from now on.
+  /// A stream of every later event of the cache.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
   func events(bufferingNewest limit: Int) -> AsyncStream<CacheEvent<Key>>
 
-  // The async forms. A cache in memory, where nothing waits, needs no others.
+  // The async forms. A cache in memory never waits, so its synchronous calls satisfy them.
 
   /// Sets the value of a key.
   @discardableResult
@@ -184,7 +183,7 @@ public protocol Caching<Key, Value>: Sendable {
     forKey key: Key, expecting version: UInt64
   ) async throws(Failure) -> Bool
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
   @discardableResult
   nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration
@@ -220,11 +219,11 @@ public protocol Caching<Key, Value>: Sendable {
 
 // Default implementations.
 extension Caching {
-  /// The values of many keys, in the order of the keys; `nil` for each that has none. Each is a
-  /// separate read.
+  /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
+  /// Each is a separate read.
   ///
-  /// - Throws: see `value(forKey:)`; the first key whose read fails ends the call.
-  /// - Complexity: that of a read for each key.
+  /// - Throws: see `value(forKey:)`. The first failed read ends the call.
+  /// - Complexity: the same as a read for each key.
   @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?] {
     var values: [Value?] = []
@@ -233,10 +232,10 @@ extension Caching {
     return values
   }
 
-  /// Sets the values of many keys, each as a separate write. If a key comes twice, the later value
+  /// Sets the values of many keys, each as a separate write. If a key occurs twice, the later value
   /// counts.
   ///
-  /// - Throws: at the first write that fails; earlier writes stay.
+  /// - Throws: the error of the first failed write. Earlier writes stay.
   @inlinable
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure) {
     for (key, value) in pairs { try setValue(value, forKey: key, options: .standard) }
@@ -245,7 +244,7 @@ extension Caching {
   /// Removes the values of many keys, each as a separate write.
   ///
   /// - Returns: the number removed.
-  /// - Throws: at the first removal that fails; earlier removals stay.
+  /// - Throws: the error of the first failed removal. Earlier removals stay.
   @inlinable
   @discardableResult
   public func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int {

@@ -2,9 +2,9 @@ internal import CairnStore
 
 /// The error for a custom coder to throw, with a reason that is safe to log.
 ///
-/// Of any other error, the cache keeps only the type and the case, because the rest may reveal the
-/// value. Of a `DecodingError` or `EncodingError`, it also keeps the place in the value, without
-/// dictionary keys.
+/// From any other error, the cache keeps only the type and the case, because the rest may reveal
+/// the value. From a `DecodingError` or `EncodingError`, it also keeps the place in the value,
+/// without dictionary keys.
 public struct CodingFailure: Error, Sendable, Hashable {
   /// Why the coder failed. It may be logged, so it must not reveal the value.
   public var reason: String
@@ -15,16 +15,16 @@ public struct CodingFailure: Error, Sendable, Hashable {
   public init(_ reason: String) { self.reason = reason }
 }
 
-/// What may be said about an error that a coder threw.
+/// A description of a coder's error that is safe to log.
 func codingReason(_ error: any Error) -> String {
   switch error {
   case let failure as CodingFailure: return failure.reason
-  // Neither reveals keys or values.
+  // These errors reveal no keys or values.
   case let error as CacheError: return error.description
   case let error as StoreError: return error.description
   default: break
   }
-  // The words of these errors may quote the value.
+  // The descriptions of these errors may quote the value.
   switch error {
   case DecodingError.typeMismatch(let type, let context):
     return "no \(type) where one was expected" + place(context.codingPath)
@@ -60,16 +60,15 @@ private func place(_ path: [any CodingKey]) -> String {
   return text.isEmpty ? "" : ", at \(text)"
 }
 
-/// The name of a key that the source code contains: an enumeration case, like those of
-/// compiler-made `CodingKeys`. Any other key may come from a dictionary, which is a part of the
-/// value.
+/// The name of a key from the source code: an enumeration case, as in compiler-made `CodingKeys`.
+/// Any other key may come from a dictionary, which is part of the value.
 private func sourceName(of key: any CodingKey) -> String? {
   if key is any CustomReflectable { return nil }
   let mirror = Mirror(reflecting: key)
   return mirror.displayStyle == .enum && mirror.children.isEmpty ? key.stringValue : nil
 }
 
-/// The type of an error, and its case if it has cases; nothing of its contents.
+/// The type of an error and, for an enumeration, its case, but not its contents.
 private func name(of error: any Error) -> String {
   let type = String(describing: type(of: error))
   // A type with a custom mirror may show its contents.

@@ -11,7 +11,7 @@ extension CountedStatistics {
 
   /// These statistics, with the counts of earlier ones subtracted.
   ///
-  /// - Returns: `nil` if a count has decreased: another cache's, or the same cache reopened.
+  /// - Returns: `nil` if a count has decreased, because the cache is another one or was reopened.
   func subtracting(_ earlier: Self) -> Self? {
     var difference = self
     for (_, path) in Self.counts {

@@ -1,15 +1,14 @@
 public import CairnStore
 
-/// Counts of the loads by calls of `value(forKey:orLoad:)` that found nothing. The counts only
-/// grow.
+/// Counts of the loads started by calls of `value(forKey:orLoad:)`. The counts only grow.
 public struct LoadStatistics: Sendable, Hashable {
   /// Loaders that were called.
   public var startedCount: UInt64 = 0
   /// Callers that waited for a load that another caller had begun.
   public var joinedCount: UInt64 = 0
-  /// Called loaders that threw.
+  /// Loaders that threw.
   public var failedCount: UInt64 = 0
-  /// Loads cancelled because nobody waited any more.
+  /// Loads cancelled because no caller waited any more.
   public var cancelledCount: UInt64 = 0
   /// Loaded values not kept because the key was written or removed meanwhile.
   public var outdatedCount: UInt64 = 0
@@ -18,9 +17,9 @@ public struct LoadStatistics: Sendable, Hashable {
   public var unkeptCount: UInt64 = 0
   /// Loads that returned a value for a key without one.
   public var freshCount: UInt64 = 0
-  /// Loads that returned a value for a key that had one, or found that one not modified.
+  /// Loads that replaced a key's value, or found it unmodified.
   public var refreshedCount: UInt64 = 0
-  /// Those loads that found the value not modified.
+  /// Loads that found the value unmodified. Included in `refreshedCount`.
   public var notModifiedCount: UInt64 = 0
   /// Loads that found no value.
   public var absentCount: UInt64 = 0
@@ -29,14 +28,15 @@ public struct LoadStatistics: Sendable, Hashable {
   /// Callers that received a stale value.
   public var staleServedCount: UInt64 = 0
 
-  /// The upper bounds of the buckets of ``durationCounts``, from 5 ms to 10 s, as in Prometheus'
+  /// The upper bounds of the buckets of ``durationCounts``, from 5 ms to 10 s, as in Prometheus
   /// clients.
   public static let durationBounds: [Duration] =
     [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
-  /// Ended loaders by duration, whatever their result: first those up to the first of
-  /// ``durationBounds``, then those up to the second, and so on; last those above all bounds.
+  /// Finished loaders by duration, whatever their result. The first count is of loaders up to the
+  /// first of ``durationBounds``, the second up to the second bound, and so on. The last is of
+  /// loaders above all bounds.
   public var durationCounts = [UInt64](repeating: 0, count: durationBounds.count + 1)
-  /// The total duration of these loaders, each to the millisecond.
+  /// The total duration of finished loaders, each to the millisecond.
   public var totalDuration: Duration = .zero
 
   /// Makes empty statistics, so that a custom cache can use them.
@@ -61,7 +61,7 @@ public struct LoadStatistics: Sendable, Hashable {
   /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
   /// The durations are a histogram in seconds.
   ///
-  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
@@ -133,13 +133,13 @@ func describe(
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all waiters.
   public var value: Value
-  /// How to keep it; empty for a value that was not loaded. A lifetime begins when the load ends;
-  /// metadata may be the ETag that came with it.
+  /// How to keep it. Empty for a value that was not loaded. A lifetime begins when the load ends.
+  /// The metadata may be the ETag that came with the value.
   public var options: EntryOptions
-  /// How long ago the value was written, or found not modified by this process. Zero for the load
+  /// How long ago the value was written, or this process found it unmodified. Zero for the load
   /// that returned it.
   public package(set) var age: Duration = .zero
-  /// Whether its lifetime has ended: a ``LoadPolicy`` allowed returning it.
+  /// Whether its lifetime has ended. A ``LoadPolicy`` allowed the call to return it anyway.
   public package(set) var isStale = false
 
   /// Makes the result of a loader.

@@ -1,32 +1,32 @@
 public import CairnStore
 
-/// A cache that loads missing values on demand; both caches of this library conform.
+/// A cache that loads missing values on demand. Both caches of this library conform.
 ///
 /// However many callers ask for a key at once, it is loaded once.
 public protocol Loading<Key, Value>: Caching {
-  /// The value of a key; if there is none, loads it and keeps it as the load requests.
+  /// The value of a key. If the key has none, loads it and keeps it as the load requests.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
   ///   - load: makes the value and its options.
-  /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
+  /// - Throws: any error of `load` or `value(forKey:)`; `CancellationError`;
   ///   `CacheError.circularLoad` and `loadTimedOut`.
   func value(
     forKey key: Key, policy: LoadPolicy?,
     orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value
 
-  /// The value of a key with its age. If the policy allows none of the values there are, a loader
-  /// that sees the old one loads a new one.
+  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
+  /// old value loads a new one.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
-  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
-  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
+  ///   - load: makes the value, or reports that the old one is still valid or that none exists.
+  /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
   func loaded(
     forKey key: Key, policy: LoadPolicy?,
@@ -38,13 +38,13 @@ public protocol Loading<Key, Value>: Caching {
 }
 
 extension Loading {
-  /// The value of a key; if there is none, loads and keeps it.
+  /// The value of a key. If the key has none, loads and keeps it.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
   ///   - load: makes the value.
   /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
   @inlinable
@@ -57,8 +57,8 @@ extension Loading {
     }
   }
 
-  /// The value of a key; if there is none, loads it and keeps it for `lifetime` from the end of the
-  /// load. Otherwise like `value(forKey:options:policy:orLoad:)`.
+  /// The value of a key. If the key has none, loads it and keeps it for `lifetime` from the end of
+  /// the load. Otherwise like `value(forKey:options:policy:orLoad:)`.
   @inlinable
   public func value(
     forKey key: Key, lifetime: Lifetime, policy: LoadPolicy? = nil,
@@ -67,8 +67,8 @@ extension Loading {
     try await value(forKey: key, options: .lifetime(lifetime), policy: policy, orLoad: load)
   }
 
-  /// The value of a key; if there is none, loads it with the configured policy and keeps it as the
-  /// load requests.
+  /// The value of a key. If the key has none, loads it with the configured policy and keeps it as
+  /// the load requests.
   @inlinable
   public func value(
     forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>

@@ -1,10 +1,10 @@
-/// The result of looking up a key, and why there is no value.
+/// The result of looking up a key: its value, or why it has none.
 public enum LookupResult<Value: Sendable>: Sendable {
   /// The key's value.
   case found(Value)
   /// The key's value has expired, and the cache has not removed it yet.
   case expired
-  /// The key has no value, or one that expired and was removed.
+  /// The key has no value, or its value expired and was removed.
   case absent
 }
 

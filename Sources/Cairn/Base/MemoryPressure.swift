@@ -1,10 +1,10 @@
-/// How short of memory the system is, or the container of the program.
+/// How short of memory the system or the program's container is.
 public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
   /// Reclaiming memory has become costly. Caches drop expired entries.
   case moderate = 1
   /// Programs wait for memory. Caches drop half of their contents.
   case high
-  /// Hardly any work is done, or processes are about to be killed. Caches are cleared.
+  /// Programs hardly make progress, or processes are about to be killed. Caches are cleared.
   case critical
 
   /// Whether the left level is less severe.
@@ -15,7 +15,8 @@ public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
 
 /// A source of reports that memory is short.
 package protocol PressureSource: Sendable {
-  /// Waits until memory is short, and returns how short; `nil`: no more reports will come.
+  /// Waits until memory is short, and returns the degree. `nil` means that no more reports will
+  /// come.
   func next() -> MemoryPressure?
 }
 

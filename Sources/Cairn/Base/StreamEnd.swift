@@ -21,7 +21,7 @@ final class StreamEnds<Event: Sendable>: Sendable {
 
   /// Adds a stream. It ends at once if all streams have ended.
   ///
-  /// - Returns: the ID for removing it once it has ended in another way.
+  /// - Returns: the ID for removing it when it ends in another way.
   func add(_ continuation: AsyncStream<Event>.Continuation) -> UInt64 {
     let (id, isOver) = state.withLock { state in
       state.lastID += 1

@@ -2,19 +2,19 @@ public import CairnStore
 
 /// A cache or tier that can shrink: the common interface besides reading and writing.
 ///
-/// A trim to a count, a cost or an age of zero leaves nothing.
+/// A trim to a count, cost or age of zero removes every entry.
 public protocol Trimming: Sendable {
   /// The error of a failed call.
   associatedtype Failure: Error = Never
 
-  /// The total cost of all entries, in the unit of the cache's cost limit: on disk, live bytes in
-  /// the log.
+  /// The total cost of all entries, in the unit of the cache's cost limit. On disk, these are live
+  /// bytes in the log.
   func totalCost() throws(Failure) -> Int
 
   /// Removes entries until at most this many are left. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: zero or less removes everything.
+  ///   - count: zero or less removes every entry.
   ///   - order: which entries go first.
   @discardableResult
   func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
@@ -22,7 +22,7 @@ public protocol Trimming: Sendable {
   /// Removes entries until the rest costs at most this much. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - cost: zero or less removes everything, including entries that cost nothing.
+  ///   - cost: zero or less removes every entry, including entries that cost nothing.
   ///   - order: which entries go first.
   @discardableResult
   func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
@@ -30,13 +30,13 @@ public protocol Trimming: Sendable {
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
   ///
   /// - Parameters:
-  ///   - age: zero or less removes everything.
+  ///   - age: zero or less removes every entry.
   ///   - basis: the start of the age.
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> RemovalSummary
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// them anyway.
+  /// these entries.
   @discardableResult
   func removeExpired() throws(Failure) -> RemovalSummary
 }

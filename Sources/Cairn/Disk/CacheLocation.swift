@@ -3,14 +3,15 @@ internal import FoundationEssentials
 
 /// The directory of a named cache.
 package enum CacheLocation {
-  /// The longest name, in bytes of UTF-8. The name of a quarantined store beside the cache is
-  /// longer, and a file name has at most 255 bytes.
+  /// The longest name, in bytes of UTF-8. A quarantined store next to the cache has a longer name,
+  /// and a file name has at most 255 bytes.
   package static let nameByteLimit = 200
 
   /// The environment of the process.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
-  /// The file name of this program, however it was called; "cairn" if the name cannot name a cache.
+  /// The file name of this program, however it was called, or "cairn" if that name is invalid for a
+  /// cache.
   package static let programName: String = {
     let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let file = (link ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
@@ -38,8 +39,8 @@ package enum CacheLocation {
     return path
   }
 
-  /// The store whose directory contains `path` at any depth, whether or not anything is there yet:
-  /// a namespace may be the name of a cache. `nil` if there is none.
+  /// The store whose directory contains `path` at any depth, or `nil`. `path` need not exist. This
+  /// can happen because a namespace may be the name of a cache.
   static func store(around path: String, _ fileSystem: any FileSystem) -> String? {
     var place = Directory.parentPath(of: path)
     var isThere = false

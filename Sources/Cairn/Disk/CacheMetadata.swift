@@ -7,11 +7,11 @@ internal import CairnStore
 ///     │ 0xCA │ version │ n        │   tag   │ tags │ user's metadata
 ///     └──────┴─────────┴──────────┴─────────┴──────┴─────────────────
 ///
-/// The tag is the value coder's; it and n are little-endian. The entry's tags take n bytes: for each
-/// tag its length in one byte, then the tag. Without tags, n is 0 and the version 1; otherwise the
-/// version is 2. If the coder's tag is 0, the entry has no tags and the user has no metadata, the
-/// record has no metadata at all, like one that a plain store wrote. Docs/FileFormat.md describes the
-/// same format.
+/// The tag is the value coder's. The tag and n are little-endian. The entry's tags take n bytes:
+/// for each tag its length in one byte, then the tag. Without tags, n is 0 and the version is 1.
+/// Otherwise the version is 2. If the coder's tag is 0, and the entry has no tags and no user
+/// metadata, the record has no metadata at all, as if a plain store had written it.
+/// Docs/FileFormat.md describes the same format.
 package struct CacheMetadata: Equatable, Sendable {
   package static let mark: UInt8 = 0xCA
   package static let version: UInt8 = 1
@@ -33,7 +33,7 @@ package struct CacheMetadata: Equatable, Sendable {
     return bytes + tagBytes + rest
   }
 
-  /// - Parameter tags: at most as many and as long as `TagLimits` says.
+  /// - Parameter tags: within the limits of `TagLimits`.
   package init(tag: UInt32, tags: [[UInt8]] = [], rest: [UInt8]) {
     self.tag = tag
     for tag in tags { tagBytes += [UInt8(tag.count)] + tag }
@@ -41,7 +41,7 @@ package struct CacheMetadata: Equatable, Sendable {
   }
 
   /// - Parameter wantsRest: whether to copy the user's metadata and the entry's tags.
-  /// - Throws: if a cache did not write the bytes, with the reason.
+  /// - Throws: the reason, if a cache did not write the bytes.
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
     guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
@@ -49,7 +49,7 @@ package struct CacheMetadata: Equatable, Sendable {
     }
     let version = bytes.load(UInt8.self, at: 1)
     guard version == Self.version || version == Self.versionWithTags else {
-      throw CodingFailure("its metadata has the form \(version), which this version does not read")
+      throw CodingFailure("its metadata has the form \(version), which this version cannot read")
     }
     let tagByteCount = Int(bytes.load(UInt16.self, at: 2))
     if version == Self.version {
@@ -67,7 +67,7 @@ package struct CacheMetadata: Equatable, Sendable {
     }
   }
 
-  /// The tags of the entry; empty if they were not copied.
+  /// The tags of the entry, or none if they were not copied.
   package var tags: [[UInt8]] {
     var tags: [[UInt8]] = []
     var start = 0
@@ -79,7 +79,7 @@ package struct CacheMetadata: Equatable, Sendable {
     return tags
   }
 
-  /// Whether metadata on disk has tags, as far as its form tells.
+  /// Whether metadata on disk has tags, judging by its form only.
   static func hasTags(_ bytes: RawSpan) -> Bool {
     bytes.byteCount > byteCount && bytes.load(UInt8.self, at: 1) == versionWithTags
       && bytes.load(UInt8.self, at: 0) == mark
@@ -87,7 +87,7 @@ package struct CacheMetadata: Equatable, Sendable {
 
   /// Calls `body` with each tag of metadata on disk, until it returns `false`.
   ///
-  /// - Returns: whether the tags make sense, as far as they were looked at. Metadata without any has none that do.
+  /// - Returns: whether the visited tags are valid. `false` for metadata without tags.
   @discardableResult
   static func forEachTag(in bytes: RawSpan, _ body: (RawSpan) -> Bool) -> Bool {
     guard hasTags(bytes) else { return false }

@@ -32,14 +32,14 @@ public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
   /// if that variable is not set to an absolute path. `program` is the program's file name, unless
   /// `DiskCacheConfiguration.namespace` replaces it.
   ///
-  /// - Parameter name: up to 200 bytes, without slashes; not "." or "..".
+  /// - Parameter name: up to 200 bytes, without slashes, and not "." or "..".
   public static func name(_ name: String) -> CachePlace { CachePlace(.name(name)) }
 
-  /// The one cache of this name in this process: the live one, or one that is opened now.
+  /// The process's shared cache of this name. Opens the cache if it is not open yet.
   ///
-  /// The process holds it weakly: keep a reference for as long as it should stay open. The first
-  /// caller's configuration, coders and costing apply; the log reports a later caller with
-  /// different limits. After a `close`, the next call opens it again.
+  /// The process holds the cache weakly, so keep a reference for as long as it should stay open.
+  /// The first caller's configuration, coders and costing apply. The log reports later callers with
+  /// different limits. After a `close`, the next call opens the cache again.
   ///
   /// - Parameter name: see `name(_:)`.
   public static func shared(_ name: String) -> CachePlace { CachePlace(.shared(name)) }

@@ -1,16 +1,16 @@
 public import CairnStore
 
-// The async forms of writes. They never make a task's thread wait for a lock, for room, for a sync
-// or for compaction. Each makes the same promises as its synchronous form.
+// The async forms of writes. They never make a task's thread wait for a lock, free space, a sync //
+// or compaction. Each makes the same promises as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
 // the call returns once its outcome is known.
 
 extension DiskCache {
   /// Sets the value of a key, and removes entries to keep the limits. Like the synchronous form,
-  /// but blocks no thread. A value of up to 64 KiB is appended at once if there is nothing to wait
-  /// for; all other work happens on one of the cache's own threads. Tasks that wait for a sync hold
-  /// no thread and share one sync.
+  /// but blocks no thread. It appends a value of up to 64 KiB at once if it need not wait. All
+  /// other work happens on one of the cache's own threads. Tasks that wait for a sync hold no
+  /// thread and share one sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -32,7 +32,7 @@ extension DiskCache {
     }
   }
 
-  /// Sets the value of a key, with the configuration's durability.
+  /// Sets the value of a key, with the configured durability.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -41,7 +41,7 @@ extension DiskCache {
     try await setValue(value, forKey: key, options: options, durability: nil)
   }
 
-  /// Sets the value of a key, with a lifetime of `lifetime`.
+  /// Sets the value of a key, with a lifetime.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -74,7 +74,7 @@ extension DiskCache {
     }
   }
 
-  /// Sets the value of a key if its version is the expected one, with the configuration's durability.
+  /// Sets the value of a key if its version is the expected one, with the configured durability.
   @inlinable
   public nonisolated(nonsending) func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
@@ -97,7 +97,7 @@ extension DiskCache {
     }
   }
 
-  /// Changes the value of a key in one call, with the configuration's durability.
+  /// Changes the value of a key in one call, with the configured durability.
   @discardableResult
   public nonisolated(nonsending) func update(
     forKey key: Key, options: EntryOptions = .standard,
@@ -141,7 +141,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key, with the configuration's durability.
+  /// Removes the value of a key, with the configured durability.
   @discardableResult
   public nonisolated(nonsending) func removeValue(forKey key: Key) async throws(CacheError) -> Bool
   {
@@ -157,7 +157,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key if its version is the expected one, with the configuration's durability.
+  /// Removes the value of a key if its version is the expected one, with the configured durability.
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64
   ) async throws(CacheError) -> Bool {
@@ -171,7 +171,7 @@ extension DiskCache {
     try await onWorkers { (cache) throws(CacheError) in try cache.takeValue(forKey: key) }
   }
 
-  /// Makes many changes at once, as one batch. `body` runs in the caller's isolation; one of the
+  /// Makes many changes at once, as one batch. `body` runs in the caller's isolation. One of the
   /// cache's own threads encodes and appends the batch.
   @discardableResult
   public nonisolated(nonsending) func write<Result>(
@@ -193,7 +193,7 @@ extension DiskCache {
     try await commit(batch.changes, last: batch.last, durability: durability)
   }
 
-  /// Sets the values of many keys as one batch, with the configuration's durability.
+  /// Sets the values of many keys as one batch, with the configured durability.
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>
   ) async throws(CacheError) {
@@ -208,7 +208,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys. Each removal is a separate write; one sync covers all of
+  /// Removes the values of many keys. Each removal is a separate write. One sync covers all of
   /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
@@ -220,7 +220,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys, with the configuration's durability.
+  /// Removes the values of many keys, with the configured durability.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>
@@ -228,7 +228,7 @@ extension DiskCache {
     try await removeValues(forKeys: keys, durability: nil)
   }
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
@@ -238,7 +238,7 @@ extension DiskCache {
     }
   }
 
-  /// Extends the life of a value to `lifetime` from now, with the configuration's durability.
+  /// Extends a value's lifetime to `lifetime` from now, with the configured durability.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration
@@ -246,7 +246,7 @@ extension DiskCache {
     try await extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
-  /// Extends the lives of the values of many keys.
+  /// Extends the lifetimes of many keys' values.
   @discardableResult
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
@@ -265,15 +265,15 @@ extension DiskCache {
   /// Removes everything.
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
-  ///   began: nothing was removed.
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
+  ///   began, in which case nothing was removed.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
   }
 
-  /// Makes every write durable that was acknowledged before the call.
+  /// Makes every write acknowledged before the call durable.
   public nonisolated(nonsending) func sync() async throws(CacheError) {
     do throws(StoreError) { return try await store.sync() } catch {
       guard case .vanished = error else { throw .store(error) }
@@ -283,8 +283,8 @@ extension DiskCache {
 
   // MARK: Two steps
 
-  /// Enters a write of one value if there is nothing to wait for; otherwise returns how to enter it
-  /// on another thread.
+  /// Enters a write of one value if it need not wait. Otherwise returns a closure that enters it on
+  /// another thread.
   @usableFromInline
   func start(
     _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
@@ -292,7 +292,7 @@ extension DiskCache {
   ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
     try noteWrite(bytes)
     let options = try stored(options)
-    // What a mark hides goes first, which may have to wait.
+    // First remove an entry that a mark hides. This may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
     if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
       var entered: Store?
@@ -341,7 +341,7 @@ extension DiskCache {
     }
   }
 
-  /// Waits for whatever a write that has begun must wait for.
+  /// Does all the waiting that an unfinished write requires.
   @usableFromInline
   nonisolated(nonsending) func finish(
     _ write: StartedWrite<EnteredResult, CacheError>, of key: Key

@@ -3,8 +3,8 @@ public import CairnStore
 /// Changes of a ``DiskCache`` that take effect together: after a crash, the disk has all of them or
 /// none.
 ///
-/// The closure passed to `DiskCache.write` fills it. Only the last change of each key is written.
-/// Until the closure returns, nothing is visible in the cache.
+/// The closure passed to `DiskCache.write` fills the batch. Only the last change of each key is
+/// written. Until the closure returns, no change is visible in the cache.
 public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   struct Change {
     var key: Key
@@ -22,7 +22,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
   init(for cache: DiskCache<Key, Value>) { self.cache = cache }
 
-  /// The number of changes so far, including those that a later one overrides.
+  /// The number of changes so far, including overridden ones.
   public var count: Int { changes.count }
 
   /// Sets the value of a key.
@@ -61,13 +61,13 @@ extension DiskCache {
   ///       try batch.removeValue(forKey: oldURL)
   ///     }
   ///
-  /// The batch stays in memory until the closure returns; then it is written. Reads of single keys
-  /// may see the changes arrive one after the other. A batch that takes more bytes than the store's
-  /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`; it is never split.
+  /// The batch stays in memory until the closure returns, and is then written. Reads of single keys
+  /// may see the changes one by one. A batch that takes more bytes than the store's
+  /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`. Batches are never split.
   ///
-  /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError``, see `setValue`: nothing was
-  ///   written, except with `durabilityUnknown`.
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `setValue`: nothing
+  ///   was written, except with `durabilityUnknown`.
   @discardableResult
   public func write<Result>(
     durability: Durability? = nil, _ body: (inout DiskBatch<Key, Value>) throws -> Result
@@ -78,7 +78,7 @@ extension DiskCache {
     return result
   }
 
-  /// Sets the values of many keys as one batch; see `write`. If a key comes twice, only the later
+  /// Sets the values of many keys as one batch. See `write`. If a key occurs twice, only the later
   /// value is written.
   ///
   /// - Throws: see `setValue`: nothing was written.
@@ -93,7 +93,7 @@ extension DiskCache {
     try commit(batch, durability: durability)
   }
 
-  /// Sets the values of many keys as one batch, with the configuration's durability.
+  /// Sets the values of many keys as one batch, with the configured durability.
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
     try setValues(pairs, durability: nil)
   }
@@ -126,11 +126,11 @@ extension DiskCache {
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
     var written: [WrittenChange<Key, Value>] = []
     var byteCount = 0
-    // From here on, a caller that removes a key during its load finds the load outdated. The write
-    // of a value that was loaded before precedes this one, under the same lock.
+    // From here on, a load of these keys is outdated. If a loaded value was kept before, its write
+    // // precedes this one, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
-    // Only the last change of each key: otherwise observers would hear of a removal before the
-    // insertion.
+    // Report only the last change of each key. Otherwise observers would learn of a removal before
+    // // the insertion.
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
       var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {

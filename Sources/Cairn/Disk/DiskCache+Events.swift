@@ -1,25 +1,26 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// Calls `body` with everything that happens to the cache from now on.
+  /// Calls `body` with every later event of the cache.
   ///
-  /// Calls come after the change, outside all locks, on the thread that caused it; `body` may use
-  /// the cache. Memory is updated first: by then, reads no longer find what left the disk, and do
-  /// find what arrived. The events of one thread are in order: the old value of the key, the
-  /// insertion, then what made room for it. A batch reports this for each key, and at the end what
-  /// made room for the whole batch. The events of several threads come in any order. A value that
-  /// was set and expired at once is reported as inserted, and as expired when it is removed. Events
-  /// contain no values, because those would have to be read. A value dropped because it could not
-  /// be decoded is reported as removed.
+  /// Calls come after the change, outside all locks, on the thread that caused it, so `body` may
+  /// use the cache. Memory is updated first: by then, reads find new values and no longer find
+  /// values that left the disk. The events of one thread are in order: the removal of the old
+  /// value, the insertion, then evictions to make room. A batch reports the first two for each key,
+  /// and at the end the evictions for the whole batch. The events of several threads come in any
+  /// order. A value that was set and expired at once is reported as inserted, and as expired when
+  /// it is removed. Events contain no values, because the cache would have to read them. A value
+  /// dropped because it could not be decoded is reported as removed.
   ///
-  /// There is one exception: changes that an observer makes to the cache. They are reported at
-  /// once, within the call that makes them, before the rest of the events that the observer was
-  /// called for. Observers added after it therefore hear of its changes first, and then of the
-  /// event it was called for. Only then do all observers hear of the rest, such as the other keys
-  /// of a batch and what made room. Observers that replicate the cache's contents need fellow
-  /// observers that do not change the cache.
+  /// The exception is a change that an observer makes to the cache. It is reported at once, within
+  /// the call that makes it, before the remaining events of the original change. Observers added
+  /// after this observer therefore learn of its change first, and then of the event it was called
+  /// for. Only then do all observers learn of the remaining events, such as the other keys of a
+  /// batch and evictions. If an observer replicates the cache's contents, no other observer may
+  /// change the cache.
   ///
-  /// Keys are decoded only while there are observers; the log reports keys that cannot be decoded.
+  /// Keys are decoded only while the cache has observers. The log reports keys that cannot be
+  /// decoded.
   ///
   /// - Returns: an object that ends the observation.
   @discardableResult
@@ -29,10 +30,10 @@ extension DiskCache {
     events.add { event, _ in body(event) }
   }
 
-  /// A stream of everything that happens to the cache from now on, in the order of `observe`, with
-  /// its exception for observers that change the cache.
+  /// A stream of every later event of the cache, in the order of `observe`, with its exception for
+  /// observers that change the cache.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
   /// - Returns: a stream that ends when the cache is closed or deallocated.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
@@ -46,8 +47,8 @@ extension DiskCache {
     return stream
   }
 
-  /// Like `observe`, with the version of what came or went; for a removal of all, the last version
-  /// that went. For tests.
+  /// Like `observe`, with the version of the inserted or removed entry or, for `removeAll`, the
+  /// last removed version. For tests.
   package func observeVersions(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
   ) -> CacheObservation {

@@ -1,7 +1,6 @@
 public import CairnStore
 
-/// Reading a cache while another process writes to it: one process writes,
-/// and others read.
+/// Reading a cache while another process writes to it.
 extension DiskCache {
   /// Opens a cache for reading while another process may have it open for writing, and follows
   /// its changes.
@@ -11,35 +10,34 @@ extension DiskCache {
   ///         countLimit: nil, byteLimit: nil, memory: MemoryTierConfiguration(countLimit: 10_000, costLimit: nil)))
   ///     let page = try pages.value(forKey: url)
   ///
-  /// Reads see what they see with `Store.init(following:freshness:configuration:)`: with
-  /// `.everyRead`, everything acknowledged before they began, and never an older value than a
-  /// previous read found. Following changes nothing in the directory. Reads do not count as
-  /// accesses on disk.
+  /// Reads behave as with `Store.init(following:freshness:configuration:)`. With `.everyRead`, they
+  /// see every write acknowledged before they began, and never an older value than a previous read.
+  /// Following changes nothing in the directory. Reads do not count as accesses on disk.
   ///
-  /// With a memory tier, an unchanged value is decoded once. Each read asks the index on disk for
-  /// the version of its key, so memory is never ahead of the disk or behind it; it keeps its values
-  /// over a compaction. Values that the writer has replaced or removed leave memory at the next
-  /// read of their key, or when their room is needed.
+  /// With a memory tier, an unchanged value is decoded once. Each read asks the store's index for
+  /// the version of its key, so memory is never ahead of the disk or behind it. Memory keeps its
+  /// values across a compaction. Values that the writer has replaced or removed leave memory at the
+  /// next read of their key, or when memory needs room.
   ///
-  /// - A write throws `store` with `readOnly`; so do a trim and a change of the limits.
-  /// - A call that loads a value returns it to all its waiters but does not keep it: the next call
-  ///   loads it again. `loadStatistics.unkeptCount` counts these loads. Let the writer load what
-  ///   should stay.
+  /// - Writes, trims and changes of the limits throw `store` with `readOnly`.
+  /// - A call that loads a value returns it to all its waiters but does not keep it, so the next
+  ///   call loads it again. `loadStatistics.unkeptCount` counts these loads. Let the writer load
+  ///   values that should stay.
   /// - Unreadable values stay, whatever the configured policies. With `.drop`, the read is a miss.
-  /// - Observers of the cache are not told of the writer's changes; observers of `memory` are told
-  ///   what enters memory and leaves it.
+  /// - Observers of the cache do not receive the writer's changes. Observers of `memory` are called
+  ///   when values enter or leave memory.
   ///
   /// - Parameters:
-  ///   - place: see `open(_:configuration:keyCoder:valueCoder:costing:)`. For a `shared` place only
-  ///     the name matters: each call opens a cache of its own.
+  ///   - place: see `open(_:configuration:keyCoder:valueCoder:costing:)`. For a `shared` place,
+  ///     only the name matters, because each call opens a separate cache.
   ///   - freshness: when reads see new writes.
   ///   - configuration: the memory tier, the policies, the namespace, and how the store is read.
   ///     Limits on disk are the writer's.
   ///   - keyCoder: the writer's.
   ///   - valueCoder: the writer's.
   ///   - costing: see `open(_:configuration:keyCoder:valueCoder:costing:)`.
-  /// - Throws: `store` with what `Store.init(following:freshness:configuration:)` throws: `noStore`
-  ///   if there is no cache yet; `invalidName`, `noCacheDirectory`.
+  /// - Throws: `store` with the errors of `Store.init(following:freshness:configuration:)`, such as
+  ///   `noStore` if the cache does not exist yet; `invalidName`, `noCacheDirectory`.
   /// - Complexity: the same as `Store.init(following:freshness:configuration:)`.
   public static func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
@@ -64,7 +62,7 @@ extension DiskCache {
   /// Opens a cache for reading while another process writes to it, on a thread that the caches
   /// share.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
   public static nonisolated(nonsending) func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
@@ -79,11 +77,11 @@ extension DiskCache {
     }
   }
 
-  /// Lets reads see everything that was acknowledged before this call. Does nothing in a cache that
-  /// follows no other process.
+  /// Lets reads see every write acknowledged before this call. Does nothing unless the cache
+  /// follows another process.
   ///
-  /// - Throws: `store` with what `Store.catchUp` throws: `outdated` if data that reads have seen is
-  ///   gone.
+  /// - Throws: `store` with the errors of `Store.catchUp`, such as `outdated` if data that reads
+  ///   have seen is gone.
   public func catchUp() throws(CacheError) {
     try storing { () throws(StoreError) in try store.catchUp() }
   }

@@ -1,17 +1,17 @@
 public import CairnStore
 
-/// Iterating over everything. Each call iterates over a snapshot of the cache from when the call
-/// began: every key once, in no particular order, while writes continue. Iterating does not count
-/// as an access.
+/// Iterating over all entries. Each call iterates over a snapshot of the cache from the start of
+/// the call: every key once, in no particular order, while writes continue. Iterating does not
+/// count as an access.
 extension DiskCache {
   /// Calls `body` with each key, until it returns `.stop`. `body` runs with no lock held and may
   /// use the cache.
   ///
-  /// Skips keys that cannot be decoded; the log reports them. Skips damaged entries too, and throws
-  /// the error of the first after visiting all others.
+  /// Skips keys that cannot be decoded, which the log reports. Skips damaged entries too, and
+  /// throws the error of the first after visiting all others.
   ///
   /// - Returns: the number of keys that could not be decoded.
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError``.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func forEachKey(_ body: (Key) throws -> Visit) throws -> Int {
@@ -40,14 +40,14 @@ extension DiskCache {
 
   /// All keys that a read would find, except those that cannot be decoded.
   ///
-  /// - Throws: see `forEachKey`: if a record is damaged, this call returns no keys, whereas
+  /// - Throws: see `forEachKey`. If a record is damaged, this call returns no keys, whereas
   ///   `forEachKey` has visited the others when it throws.
   /// - Complexity: the same as `forEachKey`.
   public func keys() throws(CacheError) -> [Key] {
     try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
   }
 
-  /// The keys that `visit` hands on.
+  /// The keys that `visit` passes.
   func collectingKeys(
     _ visit: (_ body: (Key) throws -> Visit) throws -> Int
   ) throws(CacheError) -> [Key] {
@@ -72,13 +72,13 @@ extension DiskCache {
   ///       return .next
   ///     }
   ///
-  /// Skips entries whose value cannot be decoded or has another tag, and drops them if that is the
-  /// configured policy. Skips entries whose key cannot be decoded, but never drops them. The log
-  /// reports both.
+  /// Skips entries whose value cannot be decoded or has another tag, and drops them if the
+  /// configured policy says so. Skips entries whose key cannot be decoded, but never drops them.
+  /// The log reports both.
   ///
   /// - Returns: the number of skipped entries.
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError``: `store` with `corrupt` if a
-  ///   record or a value is damaged, after visiting all others.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: `store` with `corrupt`
+  ///   if a record or a value is damaged, after visiting all others.
   /// - Complexity: O(bytes).
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
@@ -100,11 +100,11 @@ extension DiskCache {
     return skippedCount
   }
 
-  /// Calls `body` with a snapshot, and the marks of what is not to be shown.
+  /// Calls `body` with a snapshot, and the marks of hidden entries.
   private func visiting(
     _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
   ) throws {
-    // From before the snapshot: a mark goes only after what it hides.
+    // Read before the snapshot, because a mark is removed only after the entries it hides.
     let table = try removedTags()
     let snapshot = try storing { () throws(StoreError) in try store.snapshot() }
     defer { snapshot.close() }
@@ -149,7 +149,7 @@ extension DiskCache {
 }
 
 extension Entry {
-  /// Whether it is one of the cache's own, or one that is not to be found any more.
+  /// Whether it is one of the cache's own keys, or hidden by a mark.
   fileprivate func isHidden(by table: TagTable) -> Bool {
     key.withBytes { ReservedKey.contains($0) }
       || metadata.withBytes { table.hides($0, info.version) }

@@ -27,7 +27,7 @@ extension DiskCache {
     }
   }
 
-  /// Extends the life of the value of a version, even if it has expired, unless the flight is
+  /// Extends the lifetime of one version's value, even if it has expired, unless the flight is
   /// outdated.
   func renew(
     _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
@@ -47,7 +47,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a version, even if it has expired.
+  /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
     await keeping { [self] () throws(CacheError) in
       try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -61,10 +61,10 @@ extension DiskCache {
     }
   }
 
-  /// Writes on one of the cache's own threads: a durable write waits for a sync, and any write may
-  /// wait for room.
+  /// Writes on one of the cache's own threads, because a durable write waits for a sync, and any
+  /// write may wait for room.
   ///
-  /// A cache that follows another process does not keep what it loads.
+  /// A cache that follows another process does not keep loaded values.
   private func keeping(_ body: @escaping @Sendable () throws(CacheError) -> Void) async {
     if store.isFollowing { return flights.noteUnkept() }
     do throws(CacheError) { try await store.entering.performUncancelled(body) } catch {

@@ -3,26 +3,27 @@ internal import Synchronization
 
 /// Loading missing values on demand.
 extension DiskCache: Loading {
-  /// The value of a key; if there is none, loads and keeps it.
+  /// The value of a key. If the key has none, loads and keeps it.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many callers ask for a key at once, it is loaded once; everything in
-  /// `MemoryCache.value(forKey:orLoad:)` applies. A value from another version of the program that
-  /// cannot be decoded or has another tag is removed and loaded again, whatever the configured
-  /// policies for reads. A damaged value on disk is replaced by the loaded one, and the log reports
-  /// it; if the load fails, it stays. A value that cannot be written to disk is still returned; the
-  /// log reports why, and `loadStatistics` counts it.
+  /// However many callers ask for a key at once, it is loaded once. See also
+  /// `MemoryCache.value(forKey:orLoad:)`, whose description applies here too. If a value from
+  /// another version of the program cannot be decoded or has another tag, the call removes it and
+  /// loads it again, whatever the configured policies for reads. The loaded value replaces a
+  /// damaged value on disk, which the log reports. If the load fails, the damaged value stays. A
+  /// value that cannot be written to disk is still returned. The log reports why, and
+  /// `loadStatistics` counts it.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
   ///   - load: makes the value.
-  /// - Throws: what `load` throws; what `value(forKey:)` throws; `CancellationError`;
+  /// - Throws: any error of `load` or `value(forKey:)`; `CancellationError`;
   ///   `CacheError.circularLoad` and `loadTimedOut`.
   @inlinable
   public func value(
@@ -38,7 +39,7 @@ extension DiskCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key; if there is none, loads it and keeps it as the load requests. Otherwise
+  /// The value of a key. If the key has none, loads it and keeps it as the load requests. Otherwise
   /// like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
@@ -52,16 +53,16 @@ extension DiskCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age. If the policy allows none of the values there are, a loader
-  /// that sees the old one loads a new one. Otherwise like `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
+  /// old value loads a new one. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
-  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
-  ///     It receives the value that the key has, fresh or stale; `nil` if it has none.
-  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
+  ///   - load: makes the value, or reports that the old one is still valid or that none exists. It
+  ///     receives the key's value, fresh or stale, or `nil` if the key has none.
+  /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
     forKey key: Key, policy: LoadPolicy? = nil,
@@ -105,8 +106,8 @@ extension DiskCache: Loading {
     held?.retain(policy)
   }
 
-  /// The value of a key. Removes an undecodable value and returns `nil`; also returns `nil` for a
-  /// damaged one.
+  /// The value of a key. Removes an undecodable value and returns `nil`. Also returns `nil` for a
+  /// damaged value.
   @inlinable
   func readableValue(forKey key: Key) throws(CacheError) -> Value? {
     do throws(CacheError) { return try value(forKey: key) } catch {
@@ -144,7 +145,7 @@ extension DiskCache: Loading {
     }
   }
 
-  /// How often a caller was suspended for a load, and how many load tasks there are: for tests.
+  /// How often a caller was suspended for a load, and the number of load tasks: for tests.
   package var loadActivity: (waitCount: UInt64, taskCount: Int) {
     (flights.waitCount.value, flights.taskCount.load(ordering: .relaxed))
   }

@@ -1,10 +1,10 @@
 internal import CairnStore
 
-// Reads that are not accesses, and reads that return more.
+// Reads that do not count as accesses, and reads that return more.
 extension DiskCache {
-  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
-  /// access in either tier: changes neither the access order, nor an idle limit, nor the
-  /// statistics. A value found on disk is not kept in memory.
+  /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access in
+  /// either tier: changes neither the access order, nor an idle limit, nor the statistics. A value
+  /// found on disk is not kept in memory.
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
@@ -23,15 +23,15 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, or whether it has expired if there is none. Counts as an access; a value
+  /// The value of a key or, without one, whether it has expired. Counts as an access. A value
   /// found on disk is kept in memory, as with `value(forKey:)`.
   ///
   /// An expired entry is reported as expired until it is removed, according to the store's
-  /// `maintenanceInterval`; after that it is absent.
+  /// `maintenanceInterval`. After that it is absent.
   ///
   /// - Throws: see `value(forKey:)`.
-  /// - Complexity: the same as `value(forKey:)`; if it finds no value, one more read of the
-  ///   record's head.
+  /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if it finds no
+  ///   value.
   public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
     while true {
       if let value = try value(forKey: key) { return .found(value) }

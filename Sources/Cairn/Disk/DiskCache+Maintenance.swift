@@ -1,23 +1,23 @@
 public import CairnStore
 
 extension DiskCache {
-  /// Makes every write durable that was acknowledged before the call, whatever its class.
+  /// Makes every write acknowledged before the call durable, whatever its class.
   ///
   /// - Throws: `store` with `durabilityUnknown` if the sync fails.
   public func sync() throws(CacheError) {
     try storing { () throws(StoreError) in try store.sync() }
   }
 
-  /// Reclaims all reclaimable space; see `Store.compact`. The cache also compacts by itself, as the
-  /// store's `spaceBound` asks.
+  /// Reclaims all reclaimable space. See `Store.compact`. The cache also compacts by itself,
+  /// according to the store's `spaceBound`.
   @discardableResult
   public func compact() throws(CacheError) -> CompactionReport {
     try storing { () throws(StoreError) in try store.compact() }
   }
 
-  /// Reads and checks everything that the cache has on disk once; see `Store.scrub`. The cache also
-  /// does so by itself if the configuration of its store sets `scrubBytesPerSecond`. Observers are
-  /// told of each damaged value.
+  /// Reads and checks all of the cache's data on disk once. See `Store.scrub`. The cache also does
+  /// so by itself if its store's configuration sets `scrubBytesPerSecond`. Observers receive an
+  /// event for each damaged value.
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
@@ -27,8 +27,8 @@ extension DiskCache {
     }
   }
 
-  /// Does all due maintenance at once: removes expired entries, keeps the free space on the disk,
-  /// and compacts to the space bound.
+  /// Does all due maintenance at once: removes expired entries, keeps the configured free disk
+  /// space, and compacts to the space bound.
   ///
   /// - Throws: see `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
@@ -37,7 +37,7 @@ extension DiskCache {
     try storing { () throws(StoreError) in try store.maintain() }
   }
 
-  /// Copies the current state of the cache into a new directory while it stays in use; see
+  /// Copies the current state of the cache into a new directory while it stays in use. See
   /// `Snapshot.backup`. The copy is an independent cache.
   @discardableResult
   public func backup(
@@ -49,8 +49,7 @@ extension DiskCache {
     }
   }
 
-  /// Copies everything in the cache into a new store, while writes continue; see
-  /// `backup(to:progress:)`.
+  /// Copies the whole cache into a new store, while writes continue. See `backup(to:progress:)`.
   @inlinable
   @discardableResult
   public func backup(to destination: String) throws(CacheError) -> BackupReport {
@@ -62,11 +61,11 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - path: the file, whose directory must exist. An existing file is replaced atomically by the
-  ///     new one, which is durable when the call returns, and has mode 0600. A process that dies
-  ///     meanwhile may leave a file `.cairn-export-` with 13 letters and digits there; the first
-  ///     export of a later process into the same directory removes it.
-  /// - Returns: whether there was a value; if not, nothing is written.
+  ///   - path: the file, whose directory must exist. The new file atomically replaces an existing
+  ///     one, is durable when the call returns, and has mode 0600. If the process dies during the
+  ///     call, it may leave a file named `.cairn-export-` plus 13 letters and digits. The first
+  ///     export of a later process into the same directory removes that file.
+  /// - Returns: whether the key had a value. If not, nothing is written.
   /// - Throws: see `value(forKey:)`; `store` with `system` or `noSpace` if the file cannot be
   ///   written: the old file stays.
   @discardableResult

@@ -1,20 +1,21 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// Opens a cache, or creates it. A new directory gets mode 0700, its files 0600.
+  /// Opens or creates a cache. A new directory gets mode 0700, its files 0600.
   ///
   /// - Parameters:
   ///   - place: a path, a name, or the cache of a name that this process shares.
   ///   - configuration: the limits and the other options.
   ///   - keyCoder: encodes keys.
   ///   - valueCoder: encodes values.
-  ///   - costing: the cost in memory of a value set without a cost; see `MemoryCache.init`. `nil`:
-  ///     its bytes on disk, so that a cost limit is one of bytes. Not called without a memory tier.
-  /// - Throws: `store` with what `Store.init` throws: `locked` if it is already open, here or in
-  ///   another process; `corrupt` if it is damaged: it is left unchanged, unless the
-  ///   configuration's `corruptStorePolicy` is to salvage it. `insideStore` if the place is in
-  ///   another cache; `invalidName`, `noCacheDirectory`; `otherType` if the shared cache has keys
-  ///   or values of another type.
+  ///   - costing: the cost in memory of a value set without a cost. See `MemoryCache.init`. With
+  ///     `nil`, the cost is the value's bytes on disk, so that a cost limit counts bytes. Not
+  ///     called without a memory tier.
+  /// - Throws: `store` with the errors of `Store.init`, such as `locked` if it is already open, in
+  ///   this process or another, or `corrupt` if it is damaged. A damaged cache is left unchanged,
+  ///   unless the configured `corruptStorePolicy` is to salvage it. `insideStore` if the place is
+  ///   in another cache; `invalidName`, `noCacheDirectory`; `otherType` if the shared cache has
+  ///   keys or values of another type.
   /// - Complexity: the same as `Store.init`.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -26,9 +27,9 @@ extension DiskCache {
       costing: costing, variables: CacheLocation.variables)
   }
 
-  /// Opens a cache, or creates it, on a thread that the caches share.
+  /// Opens or creates a cache, on a thread that the caches share.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -121,8 +122,8 @@ extension DiskCache {
 }
 
 extension DiskCache where Key: Codable, Value: Codable {
-  /// Opens a cache, or creates it, with the standard coders: the bytes of `String`, `[UInt8]`,
-  /// `Data`, and of integers and `UUID` as keys; JSON for everything else.
+  /// Opens or creates a cache, with the standard coders: the bytes of `String`, `[UInt8]`, `Data`,
+  /// and of integers and `UUID` as keys, and JSON for all other types.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -132,7 +133,7 @@ extension DiskCache where Key: Codable, Value: Codable {
       costing: costing)
   }
 
-  /// Opens a cache, or creates it, with the standard coders, on a thread that the caches share.
+  /// Opens or creates a cache, with the standard coders, on a thread that the caches share.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -144,7 +145,7 @@ extension DiskCache where Key: Codable, Value: Codable {
 }
 
 extension DiskCache where Key: Codable {
-  /// Opens a cache, or creates it, with the standard coder for keys.
+  /// Opens or creates a cache, with the standard coder for keys.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -154,8 +155,7 @@ extension DiskCache where Key: Codable {
       costing: costing)
   }
 
-  /// Opens a cache, or creates it, with the standard coder for keys, on a thread that the caches
-  /// share.
+  /// Opens or creates a cache, with the standard coder for keys, on a thread that the caches share.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil

@@ -1,21 +1,21 @@
 public import CairnStore
 
-/// Long operations, off the threads that run tasks.
+/// Long operations, which do not run on Swift's cooperative threads.
 ///
 /// If the task is cancelled before the work begins, the call throws `cancelled` and does nothing.
-/// Once begun, the work finishes. At most `concurrentCallLimit` calls run at once; the others
+/// Once begun, the work finishes. At most `concurrentCallLimit` calls run at once. Other calls
 /// queue.
 extension DiskCache {
   /// Runs work that throws only the cache's errors on one of the cache's own threads. Use it, for
-  /// example, to read values outside the page cache, which blocks a thread until the disk delivers
-  /// them.
+  /// example, to read values that are not in the page cache, because such a read blocks its thread
+  /// until the disk delivers them.
   ///
   ///     let pages = try await cache.perform { (cache) throws(CacheError) in
   ///       try cache.values(forKeys: urls)
   ///     }
   ///
-  /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `cancelled`.
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`, or `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
@@ -27,8 +27,8 @@ extension DiskCache {
   ///
   ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
   ///
-  /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `CacheError.cancelled`.
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`, or `CacheError.cancelled`.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws -> Result
@@ -40,7 +40,8 @@ extension DiskCache {
   ///
   ///     try cache.synchronous { try $0.setValue(page, forKey: url) }
   ///
-  /// They block the thread for as long as the memory or the disk takes; a durable write blocks it for a sync.
+  /// These forms block the thread for as long as the memory or the disk takes. A durable write
+  /// blocks it for a sync.
   @inlinable
   @discardableResult
   public func synchronous<Result: ~Copyable, Failure: Error>(
@@ -102,7 +103,8 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 
-  /// Removes every entry for which `shouldRemove` returns true. It runs on one of the cache's own threads.
+  /// Removes every entry for which `shouldRemove` returns true. The closure runs on one of the
+  /// cache's own threads.
   @discardableResult
   public nonisolated(nonsending) func remove(
     where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
@@ -125,7 +127,7 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - destination: see the synchronous form.
-  ///   - progress: called now and then, on the thread that does the work.
+  ///   - progress: called occasionally, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
     to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
@@ -135,10 +137,11 @@ extension DiskCache {
     }
   }
 
-  /// Reads everything sealed, to find damage, on a thread of its own.
+  /// Scrubs the cache to find damage, on its own thread.
   ///
-  /// - Returns: what was found; `isComplete` is `false` if the task was cancelled meanwhile.
-  /// - Throws: see the synchronous form; never `cancelled`.
+  /// - Returns: the amount read and the damage. `isComplete` is `false` if the task was cancelled
+  ///   during the scrub.
+  /// - Throws: see the synchronous form. Never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
@@ -157,7 +160,7 @@ extension DiskCache {
   /// Makes every write durable, marks the store clean and releases its lock. Does not queue behind
   /// a compaction or a backup. Cancellation does not stop it.
   ///
-  /// - Throws: see the synchronous form; never `cancelled`.
+  /// - Throws: see the synchronous form. Never `cancelled`.
   public nonisolated(nonsending) func close() async throws(CacheError) {
     try await WorkQueue.performAlone { () throws(CacheError) in try self.close() }
   }

@@ -1,15 +1,15 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   ///
-  /// A value found on disk is kept in memory, within the limits there.
+  /// A value found on disk is kept in memory, within the memory limits.
   ///
   /// - Throws: if the value is not in memory: `store` with `corrupt` if the record or the value is
   ///   damaged, `invalidKey`, `closed`, `usedAfterFork`, `system`; `changedType` and
   ///   `undecodableValue`, if the policy is to keep such values; `unencodableKey`.
-  /// - Complexity: O(1) if it is in memory, else O(key + value), with a page fault if the record is
-  ///   not in the page cache.
+  /// - Complexity: O(1) if the value is in memory, otherwise O(key + value), with a page fault if
+  ///   the record is not in the page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     guard let held else {
@@ -40,8 +40,9 @@ extension DiskCache {
     return value
   }
 
-  /// Calls `body` with the value of a key, without copying it, and its version; not if there is
-  /// none. If `body` throws because a value cannot be decoded, the configured policy applies.
+  /// Calls `body` with a key's value, without copying it, and its version. Does not call it if the
+  /// key has no value. If `body` throws because a value cannot be decoded, the configured policy
+  /// applies.
   ///
   @usableFromInline
   func readValue(
@@ -54,7 +55,7 @@ extension DiskCache {
   }
 
   /// The value of a key with everything the cache knows about it, from one read. Counts as an
-  /// access; the times in `info` are from before it.
+  /// access, but the times in `info` are from before this access.
   ///
   /// - Throws: see `value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -109,7 +110,7 @@ extension DiskCache {
     }
   }
 
-  /// The bytes stored with the value of a key; empty if there are none, `nil` if there is no
+  /// The bytes stored with the value of a key: empty if none were given, or `nil` if the key has no
   /// value. Does not read the value and does not count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
@@ -122,10 +123,10 @@ extension DiskCache {
     return found?.0
   }
 
-  /// The values of many keys with everything the cache knows about them, in the order of the keys;
-  /// `nil` for each key that has none. Each is a separate read, like `entry(forKey:)`.
+  /// The values of many keys with everything the cache knows about them, in the order of the keys,
+  /// with `nil` for each key without a value. Each is a separate read, like `entry(forKey:)`.
   ///
-  /// - Throws: see `entry(forKey:)`; the first key whose read fails ends the call.
+  /// - Throws: see `entry(forKey:)`. The first failed read ends the call.
   public func entries(
     forKeys keys: some Collection<Key>
   ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
@@ -135,10 +136,10 @@ extension DiskCache {
     return entries
   }
 
-  /// Information about many keys, in the order of the keys; `nil` for each key that has no
+  /// Information about many keys, in the order of the keys, with `nil` for each key without a
   /// value. Reads no value and does not count as an access.
   ///
-  /// - Throws: see `info(forKey:)`; the first key whose lookup fails ends the call.
+  /// - Throws: see `info(forKey:)`. The first failed lookup ends the call.
   public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
     var infos: [CacheEntryInfo?] = []
     infos.reserveCapacity(keys.count)
@@ -169,13 +170,13 @@ extension DiskCache {
     }
   }
 
-  /// Calls `body` with the bytes of a value, without copying them, and returns the result; `nil` if
-  /// there is no value. The bytes are those from the value coder: with `.bytes`, `.data` and
-  /// `.string`, the value itself. Counts as an access.
+  /// Calls `body` with the bytes of a value, without copying them, and returns the result, or `nil`
+  /// if the key has no value. The value coder made these bytes. With `.bytes`, `.data` and
+  /// `.string`, they are the value itself. Counts as an access.
   ///
   /// The bytes stay unchanged and valid while `body` runs, even if the key is removed meanwhile.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``CacheError``, see `value(forKey:)`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `value(forKey:)`.
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
@@ -200,11 +201,11 @@ extension DiskCache {
     return result
   }
 
-  /// The value of a key; setting it to `nil` removes the value.
+  /// The value of a key. Setting it to `nil` removes the value.
   ///
   /// A subscript setter cannot throw. A get that fails returns `nil`, and a set that fails leaves
-  /// the old value; the configuration's log reports each failure, and
-  /// `statistics().subscriptFailureCount` counts it. Use the methods if that is not enough.
+  /// the old value. The configured log reports each failure, and
+  /// `statistics().subscriptFailureCount` counts it. To handle errors, use the methods.
   @inlinable
   public subscript(key: Key) -> Value? {
     get {
@@ -226,11 +227,12 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, or `value` if there is none; for changes in place.
+  /// The value of a key, or `value` if the key has none, for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// This is a get followed by a set: others may write in between. `update` loses no change.
+  /// This is a get followed by a set, and other callers may write in between. `update` loses no
+  /// change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }
@@ -245,13 +247,14 @@ extension DiskCache {
 
   // MARK: Records
 
-  /// Finds the record of a key, and returns what `body` makes of it.
+  /// Finds the record of a key, and returns the result of `body`.
   ///
   /// - Parameters:
-  ///   - part: with `.head`, the value is not read, and this does not count as an access.
+  ///   - part: with `.head`, the value is not read, and the call does not count as an access.
   ///   - isAccess: whether the key counts as read.
-  ///   - counts: whether to count a hit or a miss; a call that is not an access counts neither.
-  /// - Returns: `nil` if there is none, or if `body` threw for a value that the policy drops.
+  ///   - counts: whether to count a hit or a miss. A call that is not an access counts neither.
+  /// - Returns: `nil` if the key has no record, or if `body` threw for a value that the policy
+  ///   drops.
   func fetch<Result>(
     _ key: Key, part: Record.Part = .all, isAccess: Bool = true, counts: Bool = true,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
@@ -267,7 +270,7 @@ extension DiskCache {
     return result
   }
 
-  /// Calls `body` with the record of a key; not if there is none. Otherwise like `fetch`.
+  /// Calls `body` with the record of a key, if it has one. Otherwise like `fetch`.
   func read(
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
@@ -310,7 +313,7 @@ extension DiskCache {
     return try decodeValue(record.value, version: record.version)
   }
 
-  /// Throws if another coder made the value; see `metadata`.
+  /// Throws if another coder made the value. See `metadata`.
   ///
   /// - Returns: whether the entry has tags.
   func checkTag(of record: borrowing PinnedEntry) throws(CacheError) -> Bool {
@@ -348,7 +351,7 @@ extension DiskCache {
 
   /// Applies the configured policy to a value that could not be read.
   ///
-  /// - Throws: the error if the policy is to keep the value, and any error that is not about
+  /// - Throws: the error, if the policy is to keep the value or the error does not concern
   ///   decoding.
   func followPolicy(_ error: CacheError, _ key: RawSpan) throws(CacheError) {
     let version: UInt64
@@ -366,11 +369,12 @@ extension DiskCache {
   }
 
   /// Calls `read`. If it throws because the value is undecodable, removes the value and returns
-  /// `nil`, whatever the policy: the caller can make it again. If the value cannot be removed, the
-  /// log reports why. A damaged value also counts as none, but stays until another replaces it.
+  /// `nil`, whatever the policy, because the caller can load it again. If the value cannot be
+  /// removed, the log reports why. A damaged value also counts as missing, but stays until another
+  /// replaces it.
   ///
   /// - Parameters:
-  ///   - counts: whether it is a miss.
+  ///   - counts: whether to count a miss.
   ///   - noteDamage: called with an error that reports a damaged value.
   @usableFromInline
   func orDropped<Result>(
@@ -407,9 +411,9 @@ extension DiskCache {
   private func drop(
     _ key: RawSpan, version: UInt64, _ error: CacheError
   ) throws(CacheError) {
-    // The writer of the store may know the value, or removes it.
+    // The writer of the store may be able to decode the value, or removes it.
     if store.isFollowing { return }
-    // Only that version: someone may have written a newer one meanwhile.
+    // Remove only that version, because another caller may have written a newer one meanwhile.
     let isRemoved = try storing { () throws(StoreError) in
       return try store.compareAndRemove(forKey: key, expecting: version)
     }
@@ -426,8 +430,7 @@ extension DiskCache {
 
   private func noteDrop(_ error: CacheError) {
     events.counters.drops.add()
-    // After a change of type there is one such message for each value: they would flood standard
-    // error.
+    // After a change of type, each value causes such a message. They would flood standard error.
     switch error {
     case .changedType: events.log(.debug, .coding, "removed: \(error)")
     case .undecodableValue: events.log(.info, .coding, "removed: \(error)")

@@ -5,7 +5,7 @@ extension DiskCache {
   /// Removes the value of a key, from both tiers. Does not read it, so this also removes an
   /// undecodable value.
   ///
-  /// - Returns: whether there was one. If not, nothing is written.
+  /// - Returns: whether the key had a value. If not, nothing is written.
   /// - Throws: see `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
@@ -22,7 +22,7 @@ extension DiskCache {
       return try storing { () throws(StoreError) in
         if try store.removeValue(forKey: key, durability: durability) { return true }
         if isLoading {
-          // A loaded value may have been kept just after that check; from here on none is.
+          // A loaded value may have been kept just after that check. From here on, none is kept.
           store.passWriters()
           if try store.removeValue(forKey: key, durability: durability) { return true }
         }
@@ -32,7 +32,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key, with the configuration's durability.
+  /// Removes the value of a key, with the configured durability.
   @discardableResult
   public func removeValue(forKey key: Key) throws(CacheError) -> Bool {
     try removeValue(forKey: key, durability: nil)
@@ -63,18 +63,19 @@ extension DiskCache {
     }
   }
 
-  /// Removes the value of a key if its version is the expected one, with the configuration's durability.
+  /// Removes the value of a key if its version is the expected one, with the configured durability.
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64
   ) throws(CacheError) -> Bool {
     try compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
-  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// gets it.
   ///
-  /// - Returns: the value on disk, or `nil` if there was none or it had expired.
-  /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`; nothing was removed, except with
-  ///   `durabilityUnknown`: the value is then removed and lost to the caller.
+  /// - Returns: the value on disk, or `nil` if the key had no unexpired value.
+  /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. On an error nothing was removed,
+  ///   except with `durabilityUnknown`: the value is then removed and lost to the caller.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
     try removing(key) { () throws(CacheError) in try takeStored(key) }
   }
@@ -99,16 +100,15 @@ extension DiskCache {
       if try compareAndRemove(forKey: key, expecting: found.version) {
         return found.value
       }
-      // Someone rewrote it, or took it.
+      // Another caller rewrote it or took it.
     }
   }
 
-  /// Removes the values of many keys. Each removal is a separate write; one sync covers all of
+  /// Removes the values of many keys. Each removal is a separate write. One sync covers all of
   /// them.
   ///
   /// - Returns: the number removed.
-  /// - Throws: see `setValue`; the first key whose removal fails ends the call, and earlier
-  ///   removals stay.
+  /// - Throws: see `setValue`. The first failed removal ends the call, and earlier removals stay.
   @discardableResult
   public func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
@@ -142,13 +142,13 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys, with the configuration's durability.
+  /// Removes the values of many keys, with the configured durability.
   @discardableResult
   public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
     try removeValues(forKeys: keys, durability: nil)
   }
 
-  /// Removes an expired value that some calls may still receive, if such values are kept.
+  /// Removes an expired value that some calls may still receive, if the cache keeps such values.
   func removeRetained(_ key: RawSpan, durability: Durability?) throws(StoreError) {
     if flights.retained == 0 { return }
     try store.removeExpiredValue(forKey: key, durability: durability)

@@ -1,8 +1,8 @@
 public import CairnStore
 
-/// Removing many entries at once, from both tiers; see the same methods of ``Store``. They use the
-/// access order of both tiers together, and sizes on disk. To shrink only memory, trim `memory`. A
-/// trim to a count, a cost or an age of zero leaves nothing.
+/// Removing many entries at once, from both tiers. See the same methods of ``Store``. They use the
+/// combined access order of both tiers, and sizes on disk. To shrink only memory, trim `memory`. A
+/// trim to a count, cost or age of zero removes every entry.
 ///
 /// Compaction reclaims the space in the background. To reclaim it at once, for example on a full
 /// disk, call `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
@@ -13,10 +13,11 @@ extension DiskCache {
   /// The next open uses its configuration again.
   ///
   /// - Parameters:
-  ///   - countLimit: the maximum number of entries; `nil`: no limit.
-  ///   - byteLimit: the maximum bytes of all entries, keys and metadata included; `nil`: no limit.
-  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less: nothing has changed.
-  ///   Else see `trim(toCount:)`.
+  ///   - countLimit: the maximum number of entries, or `nil` for no limit.
+  ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
+  ///     limit.
+  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less, which changes nothing.
+  ///   Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
     recency?.tell()
     try storing { () throws(StoreError) in
@@ -29,17 +30,17 @@ extension DiskCache: Trimming {
   /// Removes entries until at most this many are left. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: zero or less removes everything; `removeAll` is faster and reclaims the space.
+  ///   - count: zero or less removes every entry, but `removeAll` is faster and reclaims the space.
   ///   - order: which entries go first.
-  /// - Returns: what was removed; its cost is in bytes.
-  /// - Throws: see the same method of the store: earlier removals stay.
+  /// - Returns: a summary of the removed entries, with their cost in bytes.
+  /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
     }
-    // Someone else may have removed some of it without memory knowing yet. This is needed even if
-    // memory holds nothing: values read from disk earlier must not be inserted.
+    // Another call may have removed entries without memory knowing yet. This is needed even if //
+    // memory is empty, because values read from disk earlier must not be inserted.
     if count <= 0 { held?.removeAll(cause: .removed, isToldOfNothing: false) }
     return summary
   }
@@ -47,9 +48,9 @@ extension DiskCache: Trimming {
   /// Removes entries until the live bytes on disk are at most this many. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - cost: in bytes; zero or less removes everything.
+  ///   - cost: in bytes. Zero or less removes every entry.
   ///   - order: which entries go first.
-  /// - Throws: see the same method of the store: earlier removals stay.
+  /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     if cost <= 0 { return try trim(toCount: 0, order: order) }
@@ -59,9 +60,9 @@ extension DiskCache: Trimming {
   /// Reclaims space and removes the least recently used entries until this many bytes are free on
   /// the filesystem, or nothing is left to remove.
   ///
-  /// - Parameter byteCount: the bytes to free up, not the bytes to keep: zero or less removes
-  ///   nothing.
-  /// - Throws: see the same method of the store: earlier removals stay.
+  /// - Parameter byteCount: the bytes that must be free, not the bytes to keep. Zero or less
+  ///   removes nothing.
+  /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> RemovalSummary {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
@@ -70,10 +71,10 @@ extension DiskCache: Trimming {
   /// Removes the entries that were last accessed, or written, longer ago than `age`.
   ///
   /// - Parameters:
-  ///   - age: zero or less removes everything.
+  ///   - age: zero or less removes every entry.
   ///   - basis: `.access` uses the last read or write, accurate to 1 % of the age; `.write` uses
   ///     the write, accurate to the second.
-  /// - Throws: see the same method of the store: earlier removals stay.
+  /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
     -> RemovalSummary
@@ -83,10 +84,10 @@ extension DiskCache: Trimming {
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// them anyway, but they count towards the limits. The cache also does this by itself, according
-  /// to the store's `maintenanceInterval`.
+  /// these entries, but they count towards the limits. The cache also does this by itself,
+  /// according to the store's `maintenanceInterval`.
   ///
-  /// - Throws: see the same method of the store: earlier removals stay.
+  /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func removeExpired() throws(CacheError) -> RemovalSummary {
     held?.removeExpired()
@@ -99,9 +100,10 @@ extension DiskCache: Trimming {
   ///
   /// Calls the closure once with each unexpired entry, in no particular order, with no lock held.
   /// Removal begins after the closure has seen every entry. An entry that was rewritten since then
-  /// stays. An entry whose key cannot be decoded is skipped and stays; the log reports it.
+  /// stays. An entry whose key cannot be decoded is skipped and stays, and the log reports it.
   ///
-  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed. Else a ``CacheError``.
+  /// - Throws: any error of `shouldRemove`, unchanged, in which case nothing was removed. Otherwise
+  ///   a ``CacheError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func remove(
@@ -109,7 +111,7 @@ extension DiskCache: Trimming {
   ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
-    // As they are before the look: a mark goes only after what it hides.
+    // Read before the iteration, because a mark is removed only after the entries it hides.
     let table = try removedTags()
     do {
       let summary = try store.remove { key, metadata, info in
@@ -130,13 +132,13 @@ extension DiskCache: Trimming {
     }
   }
 
-  /// Removes everything, and reclaims the space. The durability is the cache's. Observers get one
-  /// event for all of it.
+  /// Removes everything, and reclaims the space. The durability is the cache's. Observers receive a
+  /// single event.
   ///
   /// - Complexity: O(segments), whatever the number of keys.
   public func removeAll() throws(CacheError) { try removeAll { _ in } }
 
-  /// Removes everything; see `removeAll()`.
+  /// Removes everything. See `removeAll()`.
   ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
   ///   The entries are already gone.
@@ -148,7 +150,7 @@ extension DiskCache: Trimming {
   private func trimming(
     _ body: () throws(StoreError) -> RemovalSummary
   ) throws(CacheError) -> RemovalSummary {
-    // The access order of both tiers decides what goes.
+    // The access order of both tiers decides which entries go.
     recency?.tell()
     return try storing(body)
   }

@@ -5,21 +5,22 @@ extension DiskCache {
   ///
   ///     try visits.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// Reads the old value from disk. Writes the new value only if nobody has written the key since
-  /// the old one was read; otherwise starts over. So `change` may run more than once and must have
-  /// no side effects. It runs under no lock and may use the cache.
+  /// Reads the old value from disk. Writes the new value only if no other caller has written the
+  /// key since the old value was read. Otherwise it starts over, so `change` may run more than once
+  /// and must have no side effects. It runs outside all locks and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
-  ///     applies. A lifetime counts from now, in both tiers.
-  ///   - durability: `nil`: the configuration's.
-  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
+  ///     option applies. A lifetime counts from now, in both tiers.
+  ///   - durability: `nil` for the configured class.
+  ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
-  /// - Returns: the new value and its version, or `nil` if the key has no value now. If it had none
+  /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
   ///   before either, nothing was written or made durable.
-  /// - Throws: what `change` throws, unchanged; see `value(forKey:)`, including if a value is
-  ///   damaged, or cannot be decoded and is kept: nothing was written. Else see `setValue`.
+  /// - Throws: any error of `change`, unchanged, or an error of `value(forKey:)`, including if a
+  ///   value is damaged, or cannot be decoded and is kept. In these cases nothing was written.
+  ///   Otherwise see `setValue`.
   /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
   ///   of them succeeds in each round.
   @discardableResult
@@ -45,7 +46,7 @@ extension DiskCache {
     }
   }
 
-  /// Changes the value of a key in one call, with the configuration's durability.
+  /// Changes the value of a key in one call, with the configured durability.
   @discardableResult
   public func update(
     forKey key: Key, options: EntryOptions = .standard,

@@ -3,21 +3,21 @@ public import CairnStore
 extension DiskCache {
   /// Sets the value of a key, and removes entries to keep the limits.
   ///
-  /// When it returns, the limits hold, every later read finds the value, and the value survives
-  /// what `durability` promises. If it throws, nothing was written, except with
+  /// When the call returns, the limits hold, every later read finds the value, and the value
+  /// survives what `durability` promises. If the call throws, nothing was written, except with
   /// `durabilityUnknown`. A value that does not fit in memory is only on disk. When several callers
   /// write a key at once, the value that reached the disk last stays, in both tiers.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: an option that is `nil` is the configuration's. The cost counts in memory and is
-  ///     stored with the value; without one, the cache's `costing` sets it, or else the value's
-  ///     bytes on disk. The limit on disk counts bytes.
-  ///   - durability: `nil`: the configuration's.
+  ///   - options: an option that is `nil` is taken from the configuration. The cost counts in
+  ///     memory and is stored with the value. Without a cost, the cache's `costing` sets it, or
+  ///     else the value's bytes on disk. The limit on disk counts bytes.
+  ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodableKey`, `unencodableValue`; `store` with what `Store.setValue` throws,
-  ///   including `invalidKey` for an empty or too long key, and `valueTooLarge`, also for a value
+  /// - Throws: `unencodableKey`, `unencodableValue`; `store` with the errors of `Store.setValue`,
+  ///   including `invalidKey` for an empty or too long key, and `valueTooLarge`, even for a value
   ///   that alone exceeds the byte limit.
   /// - Complexity: O(key + value).
   @inlinable
@@ -34,7 +34,7 @@ extension DiskCache {
     return version
   }
 
-  /// Sets the value of a key, with the configuration's durability; see
+  /// Sets the value of a key, with the configured durability. See
   /// `setValue(_:forKey:options:durability:)`.
   @inlinable
   @discardableResult
@@ -44,7 +44,7 @@ extension DiskCache {
     try setValue(value, forKey: key, options: options, durability: nil)
   }
 
-  /// Sets the value of a key, with a lifetime of `lifetime`.
+  /// Sets the value of a key, with a lifetime.
   @inlinable
   @discardableResult
   public func setValue(
@@ -71,14 +71,14 @@ extension DiskCache {
     return version
   }
 
-  /// Enters a write of one value by `body`, then updates memory, then observers, and waits for
-  /// whatever the write must wait for.
+  /// Enters a write of one value by `body`, then updates memory, then calls observers, and does all
+  /// the waiting that the write requires.
   ///
   /// - Parameters:
   ///   - tier: updates memory.
-  ///   - showsMismatch: whether the caller is told what the key has instead.
+  ///   - showsMismatch: whether the caller receives the key's current version.
   ///   - isRepeated: whether the store was already recreated for this write.
-  ///   - body: enters the write, and adds what it removed.
+  ///   - body: enters the write, and adds its removals.
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
     showsMismatch: Bool = true, isRepeated: Bool = false,
@@ -103,7 +103,7 @@ extension DiskCache {
     return result
   }
 
-  /// Enters a write of one value by `body`, then updates memory, then observers.
+  /// Enters a write of one value by `body`, then updates memory, then calls observers.
   ///
   /// - Parameters:
   ///   - atOnce: whether waiting is forbidden. If `body` then leaves the write, nothing has
@@ -145,15 +145,15 @@ extension DiskCache {
     if atOnce, pending.isLeft { return (result, pending) }
     switch result {
     case .stored(let version):
-      // The old value goes when the new one replaces it.
+      // The old value leaves memory when the new one replaces it.
       drop(removals, but: bytes, before: version)
       tier(.publish(version: version, byteCount: value.byteCount))
       events.settle(key, bytes, version: version, after: removals)
     case .mismatch(let current):
       drop(removals)
-      // A load that is not kept shows nobody a value.
+      // A load that is not kept shows no caller a value.
       if showsMismatch { tier(.show(version: current)) }
-      // The limits may have removed something first.
+      // The limits may have evicted entries first.
       events.settle([], after: removals)
     }
     return (result, pending)
@@ -163,9 +163,10 @@ extension DiskCache {
   /// once, each gets the value that its own write replaced.
   ///
   /// - Parameters: see `setValue`.
-  /// - Returns: the old value on disk, or `nil` if there was none or it had expired.
+  /// - Returns: the old value on disk, or `nil` if the key had no unexpired value.
   /// - Throws: see `value(forKey:)`, including if the old value is damaged, or cannot be decoded
-  ///   and is kept: nothing was written; `setValue` replaces such a value. Else see `setValue`.
+  ///   and is kept. In these cases nothing was written, but `setValue` can replace such a value.
+  ///   Otherwise see `setValue`.
   /// - Complexity: O(key + both values) for each attempt. When several callers write a key at once,
   ///   one of them succeeds in each round.
   @discardableResult
@@ -179,7 +180,7 @@ extension DiskCache {
     }
   }
 
-  /// The entry that a write finds if it returns the old value. Counts as an access.
+  /// The current entry, for a write that returns the old value. Counts as an access.
   func versioned(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
     try fetch(key) { (record) throws(CacheError) in (try decode(record), record.version) }
   }
@@ -189,11 +190,12 @@ extension DiskCache {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - version: the version that the key must have; `nil`: it must be absent or expired.
+  ///   - version: the version that the key must have, or `nil` if the key must be absent or
+  ///     expired.
   ///   - options: see `setValue`.
-  ///   - durability: `nil`: the configuration's.
-  /// - Returns: the new version, or the one found instead.
-  /// - Throws: see `setValue`; a mismatch is no error.
+  ///   - durability: `nil` for the configured class.
+  /// - Returns: the new version or, on a mismatch, the current one.
+  /// - Throws: see `setValue`. A mismatch does not throw.
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard, durability: Durability?
@@ -203,7 +205,7 @@ extension DiskCache {
       durability: durability)
   }
 
-  /// Sets the value of a key if its version is the expected one, with the configuration's durability.
+  /// Sets the value of a key if its version is the expected one, with the configured durability.
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard
@@ -268,9 +270,9 @@ extension DiskCache {
     return true
   }
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
-  /// never shortened. Does not rewrite the value, change its version or count as an access. A value
-  /// without an end keeps none; an idle limit stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
+  /// never shortened. Does not rewrite the value, change its version or count as an access. An
+  /// unlimited lifetime stays unlimited, and an idle limit stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   @discardableResult
@@ -290,13 +292,13 @@ extension DiskCache {
     return isFound
   }
 
-  /// Extends the life of a value to `lifetime` from now, with the configuration's durability.
+  /// Extends a value's lifetime to `lifetime` from now, with the configured durability.
   @discardableResult
   public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(CacheError) -> Bool {
     try extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
-  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`, with one
+  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`, with one
   /// sync for all of them.
   ///
   /// - Returns: the number of keys that have a value.
@@ -342,7 +344,7 @@ extension DiskCache {
     return options
   }
 
-  /// Converts options to the store's form, unless they have it already.
+  /// Converts options to the store's form, unless they already have it.
   @inline(__always)
   func encodeMetadata(of options: inout EntryOptions) throws(CacheError) {
     if options.isMetadataEncoded { return }
@@ -373,7 +375,7 @@ extension DiskCache {
     }
   }
 
-  /// Calls `body` with the bytes of a value; a coder's error names this cache.
+  /// Calls `body` with the bytes of a value. A coder's error names this cache.
   @inlinable
   func encode(
     _ value: Value, _ body: (RawSpan) throws(CacheError) -> Void

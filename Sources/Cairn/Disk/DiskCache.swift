@@ -11,34 +11,34 @@ internal import Synchronization
 ///     let page = try cache.value(forKey: url)
 ///
 /// Its contents survive a reopen. Its limits are hard: they hold whenever a write returns, and the
-/// least recently used entries go. Every read checks expiry. A read never writes to disk. A value
-/// that fails its checksum is an error for its key, never a wrong value and never a miss.
+/// least recently used entries go first. Every read checks expiry. A read never writes to disk. If
+/// a value fails its checksum, reads of its key throw. They never return a wrong value or a miss.
 ///
-/// With a memory tier, the disk holds everything, and memory a part of it. A write goes to disk
-/// first and then to memory. A read that finds nothing in memory reads the disk and keeps the value
-/// in memory, with its cost, lifetime and version; a value from disk is decoded once. An entry that
-/// leaves the disk leaves memory; an entry that memory drops to keep its own limits stays on disk.
+/// With a memory tier, the disk holds every entry, and memory holds some of them. A write goes to
+/// disk first and then to memory. A read that misses memory reads the disk and keeps the value in
+/// memory, with its cost, lifetime and version, so a value from disk is decoded once. An entry that
+/// leaves the disk leaves memory. An entry that memory drops to keep its own limits stays on disk.
 /// As on disk, keys are compared by their bytes: two strings that are canonically equal but differ
 /// in their UTF-8 are two keys.
 ///
-/// No read returns anything older than an earlier read returned or a completed write stored. With
+/// No read returns an older value than an earlier read returned or a completed write stored. With
 /// memory, this does not cover `count`, `keys`, `forEachKey`, `remove(where:)` and
-/// `trim(toCount:)`: while a removal is under way, reads may still find a key that these no longer
-/// show or count. A write that throws has not happened, and the old value stays. The exception is
-/// `durabilityUnknown`: the new value may be on disk, and memory holds neither.
+/// `trim(toCount:)`: while a removal is in progress, reads may still find a key that these calls no
+/// longer show or count. A write that throws has not happened, and the old value stays. The
+/// exception is `durabilityUnknown`: the new value may be on disk, and memory holds neither.
 ///
-/// All methods are safe to call from any thread; each takes effect at one moment. A get or a set
-/// that stays in the page cache takes less time than a thread hop, so call the synchronous forms
-/// directly from async code. A set of class `durable` is different: it waits for a sync of the
-/// disk. Long operations have asynchronous forms, and `perform` runs any work. Coders and observers
-/// run with no lock held and may use the cache.
+/// All methods are safe to call from any thread, and each takes effect at one moment. A get or a
+/// set that stays in the page cache takes less time than a thread hop, so call the synchronous
+/// forms directly from async code. A `.durable` set is different, because it waits for a disk sync.
+/// Long operations have asynchronous forms, and `perform` runs any work. Coders and observers run
+/// with no lock held and may use the cache.
 ///
 /// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` given to a
 /// value counts in memory, and is stored on disk for when the value returns to memory.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  // Inlinable code is specialised at the call site for its types: there, closures pass keys and
-  // values on. Everything else is here and sees only bytes.
-  /// The store that the cache was opened with.
+  // Inlinable code is specialised for its types at the call site, where closures pass keys and //
+  // values on. All other code is here and sees only bytes. The store that the cache was opened
+  // with.
   private let original: Store
   /// The store that replaced it, once its directory was removed.
   private let replacement = ReferenceTable<Store>(slotCount: 1)
@@ -51,10 +51,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
-  /// The memory tier; `nil`: none, or one that follows.
+  /// The memory tier. `nil` for none, and in a following cache.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
-  /// The memory tier of a cache that follows another process. All other users of `held` find none,
-  /// and use the disk.
+  /// The memory tier of a cache that follows another process. Other code finds `held` empty, and
+  /// uses the disk.
   @usableFromInline let following: FollowingTier<Key, Value>?
   let recency: TierRecency<Key, Value>?
   /// Whether `==` of keys may disagree with their bytes.
@@ -75,14 +75,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   var workers: WorkQueue { store.workers }
   /// Keyed by the bytes of keys.
   let flights: SingleFlight<[UInt8], Loaded<Value>?>
-  /// The policy of calls that load; `nil`: only fresh values, and no limits.
+  /// The policy of calls that load. `nil` means only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
   /// The configuration the cache was opened with.
   public let configuration: DiskCacheConfiguration
   /// The name it was opened with, or the last part of its path.
   public let name: String
-  /// What was salvaged, if the store was corrupt and the configuration asked for salvage; else
-  /// `nil`.
+  /// The report of the salvage, if the store was corrupt and the configuration requested salvage.
+  /// Otherwise `nil`.
   public let salvageReport: SalvageReport?
 
   /// The directory, as the caller gave it or derived from the name.
@@ -90,8 +90,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// Opens a cache in environments that the caller supplies: for tests.
   ///
-  /// - Parameter freshness: when a following cache sees the writer's changes; `nil`: it follows
-  ///   none.
+  /// - Parameter freshness: when a following cache sees the writer's changes, or `nil` if it
+  ///   follows none.
   package init(
     path: String, name: String? = nil, configuration: DiskCacheConfiguration,
     keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>,
@@ -167,7 +167,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
-      // One more, to distinguish a load that begins in the new store from one that began before.
+      // Add one, to distinguish a load that begins in the new store from an earlier one.
       let version = old.lastVersion + 1
       configuration.precedingVersion = version
       configuration.clock = old.clock
@@ -202,8 +202,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 
-  /// The entry that a read finds. As long as the store is the first, this avoids a retain, because
-  /// all threads would share its reference count.
+  /// The entry that a read finds. As long as the store is the original one, this avoids a retain,
+  /// because all threads would share its reference count.
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
@@ -258,8 +258,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     old.abandon()
   }
 
-  /// The lifetime of entries that later writes give none; `nil`: for ever. Existing entries keep
-  /// theirs.
+  /// The lifetime of entries set from now on without one, or `nil` for no end. Existing entries
+  /// keep theirs.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -272,7 +272,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// The idle limit of entries that later writes give none; `nil`: for ever. Otherwise like
+  /// The idle limit of entries set from now on without one, or `nil` for no limit. Otherwise like
   /// `lifetime`.
   public var idleLimit: Duration? {
     get { store.idleLimit }
@@ -303,7 +303,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         path: path, configuration: configuration, environment: environment, readOnly: false)
       if policy == .quarantine {
         // DURABILITY: a process that replaced a corrupt store may have died before the replacement
-        // was durable. What is written here must not be lost with the store's name.
+        // was durable. Later writes must not be lost with the store's name.
         try Directory.synchronizeParent(of: path, fileSystem: environment.fileSystem)
       }
       return store
@@ -321,21 +321,21 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// The number of keys that a read would find. Includes keys whose records are damaged, and those
-  /// that a removal by tag has left to the background: `statistics().sweepingTagCount` is 0 if there
-  /// are none of these.
+  /// The number of keys that a read would find. Includes keys whose records are damaged, and keys
+  /// that a removal by tag has left to the background. `statistics().sweepingTagCount` is 0 if
+  /// there are none of the latter.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
-  /// - Complexity: the same as `Store.count()`; `statistics().heldCount` is always O(1).
+  /// - Complexity: the same as `Store.count()`. `statistics().heldCount` is always O(1).
   public func count() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
 
-  /// Whether a read would find no key; see `count()`.
+  /// Whether a read would find no key. See `count()`.
   public var isEmpty: Bool { get throws(CacheError) { try count() == 0 } }
 
-  /// The live bytes of the log: what the byte limit counts. Includes expired entries until they are
-  /// removed.
+  /// The live bytes of the log, which the byte limit counts. Includes expired entries until they
+  /// are removed.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: the same as `statistics`.
@@ -347,7 +347,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// about the files.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
-  /// - Complexity: O(segments), of 64 MiB each; no system call.
+  /// - Complexity: O(segments), of 64 MiB each, without a system call.
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
     let usage = try storing { () throws(StoreError) in try store.usage() }
     let (table, record) = try storing { () throws(StoreError) in try marks.current() }
@@ -374,22 +374,21 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   }
 
   /// Makes every acknowledged write durable, marks the store clean and releases its lock. Later
-  /// calls throw `closed`; a second `close` does nothing. Event streams end.
+  /// calls throw `closed`, and a second `close` does nothing. Event streams end.
   ///
-  /// Cancels loads that nobody waits for, keeps none of their results, and begins no more.
+  /// Cancels loads without waiters, keeps none of their results, and begins no new loads.
   ///
-  /// Without it, nothing acknowledged is lost, but the next open takes longer.
+  /// Without a close, no acknowledged write is lost, but the next open takes longer.
   ///
   /// - Throws: see `Store.close()`. The cache is closed anyway.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
     flights.close()
     recency?.tell()
-    // If several calls overlap, one closes the store, and may still be doing so when the others
-    // return.
+    // If calls overlap, one closes the store, and may still be closing it when the others return.
     var hasEnded = true
     defer {
-      // Calls under way can no longer insert anything: their tickets are void.
+      // Calls in progress can no longer insert values, because their tickets are void.
       heldCache?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
       if hasEnded {
         streams.end()
@@ -405,8 +404,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
-  /// Closes the store if `close` was not called. Errors go to the log; call `close` to have them
-  /// thrown.
+  /// Closes the store if `close` was not called. Errors go to the log. To have them thrown, call
+  /// `close`.
   deinit {
     recency?.tell()
     store.closeAtEnd()

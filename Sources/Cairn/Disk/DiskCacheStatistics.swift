@@ -2,12 +2,12 @@ internal import CairnStore
 
 /// Counts of a ``DiskCache``'s operations since it was opened, and its current contents.
 ///
-/// A value as of one moment. Getting it makes no system call, so a metrics library can poll it. The
+/// A snapshot of one moment. Getting it makes no system call, so a metrics library can poll it. The
 /// counts only grow.
 public struct DiskCacheStatistics: Sendable, Hashable {
   /// Reads that found a value, in memory or on disk. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
-  /// Reads that found none, including those of expired values.
+  /// Reads that found no value, including reads of expired values.
   public var missCount: UInt64 = 0
   /// Values that were set.
   public var insertionCount: UInt64 = 0
@@ -25,18 +25,19 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var spaceEvictionCount: UInt64 = 0
   /// Evictions by a trim.
   public var trimEvictionCount: UInt64 = 0
-  /// Reads of values that could not be decoded or had another tag, whatever happened to them.
+  /// Reads of values that could not be decoded or had another tag, whether the values were kept or
+  /// dropped.
   public var undecodableCount: UInt64 = 0
   /// Removed values that could not be decoded, or were damaged and loaded again.
   public var dropCount: UInt64 = 0
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
 
-  /// Entries held, including expired ones not removed yet.
+  /// Entries in the cache, including expired entries not removed yet.
   public var heldCount: Int = 0
   /// Removed tags whose entries are still being removed in the background. These entries count as held.
   public var sweepingTagCount: Int = 0
-  /// Live bytes of the log: what the byte limit counts.
+  /// Live bytes of the log, which the byte limit counts.
   public var liveByteCount: Int = 0
   /// Dead bytes of the log, which compaction reclaims.
   public var deadByteCount: Int = 0
@@ -45,16 +46,17 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Bytes whose space is reclaimed when their last read ends.
   public var pinnedByteCount: Int = 0
 
-  /// The statistics of the memory tier; `nil` without one. A value that entered
-  /// memory during the disk lookup counts first as a miss and then as a hit.
+  /// The statistics of the memory tier, or `nil` without one. A value that entered memory during
+  /// the disk lookup counts first as a miss and then as a hit.
   public var memory: MemoryCacheStatistics?
   /// Statistics of the loads by `value(forKey:orLoad:)`.
   public var loads = LoadStatistics()
 
   init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow come first. The names
-  /// of the memory tier's counts begin with `memory.`, those of loads with `loads.`.
+  /// All counts with their names, for a metrics library. Counts that only grow come first. The
+  /// names of the memory tier's counts begin with `memory.`, and the names of load counts with
+  /// `loads.`.
   public var metrics: [(name: String, value: UInt64)] {
     func named(_ prefix: String, _ metrics: [Metric]?) -> [Metric] {
       (metrics ?? []).map { (prefix + $0.name, $0.value) }
@@ -73,7 +75,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   }
 
   /// The difference from earlier statistics of the same cache. Counts are subtracted, including
-  /// those of the memory tier and of loads; what the cache holds stays as it is now.
+  /// those of the memory tier and of loads. The current contents are not.
   ///
   /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
@@ -87,9 +89,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   }
 
   /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
-  /// The label `tier` is `memory` or `disk`; each tier counts only its own hits.
+  /// The label `tier` is `memory` or `disk`. Each tier counts only its own hits.
   ///
-  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
@@ -127,13 +129,13 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       ], held: heldCount)
   }
 
-  /// The share of reads that found a value; `nil` if there were no reads.
+  /// The fraction of reads that found a value, or `nil` before the first read.
   public var hitRatio: Double? {
     let reads = hitCount + missCount
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
   }
 
-  /// Bytes of the log for each live byte; `nil` if there are none.
+  /// Bytes of the log per live byte, or `nil` without live bytes.
   public var spaceAmplification: Double? {
     liveByteCount == 0 ? nil : Double(allocatedByteCount) / Double(liveByteCount)
   }
@@ -156,7 +158,7 @@ extension DiskCacheStatistics: CountedStatistics {
 }
 
 extension DiskCacheStatistics: CustomStringConvertible {
-  /// What the cache holds and has done, one line each; then the memory tier and the loads.
+  /// The cache's contents and counts, one line each, then the memory tier and the loads.
   public var description: String {
     let size = DisplayText.size
     var lines = [

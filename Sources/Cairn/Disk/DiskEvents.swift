@@ -3,11 +3,11 @@ internal import Synchronization
 
 /// The observers and counters of a cache on disk.
 ///
-/// The write of a value returns what it removed to the cache, which settles it here; the store
+/// The write of a value returns its removals to the cache, which reports them here. The store
 /// reports all other removals. A separate object, because the store is made with it.
 final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  /// - Parameter version: the version of the value that came or went; for a removal of all, the
-  ///   last that went; for damage, 0.
+  /// - Parameter version: the version of the inserted or removed value. For a removal of all, the
+  ///   last removed version. For damage, 0.
   typealias Body = @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
 
   private struct State: Sendable {
@@ -29,14 +29,15 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let marks: TagMarks
   /// Where the cache is, for the log.
   private let path: String
-  /// The observer of the store's configuration; it is called after those of the cache.
+  /// The observer of the store's configuration. It is called after the cache's observers.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
-  /// The memory tier, which is told first. Unset until the tier is made, after the store is open.
+  /// The memory tier, which is updated first. Unset until the tier is made, after the store is
+  /// open.
   let recency = AtomicLazyReference<TierRecency<Key, Value>>()
   private let state = Lock(State())
-  /// Lets calls skip decoding and locking if there are no observers.
+  /// Lets calls skip decoding and locking without observers.
   private let isObserved = Atomic(false)
-  /// Whether the last loaded value found room, as far as known.
+  /// Whether the last loaded value found room, if known.
   let hasRoom = Atomic(true)
 
   init(
@@ -84,9 +85,9 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for observer in state.withLock({ $0.observers }) { observer.body(event, version) }
   }
 
-  /// Call after a write, once memory is updated. Reports for each key what it lost and that it was
-  /// inserted, and then what made room. The store reports what made room before anyone knows the
-  /// version that it made room for.
+  /// Call after a write, once memory is updated. Reports for each key the removal of its old value
+  /// and the insertion, and then the evictions to make room. The store reports these evictions
+  /// before any caller knows the version that needed the room.
   func settle(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     counters.insertions.add(insertions.count)
     for removal in removals { count(removal) }
@@ -94,7 +95,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let storeObserver { for removal in removals { storeObserver(removal) } }
   }
 
-  /// The same for one value. Copies the bytes of its key only if there are observers.
+  /// The same for one value. Copies the bytes of its key only for observers.
   func settle(
     _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
   ) {
@@ -136,7 +137,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       event = .all(throughVersion: version, count: max(0, count - 1))
     }
     recency.load()?.drop(event)
-    // After memory was told: from now on it shows what it holds.
+    // Memory is up to date by now, so from here on it shows the values it holds.
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }
@@ -150,7 +151,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The store reports here what a scrub found.
+  /// The store reports the findings of a scrub here.
   func noteDamage(_ event: DamageEvent) {
     guard isObserved.load(ordering: .relaxed) else { return }
     for bytes in event.keys where bytes != ReservedKey.marks {
@@ -165,7 +166,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private func tell(_ event: RemovalEvent) {
     switch event {
-    // If nothing was left, only memory needs to know.
+    // If the store was already empty, only memory needs to know.
     case .all(let version, let count): if count > 0 { tell(.removedAll(count: count), version) }
     case .entry(let bytes, let version, let cause):
       do throws(CacheError) {

@@ -7,8 +7,8 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   let cache: DiskCache<CacheKey, Value>
   let key: CacheKey
   let bytes: [UInt8]
-  /// What the load noted when it began, and why the value to replace could not be read, if it is
-  /// damaged.
+  /// The notes of the load from its beginning, and the error of reading the value to replace, if
+  /// that is damaged.
   private let begun = BegunLoad()
 
   private final class BegunLoad: Sendable {
@@ -95,7 +95,7 @@ extension DiskCache {
 
   /// The value of a key on disk.
   ///
-  /// - Returns: what is known of it, even if it is fresh.
+  /// - Returns: its times and metadata, even if it is fresh.
   private func storedHeld(
     _ key: Key, _ purpose: HeldPurpose
   ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?, hasTags: Bool)? {

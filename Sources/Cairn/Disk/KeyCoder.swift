@@ -3,11 +3,11 @@ public import FoundationEssentials
 
 /// Encodes and decodes keys.
 ///
-/// On disk, a key is its bytes: equal keys must always have the same bytes, and different keys
-/// different ones. A key has 1 to 65,535 bytes, so an empty text cannot be a key.
+/// On disk, a key is its bytes. Equal keys must always have the same bytes, and different keys
+/// different bytes. A key has 1 to 65,535 bytes, so an empty string cannot be a key.
 ///
-/// Texts that look the same but differ in their UTF-8, such as "é" in its two forms, are equal to
-/// Swift but two keys on disk.
+/// Strings that look the same but differ in their UTF-8, such as "é" in its two forms, are equal in
+/// Swift but different keys on disk.
 public struct KeyCoder<Key: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a key.
   @usableFromInline
@@ -27,13 +27,13 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     self.identity = identity
   }
 
-  /// The same coder, with the promise that keys are equal exactly if their bytes are. The memory
-  /// tier then finds a key without encoding it.
+  /// The same coder, with the promise that two keys are equal if and only if their bytes are. The
+  /// memory tier then finds a key without encoding it.
   ///
-  /// All ready-made coders except JSON promise this by themselves: two canonically equal texts that
-  /// differ in their UTF-8 make equal JSON keys with different bytes. If the promise is false, a
-  /// read may find the value of another key. With the promise, the cache decodes the keys of
-  /// entries that leave the disk; if a key cannot be decoded, memory is emptied.
+  /// All built-in coders except JSON make this promise: two canonically equal strings that differ
+  /// in their UTF-8 make equal JSON keys with different bytes. If the promise is false, a read may
+  /// find the value of another key. With the promise, the cache decodes the keys of entries that
+  /// leave the disk. If a key cannot be decoded, memory is emptied.
   public func comparingByEquality() -> KeyCoder {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
   }
@@ -42,8 +42,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
-  /// A custom coder. Only events and iteration need decoding; with `comparingByEquality`, the
-  /// memory tier does too.
+  /// A custom coder. Only events and iteration decode keys or, with `comparingByEquality`, the
+  /// memory tier too.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -88,7 +88,7 @@ enum KeyIdentity: Sendable {
   case bytes
   /// By `==`, trusting the author of the coder.
   case equality
-  /// By `==`, and strings by their UTF-8. A ready-made coder: it does nothing but code.
+  /// By `==`, and strings by their UTF-8. For built-in coders, which have no side effects.
   case readyMade
 }
 
@@ -188,8 +188,8 @@ extension KeyCoder where Key: Codable {
       })
   }
 
-  /// The default: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and integers, and JSON for
-  /// everything else.
+  /// The default: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and integers, and JSON for all
+  /// other types.
   public static var standard: KeyCoder {
     // The common integers are named here, so that the compiler specialises for them.
     let direct: [Any] = [

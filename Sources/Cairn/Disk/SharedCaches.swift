@@ -2,9 +2,10 @@ internal import CairnStore
 
 /// The named caches of a process: one live cache for each directory.
 ///
-/// A cache has its place from when `shared` opened it until it begins to close. The place is then
+/// A cache has its place from its open by `shared` until it begins to close. The place is then
 /// empty, though the entry remains: the next caller opens another cache, and waits for the store.
-/// The entry goes when the store is closed, so there are never more places than open caches.
+/// The entry is removed when the store is closed, so the table never has more places than open
+/// caches.
 enum SharedCaches {
   private enum Place: Sendable {
     /// This thread is opening it, to replace an earlier one.
@@ -13,7 +14,7 @@ enum SharedCaches {
   }
 
   private struct Weak: Sendable {
-    /// Read under the lock only to be returned: the reference could be the last one.
+    /// Read under the lock only to be returned, because the reference could be the last one.
     weak var cache: (any AnyObject & Sendable)?
     let id: ObjectIdentifier
 
@@ -25,20 +26,20 @@ enum SharedCaches {
 
   private enum Answer {
     case live(any AnyObject & Sendable)
-    /// The caller must open it; nobody else does until told otherwise.
+    /// The caller must open it. No other caller does until the caller reports the result.
     case open(replacing: Weak?)
     /// This thread is already opening it.
     case circle
   }
 
-  /// Keyed by the bytes of the path: names that are equal texts may be two directories.
+  /// Keyed by the bytes of the path, because equal strings may name two directories.
   private static let places = Lock<[[UInt8]: Place]>([:], waits: true)
 
-  /// The live cache at a path, or the one that `open` makes. If several callers ask at once, one
+  /// The open cache at a path, or a new one from `open`. If several callers ask at once, one
   /// opens it and the others wait.
   ///
-  /// - Throws: `otherType` if the live one is of another type; `locked` if this thread is already
-  ///   opening it; what `open` throws.
+  /// - Throws: `otherType` if the open cache has another type; `locked` if this thread is already
+  ///   opening it; any error of `open`.
   static func cache<Cache: AnyObject & Sendable>(
     at path: String, open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
@@ -91,7 +92,7 @@ enum SharedCaches {
     }
   }
 
-  /// Call if nothing was opened: the earlier cache gets its place back if it is still alive.
+  /// Call if no cache was opened. The earlier cache gets its place back if it is still alive.
   private static func leave(_ key: [UInt8]) {
     places.withLock { places in
       // It has given up its place if it has closed its store meanwhile.
@@ -109,7 +110,7 @@ enum SharedCaches {
     places.wakeAll()
   }
 
-  /// Call before a cache closes its store: from then on it is no longer handed out.
+  /// Call before a cache closes its store. From then on, no caller gets it.
   static func beginClosing(_ cache: AnyObject) {
     places.withLock { places in
       guard let (path, place) = place(of: cache, in: places) else { return }
@@ -125,7 +126,7 @@ enum SharedCaches {
     }
   }
 
-  /// Call once a cache has closed its store, and not before: from then on nobody waits for it.
+  /// Call once a cache has closed its store, and not before. From then on, no caller waits for it.
   static func endClosing(_ cache: AnyObject) {
     places.withLock { places in
       switch place(of: cache, in: places) {
@@ -137,7 +138,7 @@ enum SharedCaches {
     }
   }
 
-  /// The place that a cache has, or had until someone began to open another.
+  /// The place that a cache has, or had until another thread began to open a new one.
   private static func place(
     of cache: AnyObject, in places: [[UInt8]: Place]
   ) -> (path: [UInt8], place: Place)? {

@@ -1,5 +1,5 @@
-/// A counter that many threads increment at once, mostly in words that no other thread writes
-/// meanwhile: reads of different keys write nothing in common.
+/// A counter that many threads increment at once, mostly in different words, so that reads of
+/// different keys write no shared word.
 struct SpreadCounter: ~Copyable, Sendable {
   private struct Part: ~Copyable, Sendable {
     let count = Counter()

@@ -1,10 +1,10 @@
 internal import CairnStore
 
-/// Sets a corrupt store aside, and replaces it with a copy of what is sound.
+/// Sets a corrupt store aside, and replaces it with a copy of its sound entries.
 ///
 /// The copy is made under the name that the old store will have. Then the two exchange names
-/// atomically: at every moment the path has a store, and the corrupt one is beside it or still
-/// there. The only thing ever removed is an unfinished copy: this call's own, or one of an earlier
+/// atomically. At every moment the path has a store, and the corrupt store is next to it or still
+/// there. Only an unfinished copy is ever removed: this call's own, or one of an earlier
 /// attempt that is marked as unfinished and not in use.
 struct StoreQuarantine {
   let path: String
@@ -14,11 +14,12 @@ struct StoreQuarantine {
   let log: DiagnosticLog
 
   /// - Parameters:
-  ///   - damage: why the store could not be opened.
-  ///   - open: opens it.
-  /// - Returns: the store, and what was salvaged; `nil` if someone else replaced it meanwhile.
-  /// - Throws: `locked` if someone else is replacing it, or has the store open; what a salvage
-  ///   throws; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
+  ///   - damage: the error of opening the store.
+  ///   - open: opens the store.
+  /// - Returns: the store and the salvage report, or `nil` if another process replaced the store
+  ///   meanwhile.
+  /// - Throws: `locked` if another process is replacing the store or has it open; the errors of a
+  ///   salvage; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
   ///   contains foreign directories. The store is then unchanged, unless only the sync after the
   ///   exchange fails.
   func recover(
@@ -26,13 +27,13 @@ struct StoreQuarantine {
   ) throws(StoreError) -> (Store, SalvageReport?) {
     let fileSystem = environment.fileSystem
     let directory = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
-    // Only one opener may do this: a second copy would replace the first, with whatever was written
-    // there by then.
+    // Only one opener may do this, because a second copy would replace the first, with all later //
+    // writes.
     guard try directory.lock(),
       try directory.identity()
         == Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
     else { throw .locked(path: path) }
-    // Someone else may have done it meanwhile.
+    // Another process may have done it meanwhile.
     do throws(StoreError) { return (try open(), nil) } catch {
       guard case .corrupt = error else { throw error }
     }
@@ -44,7 +45,7 @@ struct StoreQuarantine {
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()
-    // Holds its lock until here.
+    // The directory's lock is held until here.
     return withExtendedLifetime(directory) { (store, report) }
   }
 
@@ -84,7 +85,7 @@ struct StoreQuarantine {
       try? empty(copy)
       throw error
     }
-    // Nobody writes to the copy before its new name is durable.
+    // No process writes to the copy before its new name is durable.
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
@@ -99,8 +100,7 @@ struct StoreQuarantine {
           path: parent.path, name: "a filesystem on which names cannot be exchanged")
       }
     } catch {
-      // Failed attempts must not fill the disk; but keep the copy if the exchange happened even
-      // so.
+      // Failed attempts must not fill the disk, but keep the copy if the exchange happened anyway.
       let found = try? Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
       if try found == directory.identity() { try? empty(copy) }
       throw error
@@ -156,8 +156,8 @@ struct StoreQuarantine {
     return nil
   }
 
-  /// Whether this type makes directories of such a name beside a store. Excludes those of a cache
-  /// with a similar name.
+  /// Whether this type makes directories of such a name next to a store. Excludes directories of a
+  /// cache with a similar name.
   private static func isCopyName(_ other: String, of name: String) -> Bool {
     guard other.hasPrefix(name + infix) else { return false }
     let stamp = other.dropFirst(name.count + infix.count)
@@ -172,7 +172,7 @@ struct StoreQuarantine {
     ].contains(name) || FileName.isSegment(name) || FileName.isCheckpoint(name)
   }
 
-  /// Removes the files of a copy; its marker goes last.
+  /// Removes the files of a copy, its marker last.
   private func empty(_ directory: Directory) throws(StoreError) {
     let last = [FileName.lock, FileName.unfinishedCopy]
     let names = try directory.names()
@@ -191,6 +191,6 @@ struct StoreQuarantine {
 }
 
 extension SalvageReport {
-  /// Whether the copy surely has all marks of removed tags, and they hide what they hid.
+  /// Whether the copy certainly has all marks of removed tags, and they hide the same entries.
   fileprivate var keepsMarks: Bool { isComplete && warnings.isEmpty }
 }

@@ -1,12 +1,12 @@
 public import CairnStore
 
-/// Typed values of a ``/CairnStore/Store``: those whose keys begin with a prefix.
+/// Typed access to the values of a ``/CairnStore/Store`` whose keys begin with a prefix.
 ///
 ///     let users = store.view(of: User.self, prefix: "user/")
 ///     try users.setValue(user, forKey: "1")  // "user/1" in the store
 ///
-/// Several views, of several types, can share one open store. A view holds only the store, so make
-/// one wherever you need it. Its calls make the store's promises. Values have the same form as in a
+/// Several views, of several types, can share one open store. A view is cheap, so make one wherever
+/// you need it. Its calls keep the store's promises. Values have the same form as in a
 /// ``DiskCache``.
 public struct StoreView<Value: Sendable>: Sendable {
   /// The store with the values.
@@ -16,9 +16,9 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// Encodes and decodes values.
   public let coder: ValueCoder<Value>
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Counts as an access.
+  /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   ///
-  /// - Throws: `store`, see `Store.value(forKey:)`; `undecodableValue`, `changedType`.
+  /// - Throws: `store` (see `Store.value(forKey:)`), `undecodableValue`, `changedType`.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(CacheError) -> Value? {
@@ -29,11 +29,11 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - value: the value to encode.
-  ///   - key: what follows the prefix; may be empty if there is a prefix.
+  ///   - key: the key without the prefix. May be empty if the view has a prefix.
   ///   - options: cost, lifetime, idle limit and metadata.
-  ///   - durability: `nil`: the store's.
+  ///   - durability: `nil` for the store's class.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodableValue`; `store`, see `Store.setValue`.
+  /// - Throws: `unencodableValue`, `store` (see `Store.setValue`).
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -59,8 +59,8 @@ public struct StoreView<Value: Sendable>: Sendable {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one.
-  /// - Throws: `store`, see `Store.removeValue`.
+  /// - Returns: whether the key had a value.
+  /// - Throws: `store` (see `Store.removeValue`).
   @discardableResult
   public func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
@@ -82,17 +82,17 @@ public struct StoreView<Value: Sendable>: Sendable {
     } catch { throw .store(error) }
   }
 
-  /// Changes the value of a key. `change` runs with no lock held, and again if another write came
-  /// in between.
+  /// Changes the value of a key. `change` runs with no lock held, and runs again if another write
+  /// came in between.
   ///
   /// - Parameters:
-  ///   - key: what follows the prefix.
-  ///   - durability: `nil`: the store's.
-  ///   - change: receives the value, or `nil`, and returns the new one, or `nil` to remove it. An
+  ///   - key: the key without the prefix.
+  ///   - durability: `nil` for the store's class.
+  ///   - change: receives the value, or `nil`, and returns the new value, or `nil` to remove it. An
   ///     entry keeps its cost, lifetime, idle limit and metadata.
   /// - Returns: the new value.
-  /// - Throws: what `change` throws, unchanged; else a ``CacheError``, see `value(forKey:)` and
-  ///   `setValue`.
+  /// - Throws: any error of `change`, unchanged. Otherwise a ``CacheError``: see `value(forKey:)`
+  ///   and `setValue`.
   @discardableResult
   public func update(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil,
@@ -124,12 +124,12 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   /// Calls `body` with each key, without the prefix, and its value, until it returns `.stop`. The
-  /// entries are those from when the call began, in no particular order. `body` runs with no lock
-  /// held and may use the store.
+  /// call visits the entries that exist when it begins, in no particular order. `body` runs with no
+  /// lock held and may use the store.
   ///
-  /// - Throws: what `body` throws, unchanged; `undecodableValue` and `changedType` for the first
-  ///   value that is not of the view's type; else see `Store.forEachEntry`.
-  /// - Complexity: O(keys of the store), and the bytes of the view.
+  /// - Throws: any error of `body`, unchanged. `undecodableValue` or `changedType` for the first
+  ///   value that is not of the view's type. Otherwise see `Store.forEachEntry`.
+  /// - Complexity: O(keys of the store + bytes of the view).
   public func forEach(_ body: (_ key: [UInt8], _ value: Value) throws -> Visit) throws {
     try store.forEachEntry(prefix: prefix) { entry in
       try body(Array(entry.key.dropFirst(prefix.count)), decoded(entry))
@@ -181,11 +181,11 @@ public struct StoreView<Value: Sendable>: Sendable {
 }
 
 extension Store {
-  /// A view of the values of one type: those whose keys begin with `prefix`.
+  /// A view of the values of one type whose keys begin with `prefix`.
   ///
   /// - Parameters:
-  ///   - type: the type of the values. `Codable` types are stored as JSON; `[UInt8]`, `Data` and
-  ///     `String` as they are.
+  ///   - type: the type of the values. `Codable` types are stored as JSON, and `[UInt8]`, `Data`
+  ///     and `String` unchanged.
   ///   - prefix: the prefix of the view's keys. Views with different prefixes do not overlap unless
   ///     one prefix begins with the other.
   public func view<Value: Codable & Sendable>(

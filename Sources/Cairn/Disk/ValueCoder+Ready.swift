@@ -20,8 +20,8 @@ extension ValueCoder<Data> {
 }
 
 extension ValueCoder<String> {
-  /// The text as UTF-8: one copy on the way in, and one on the way out. Decoding fails for bytes
-  /// that are not UTF-8.
+  /// The text as UTF-8, with one copy on the way in and one on the way out. Decoding fails for
+  /// bytes that are not UTF-8.
   public static var string: ValueCoder {
     ValueCoder(passing: { bytes in
       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -31,7 +31,7 @@ extension ValueCoder<String> {
 }
 
 extension ValueCoder where Value: Codable {
-  /// Foundation's JSON: the most widely readable form, and the slowest.
+  /// Foundation's JSON, the most widely readable form and the slowest.
   ///
   /// - Parameters:
   ///   - encoder: used from many threads at once, so do not change it afterwards.
@@ -80,8 +80,7 @@ extension ValueCoder where Value: Codable {
       }, decode: { try decode(Data(copying: $0)) })
   }
 
-  /// The default: the bytes, unchanged, for `[UInt8]`, `Data` and `String`, and JSON for everything
-  /// else.
+  /// The default: unchanged bytes for `[UInt8]`, `Data` and `String`, and JSON for all other types.
   public static var standard: ValueCoder {
     let passing: [Any] = [
       ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,

@@ -5,10 +5,10 @@ internal import CairnStore
 ///     let coder = ValueCoder<Page>.json().tagged(2)
 ///     let packed = coder.transformed(encode: compress, decode: decompress)
 ///
-/// Its closures may run on any thread, several at once, with no lock held. They may throw anything.
-/// The cache then throws a ``CacheError``, which contains only the type and case of the error, or
-/// the words of a ``CodingFailure``. For a `DecodingError`, it says what is missing or wrong and
-/// where: `users[3].age`.
+/// Its closures may run on any thread, and on several at once, with no lock held. They may throw
+/// any error. The cache then throws a ``CacheError``, which contains only the type and case of the
+/// error, or the reason of a ``CodingFailure``. For a `DecodingError`, it says what is missing or
+/// wrong, and where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a value.
   @usableFromInline
@@ -18,12 +18,12 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   @usableFromInline
   typealias Decoding = @Sendable (RawSpan) throws -> Value
 
-  /// A number stored with every written value to identify its type: change it when the type or
-  /// its encoding changes. 0, the default: none.
+  /// A number stored with every written value to identify its type. Change it when the type or
+  /// its encoding changes. 0, the default, means no tag.
   ///
   /// A read of a value with another tag throws ``CacheError/changedType(version:found:expected:)``,
-  /// or is a miss that removes the value, as ``DiskCacheConfiguration/changedTypePolicy`` says; the
-  /// bytes are not decoded.
+  /// or is a miss that removes the value, according to
+  /// ``DiskCacheConfiguration/changedTypePolicy``. The bytes are not decoded.
   public let tag: UInt32
   @usableFromInline let withBytes: Encoding
   @usableFromInline let decode: Decoding
@@ -62,7 +62,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
     ValueCoder(tag: tag, withBytes: withBytes, decode: decode)
   }
 
-  /// A coder that transforms its bytes: the place for compression or encryption.
+  /// A coder that transforms the bytes of this coder, for example to compress or encrypt them.
   ///
   ///     let packed = coder.transformed { pack([UInt8](copying: $0)) } decode: { unpack([UInt8](copying: $0)) }
   ///

@@ -6,19 +6,19 @@ final class Flight<Value: Sendable>: Sendable {
   typealias Continuation = CheckedContinuation<Value, any Error>
 
   private struct State {
-    /// The waiters; `nil` for those that have joined but are not suspended yet.
+    /// The waiters. A waiter that has joined but is not suspended yet has `nil`.
     var waiters: [ObjectIdentifier: Continuation?] = [:]
     var outcome: Result<Value, any Error>?
-    /// Whether all waiters have left, so that nobody receives the outcome.
+    /// Whether all waiters have left, so that none receives the outcome.
     var isAbandoned = false
     /// Whether it continues without waiters.
     var isInBackground: Bool
     var task: Task<Void, Never>?
-    /// The highest priority that a waiter wants, or that the task was made with.
+    /// The highest priority of a waiter or of the task at its creation.
     var priority: TaskPriority?
   }
 
-  /// A caller that waits.
+  /// A waiting caller.
   final class Waiter: Sendable {
     fileprivate let isDetached = Atomic(false)
   }
@@ -35,7 +35,7 @@ final class Flight<Value: Sendable>: Sendable {
 
   func noteWrite() { outdated.store(true, ordering: .releasing) }
 
-  /// Adds a waiter; `false` if it is too late for that.
+  /// Adds a waiter. Returns `false` if it is too late.
   func enter(_ waiter: Waiter) -> Bool {
     state.withLock { state in
       if state.isAbandoned || state.outcome != nil { return false }
@@ -47,11 +47,11 @@ final class Flight<Value: Sendable>: Sendable {
   /// Whether it has ended.
   var hasOutcome: Bool { state.withLock { $0.outcome != nil } }
 
-  /// Stores the task that loads. Cancels it if nobody waits any more.
+  /// Stores the loading task. Cancels it if no caller waits any more.
   func start(_ task: Task<Void, Never>, priority: TaskPriority) {
     let (isAbandoned, wanted) = state.withLock { state in
       state.task = task
-      // More waiters may have come since this task was made.
+      // More waiters may have joined since this task was created.
       let wanted = max(priority, state.priority ?? priority)
       state.priority = wanted
       // If a time limit ended it, the outcome exists before the task.
@@ -87,7 +87,7 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Removes a waiter.
   ///
-  /// - Returns: whether it was the last one, so that the load is given up.
+  /// - Returns: whether it was the last waiter, which abandons the load.
   func leave(_ waiter: Waiter) -> Bool {
     let (continuation, isLast, task) = state.withLock {
       state -> (Continuation?, Bool, Task<Void, Never>?) in
@@ -98,8 +98,8 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
-      // Before another flight can take its place, because this one would not hear of that one's
-      // end.
+      // Must happen before another flight can replace this one, because this one would not learn of
+      // // the other's end.
       noteWrite()
       return (continuation, true, state.task)
     }
@@ -121,9 +121,9 @@ final class Flight<Value: Sendable>: Sendable {
     continuation?.resume(throwing: SoftTimeLimit())
   }
 
-  /// Gives the load up if nobody waits for it.
+  /// Abandons the load if no caller waits for it.
   ///
-  /// - Returns: whether it did.
+  /// - Returns: whether it abandoned the load.
   @discardableResult
   func leaveBackground() -> Bool {
     let (isGivenUp, task) = state.withLock { state -> (Bool, Task<Void, Never>?) in
@@ -155,5 +155,5 @@ final class Flight<Value: Sendable>: Sendable {
   }
 }
 
-/// A waiter has a stale value, and stops waiting.
+/// Thrown when a waiter with a stale value stops waiting.
 struct SoftTimeLimit: Error {}

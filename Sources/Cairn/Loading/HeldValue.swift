@@ -21,7 +21,7 @@ enum HeldPurpose {
   case prior
 }
 
-/// What a policy decides for a value that was found.
+/// A policy's decision for a value that was found.
 enum PolicyDecision: Equatable {
   /// Return it.
   case given
@@ -39,7 +39,7 @@ extension LoadPolicy {
   /// - Parameters:
   ///   - validated: when it was written or found not modified.
   ///   - retryTime: when the next load may be tried.
-  ///   - loadTime: how long its last load took; `nil`: unknown.
+  ///   - loadTime: the duration of its last load, or `nil` if unknown.
   ///   - random: a number from 0 up to 1; called only if it matters.
   func freshness(
     expires: Int64, validated: Int64, at now: Int64, retryTime: Int64, loadTime: Int64?,

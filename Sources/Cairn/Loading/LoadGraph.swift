@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// One load under way, of any type, for other loads to wait for.
+/// One load in progress, of any type, that other loads can wait for.
 final class LoadNode: Sendable {
   /// The load that started the current task, whether or not it waits for the task.
   @TaskLocal static var starter: LoadNode?
@@ -12,11 +12,11 @@ final class LoadNode: Sendable {
   }
 }
 
-/// Records which loads wait for which, so that a circle is an error and not a deadlock.
+/// Records which loads wait for each other, so that a cycle is an error and not a deadlock.
 ///
-/// There is one graph for all caches, because a loader may use several. A load waits for whatever
-/// its loader asks for, directly or in child tasks. The graph does not know whether a load awaits a
-/// task that its loader started in another way, so it omits what such a task asks for.
+/// All caches share one graph, because a loader may use several. A load waits for every value that
+/// its loader requests, directly or in child tasks. The graph does not know whether a load awaits a
+/// task that its loader started in another way, so it omits the requests of such tasks.
 enum LoadGraph {
   private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>([:])
 

@@ -1,15 +1,15 @@
 internal import CairnStore
 internal import Synchronization
 
-/// What the process knows about the loads of keys beyond what the entries store. Forgetting it is
-/// safe: a load is then tried earlier than necessary.
+/// The process's knowledge about the loads of keys, beyond the stored entries. Forgetting it is
+/// safe: a load is then attempted earlier than necessary.
 final class LoadHistory<Key: Hashable & Sendable>: Sendable {
   struct Record {
     /// The number of failed loads since the last success.
     var failureCount = 0
-    /// No load is tried before this time, in milliseconds, if there is a value to return.
+    /// No load is attempted before this time, in milliseconds, if a value can be returned.
     var retryTime = Int64.min
-    /// The version that was found not modified, and when.
+    /// The version that was found unmodified, and when.
     var version: UInt64 = 0
     var validated = Int64.min
     /// How long the last load took, in milliseconds.
@@ -33,7 +33,7 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
   private static var countLimit: Int { 4096 }
 
   private let stripes = (0..<LoadHistory.stripeCount).map { _ in Stripe() }
-  /// The number of records, or somewhat more.
+  /// The number of records, or slightly more.
   private let count = Atomic(0)
 
   var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
@@ -47,12 +47,12 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     return stripe(key).records.withLock { $0[key] }
   }
 
-  /// Changes what is known of a key, unless `isOutdated` returns `true` by then.
+  /// Changes the record of a key, unless `isOutdated` returns `true` by then.
   func change(
     _ key: Key, now: Int64, unless isOutdated: () -> Bool, _ body: (inout Record) -> Void
   ) {
-    // Before the check: a caller that makes the load outdated forgets afterwards, and must find the
-    // record.
+    // Must come before the check: a caller that outdates the load forgets the record afterwards,
+    // and // must find it.
     count.add(1, ordering: .sequentiallyConsistent)
     let added = stripe(key).records.withLock { records -> Int in
       if isOutdated() { return 0 }

@@ -2,7 +2,7 @@ internal import CairnStore
 
 /// The time limits of loads and waits, by the clock of the cache.
 ///
-/// One job of the background queue waits for the earliest of them, however many there are.
+/// A single job of the background queue waits for the earliest time limit.
 final class LoadTimers: Sendable {
   fileprivate struct Timer {
     let end: Int64
@@ -25,7 +25,7 @@ final class LoadTimers: Sendable {
     self.background = background
   }
 
-  /// In milliseconds, by the clock that nobody sets, if there is one. It never goes back.
+  /// In milliseconds, by the monotonic clock if one exists. It never goes back.
   func now() -> Int64 {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// One call for a value with a policy: what a cache does for it, and in which order.
+/// One call for a value with a policy: the steps of the cache, in order.
 ///
 /// It looks up the value, and returns it if the policy allows. Otherwise it waits for a load, which
 /// looks once more before it begins.
@@ -10,7 +10,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   let key: Key
   let policy: LoadPolicy
-  /// Whether "there is none" is an answer for the caller.
+  /// Whether the caller accepts that no value exists.
   let acceptsAbsence: Bool
   let flights: Flights
   /// The current time in milliseconds, for lifetimes.
@@ -97,7 +97,8 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var load: Flights.Load {
     Flights.Load(
       found: {
-        // What is returned meanwhile must still be loaded, unless someone has done so.
+        // A stale value was returned, so the key still needs a load, unless another caller has
+        // loaded it.
         let found = try store.held(.check)
         switch freshness(of: found) {
         case .given: return .some(given(found))
@@ -156,7 +157,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func noteFailure(_ flight: Flight) {
-    // If no value is returned before a load has ended, nobody asks when to try again.
+    // If no value is returned before a load ends, no caller asks for the retry time.
     if flights.retained == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
     let now = now()
     flights.history.change(key, now: now, unless: { flight.isOutdated }) { record in
@@ -180,12 +181,12 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-/// What a load with a policy needs from its cache for one key.
+/// The cache operations that a load with a policy needs for one key.
 protocol LoadStore<Key, Value>: Sendable {
   associatedtype Key: Hashable & Sendable
   associatedtype Value: Sendable
 
-  /// The default lifetime of entries, in milliseconds; `nil`: for ever.
+  /// The default lifetime of entries in milliseconds, or `nil` for no end.
   var standardLifetime: Int64? { get }
 
   /// The value of the key: fresh, or stale for less time than any policy allows.
@@ -195,18 +196,18 @@ protocol LoadStore<Key, Value>: Sendable {
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
 
-  /// Extends the life of the value of a version, unless the flight is outdated.
+  /// Extends the lifetime of one version's value, unless the flight is outdated.
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>) async
 
-  /// Removes the value of a version, unless the flight is outdated.
+  /// Removes one version's value, unless the flight is outdated.
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
 }
 
 extension Lifetime {
   /// The remaining length of the lifetime.
   ///
-  /// - Parameter standard: the cache's, in milliseconds; `nil`: none.
+  /// - Parameter standard: the cache's lifetime in milliseconds, or `nil` for none.
   func length(standard: Int64?, at now: Int64) -> Duration {
     switch kind {
     case .standard: .milliseconds(standard ?? .max)

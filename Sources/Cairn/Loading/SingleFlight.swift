@@ -1,12 +1,12 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Loads under way, one for each key, however many callers want it.
+/// Loads in progress: one per key, however many callers want its value.
 ///
-/// A load runs in a task of its own, which has the priority and the task-local values of the first
-/// caller but is not cancelled with it. A cancelled caller leaves at once; when the last one has
+/// A load runs in its own task, which has the priority and the task-local values of the first
+/// caller but is not cancelled with it. A cancelled caller leaves at once. When the last caller has
 /// left, the load is cancelled, unless it began in the background. All waiters receive an error,
-/// and it is forgotten. No lock is held while the caller's code runs.
+/// which is not kept. No lock is held while caller code runs.
 @usableFromInline
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct State {
@@ -17,20 +17,20 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// A load that may begin.
   struct Load: Sendable {
-    /// Checks once more whether there is a value: a load may have ended since the caller looked.
+    /// Checks again for a value, because a load may have ended since the caller looked.
     let found: @Sendable () throws -> Value?
     /// Loads the value, and keeps it unless the flight is outdated by then.
     let load: @Sendable (Flight<Value>) async throws -> Value
-    /// How long it may take; `nil`: no limit.
+    /// How long it may take, or `nil` for no limit.
     var timeLimit: Duration?
-    /// Called when it exceeds the limit, before anybody else is told.
+    /// Called when it exceeds the limit, before any waiter learns of it.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 
   private let state = Lock(State())
   /// The number of flights.
   private let activeCount = Atomic(0)
-  /// How many flights, including those taken out, are about to keep a value.
+  /// How many flights, including detached ones, are about to keep a value.
   private let keepingCount = Atomic(0)
 
   /// The number of stale values returned.
@@ -38,8 +38,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// How often a caller was suspended for a load: for tests.
   let waitCount = Counter()
   let history = LoadHistory<Key>()
-  /// The longest time after its end that some policy may return a value, in milliseconds. It only
-  /// grows.
+  /// The longest time after a value's lifetime in which some policy may return it, in milliseconds.
+  /// It only grows.
   private let retention = Atomic<Int64>(0)
   let timers: LoadTimers
   /// A number from 0 up to 1.
@@ -68,7 +68,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The number of load tasks, including abandoned ones: for tests.
   let taskCount = Atomic(0)
 
-  /// The number of loads under way: for tests.
+  /// The number of loads in progress: for tests.
   var count: Int { activeCount.load(ordering: .relaxed) }
 
   /// How long expired values are retained, in milliseconds.
@@ -76,7 +76,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Retains values as long as a policy needs.
   ///
-  /// - Returns: for how long; `nil`: they already are.
+  /// - Returns: for how long, or `nil` if they already are retained that long.
   func retain(_ policy: LoadPolicy) -> Int64? {
     let wanted = policy.retention
     if wanted <= retained { return nil }
@@ -86,7 +86,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether to note writes.
   var isNoting: Bool { isActive || !history.isEmpty }
 
-  /// Ends background loads, and begins no more.
+  /// Ends background loads and begins no new ones.
   func close() {
     let flights = state.withLock { state in
       state.isClosed = true
@@ -99,8 +99,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: Writes
 
-  /// Call before a key is written or removed: what is being loaded for it is then not kept, and
-  /// nobody joins that load any more.
+  /// Call before a key is written or removed. The result of a load of the key is then not kept, and
+  /// no caller joins that load any more.
   ///
   /// - Returns: `false` if no load can be about to keep a value of the key.
   @usableFromInline
@@ -152,10 +152,10 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: Loading
 
-  /// Waits for the value of a key: from the load under way, or else from a new one.
+  /// Waits for the value of a key, from the load in progress or else from a new one.
   ///
-  /// - Parameter softLimit: when the wait ends with `SoftTimeLimit`, while the load continues;
-  ///   `nil`: never.
+  /// - Parameter softLimit: when the wait ends with `SoftTimeLimit` while the load continues, or
+  ///   `nil` for never.
   func value(
     forKey key: Key, softLimit: Duration? = nil, _ load: Load
   ) async throws -> Value {
@@ -171,7 +171,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if isNew { start(flight, key, load) } else { flight.escalate(to: Task.currentPriority) }
     let timer = softLimit.map { limit in
       timers.add(after: limit) { [weak self] in
-        // A load that nobody waits for ends at a close.
+        // A close ends loads without waiters.
         guard let self else { return }
         if state.withLock({ $0.isClosed }) {
           leave(flight, waiter, key)
@@ -217,7 +217,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func endByTimeLimit(
     _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
   ) {
-    // It may have ended before its timer was removed: that is no failure.
+    // It may have ended before its timer was removed, which is no failure.
     if flight.hasOutcome { return }
     load.noteTimeOut(flight)
     // A late result is not kept.
@@ -254,7 +254,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Takes a flight out; nobody joins it any more.
+  /// Removes a flight from the table, so that no caller joins it any more.
   private func take(_ flight: Flight<Value>, _ key: Key, from state: inout State) {
     guard state.flights[key] === flight else { return }
     state.flights[key] = nil
@@ -285,8 +285,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } catch {
       outcome = .failure(error)
     }
-    // First out of the table: a caller that arrives now looks again, and finds the value or starts
-    // a new load.
+    // Remove it from the table first: a caller that arrives now looks again, and finds the value or
+    // // starts a new load.
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.
     if hasFailed, !flight.hasOutcome { count { $0.failedCount += 1 } }

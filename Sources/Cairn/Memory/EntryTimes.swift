@@ -56,8 +56,8 @@ struct CacheClock: ~Copyable, Sendable {
     return changes.load(ordering: .relaxed) != count
   }
 
-  /// - Parameter shared: the clock of a tier below, so that both agree about each entry; `nil`:
-  ///   there is none.
+  /// - Parameter shared: the clock of a tier below, so that both agree about each entry, or `nil`
+  ///   for none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)

@@ -1,19 +1,17 @@
 extension MemoryCache {
-  /// Calls `body` with everything that happens to the cache from now on, and with the value that
-  /// came or went.
+  /// Calls `body` with every later event of the cache, and with the inserted or removed value.
   ///
-  /// Calls come after the change, outside all locks, on the thread that caused it, or on the one
-  /// that noticed that an entry had expired or memory was short. `body` may use the cache. The
-  /// events of one thread are in order; those of several threads come in any order.
+  /// Calls come after the change, outside all locks, on the thread that caused it or that
+  /// noticed an expired entry or a shortage of memory. `body` may use the cache. The
+  /// events of one thread are in order. The events of several threads come in any order.
   ///
-  /// There is one exception: changes that an observer makes to the cache. They are reported at
-  /// once, within the call that makes them, before the rest of the events that the observer was
-  /// called for. Observers added after it therefore hear of its changes first, and then of the
-  /// event it was called for. Only then do all observers hear of the rest, such as what made room.
-  /// Observers that replicate the cache's contents need fellow observers that do not change the
-  /// cache.
+  /// The exception is a change that an observer makes to the cache. It is reported at once, within
+  /// the call that makes it, before the remaining events of the original change. Observers added
+  /// after this observer therefore learn of its change first, and then of the event it was called
+  /// for. Only then do all observers learn of the remaining events, such as evictions. If an
+  /// observer replicates the cache's contents, no other observer may change the cache.
   ///
-  /// - Returns: the observation; its `cancel()` ends it.
+  /// - Returns: the observation. Its `cancel()` ends it.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
@@ -43,11 +41,11 @@ extension MemoryCache {
     withExtendedLifetime(observers) {}
   }
 
-  /// A stream of everything that happens to the cache from now on, without the values, so that an
-  /// unread stream holds none of them. The order is that of `observe`, with its exception for
-  /// observers that change the cache.
+  /// A stream of every later event of the cache, without the values, so that an unread stream keeps
+  /// none in memory. The order is the same as in `observe`, with its exception for observers that
+  /// change the cache.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader; the newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
   /// - Returns: a stream that ends with the cache.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(

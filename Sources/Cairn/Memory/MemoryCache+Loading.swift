@@ -2,33 +2,35 @@ public import CairnStore
 
 /// Loading missing values on demand.
 extension MemoryCache: Loading {
-  /// The value of a key; if there is none, loads and keeps it.
+  /// The value of a key. If the key has none, loads and keeps it.
   ///
   ///     let page = try await cache.value(forKey: url, lifetime: .seconds(60)) {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many callers ask for a key at once, it is loaded once, and all receive that value or
-  /// the error of the load. Errors are not kept: the next caller starts a new load.
+  /// However many callers ask for a key at once, it is loaded once, and all receive the value or
+  /// the error of that load. Errors are not kept: the next caller starts a new load.
   ///
-  /// The load runs in a task of its own, with the priority and the task-local values of the first
+  /// The load runs in its own task, with the priority and the task-local values of the first
   /// caller. A cancelled caller leaves at once with `CancellationError`. The load continues while
-  /// anybody waits, and is cancelled when nobody does. If its key is written or removed meanwhile,
-  /// the load returns its value only to current waiters and does not keep it; later callers get the
+  /// any caller waits, and is cancelled when none does. If its key is written or removed meanwhile,
+  /// the load returns its value only to current waiters and does not keep it. Later callers get the
   /// new value.
   ///
   /// `load` runs with no lock held and may use the cache. A load that waits for itself, by asking
-  /// for its own key or for one whose load waits for it, would never end: `CacheError.circularLoad`
-  /// is thrown where it asks, in the task of the load or a child task. A circle through a task made
-  /// with `Task` or `Task.detached` that the loader awaits is not detected, and never ends.
+  /// for its own key or for a key whose load waits for this one, would never end. The request
+  /// throws `CacheError.circularLoad`, in the task of the load or a child task. If the loader
+  /// awaits a task made with `Task` or `Task.detached`, a cycle through that task is not detected
+  /// and never ends.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
   ///   - load: makes the value.
-  /// - Throws: what `load` throws; `CancellationError`; `CacheError.circularLoad` and `loadTimedOut`.
+  /// - Throws: any error of `load`; `CancellationError`; `CacheError.circularLoad` and
+  ///   `loadTimedOut`.
   @inlinable
   public func value(
     forKey key: Key, options: EntryOptions = .standard, policy: LoadPolicy? = nil,
@@ -43,7 +45,7 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key; if there is none, loads it and keeps it as the load requests. Otherwise
+  /// The value of a key. If the key has none, loads it and keeps it as the load requests. Otherwise
   /// like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
@@ -57,16 +59,16 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age. If the policy allows none of the values there are, a loader
-  /// that sees the old one loads a new one. Otherwise like `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
+  /// old value loads a new one. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it; `nil`: the
-  ///     configuration's.
-  ///   - load: makes the value, or reports that the old one is still valid, or that there is none.
-  ///     It receives the value that the key has, fresh or stale; `nil` if it has none.
-  /// - Returns: `nil` if the loader reports, or has reported, that there is none.
+  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
+  ///     configured policy.
+  ///   - load: makes the value, or reports that the old one is still valid or that none exists. It
+  ///     receives the key's value, fresh or stale, or `nil` if the key has none.
+  /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
     forKey key: Key, policy: LoadPolicy? = nil,

@@ -1,8 +1,8 @@
 extension MemoryCache: PressureResponder {
-  /// Shrinks the cache, as it does by itself if `respondsToMemoryPressure` is set. Call this if the
-  /// host knows more than the system reports. Observers are told first.
+  /// Shrinks the cache, as the cache does by itself if `respondsToMemoryPressure` is set. Call this
+  /// if the host knows more than the system reports. Observers receive the event first.
   ///
-  /// - Parameter pressure: `.moderate` removes expired entries, `.high` half of the cache,
+  /// - Parameter pressure: `.moderate` removes expired entries, `.high` half of the cache, and
   ///   `.critical` all of it.
   public func respond(to pressure: MemoryPressure) {
     tell(.memoryPressure(pressure))

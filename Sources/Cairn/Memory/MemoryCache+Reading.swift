@@ -1,12 +1,12 @@
 public import CairnStore
 
 extension MemoryCache {
-  /// The value of a key, or `nil` if the key has none or it has expired.
+  /// The value of a key, or `nil` if the key has no unexpired value.
   ///
   /// Counts as an access. Removes an expired entry, unless a `LoadPolicy` keeps it for calls that
-  /// accept stale values; this call returns no such value.
+  /// accept stale values. This call never returns stale values.
   ///
-  /// - Complexity: O(1); retains nothing but the value.
+  /// - Complexity: O(1). Retains nothing but the value.
   @inlinable
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -22,7 +22,7 @@ extension MemoryCache {
     }
   }
 
-  /// The value of a key, or whether it has expired if there is none. Counts as an access.
+  /// The value of a key or, without one, whether it has expired. Counts as an access.
   ///
   /// Removes an expired entry, so a second lookup finds it absent, unless a `LoadPolicy` keeps it.
   ///
@@ -40,8 +40,8 @@ extension MemoryCache {
     return hasExpired ? .expired : .absent
   }
 
-  /// The value of a key, or `nil` if the key has none or it has expired. Does not count as an
-  /// access: changes neither the access order, nor an idle limit, nor the statistics.
+  /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access:
+  /// it does not change the access order, an idle limit or the statistics.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -50,7 +50,7 @@ extension MemoryCache {
   }
 
   /// The value of a key with everything the cache knows about it, from one read. Counts as an
-  /// access; the times in `info` are from before it.
+  /// access, but the times in `info` are from before this access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -77,22 +77,22 @@ extension MemoryCache {
     look(key, isRead: false) { _, _ in true } ?? false
   }
 
-  /// The keys that a read would find; the last to be evicted comes first.
+  /// The keys that a read would find. The last to be evicted comes first.
   ///
   /// - Complexity: O(count), under the lock.
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
 
-  /// Calls `body` with each entry that a read would find, until it returns `.stop`. The entries are
-  /// those of one moment; the last to be evicted comes first. `body` runs outside the lock and may
-  /// use the cache. Does not count as an access.
+  /// Calls `body` with each entry that a read would find, until it returns `.stop`. Visits the
+  /// entries of one moment. The last to be evicted comes first. `body` runs outside the lock and
+  /// may use the cache. Does not count as an access.
   ///
   ///     cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.cost)
   ///       return .next
   ///     }
   ///
-  /// - Returns: 0: in memory no entry is skipped.
-  /// - Throws: what `body` throws.
+  /// - Returns: 0, because in memory no entry is skipped.
+  /// - Throws: any error of `body`.
   /// - Complexity: O(count), under the lock.
   @discardableResult
   public func forEachEntry<Failure: Error>(
@@ -130,7 +130,7 @@ extension MemoryCache {
   /// Looks up a key.
   ///
   /// - Parameter isRead: whether this is an access and counts as a hit or a miss.
-  /// - Returns: what `body` returns; `nil` if there is no value.
+  /// - Returns: the result of `body`, or `nil` if the key has no value.
   @inlinable
   @inline(__always)
   func look<Found>(

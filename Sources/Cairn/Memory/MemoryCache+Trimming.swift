@@ -2,8 +2,8 @@ public import CairnStore
 
 /// Removing many entries at once.
 ///
-/// The lock is held for some dozens of removals at a time, so readers and writers continue. Entries
-/// written meanwhile may be missed; if nobody else uses the cache, the result is exact.
+/// The lock is held for a few dozen removals at a time, so readers and writers continue. Entries
+/// written meanwhile may be missed. If no other call uses the cache, the result is exact.
 extension MemoryCache: Trimming {
   /// The maximum number of entries removed under one hold of the lock.
   private static var groupCount: Int { 64 }
@@ -14,10 +14,10 @@ extension MemoryCache: Trimming {
   /// Removes entries until at most this many are left. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: zero or less removes everything.
-  ///   - order: `.leastRecentlyUsed` is the order of the configuration's policy; `.largestFirst`
-  ///     begins with the largest cost, and among equals with the least recently used.
-  /// - Returns: what was removed.
+  ///   - count: zero or less removes every entry.
+  ///   - order: `.leastRecentlyUsed` is the order of the configured policy. `.largestFirst` begins
+  ///     with the largest cost, and among equals with the least recently used.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: O(removed); with `.largestFirst` O(n log n), holding the lock for O(n).
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
@@ -27,9 +27,9 @@ extension MemoryCache: Trimming {
   /// Removes entries until the rest costs at most this much. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - cost: zero or less removes everything, including entries that cost nothing.
+  ///   - cost: zero or less removes every entry, including entries that cost nothing.
   ///   - order: see `trim(toCount:order:)`.
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: the same as `trim(toCount:order:)`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
@@ -41,9 +41,9 @@ extension MemoryCache: Trimming {
   /// entries.
   ///
   /// - Parameters:
-  ///   - age: zero or less removes everything.
+  ///   - age: zero or less removes every entry.
   ///   - basis: the start of the age.
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: O(n).
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
@@ -57,9 +57,9 @@ extension MemoryCache: Trimming {
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// them anyway.
+  /// these entries.
   ///
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: O(1), and O(log n) for each removed entry.
   @discardableResult
   public func removeExpired() -> RemovalSummary {
@@ -67,7 +67,7 @@ extension MemoryCache: Trimming {
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
 
-  /// The same, except entries retained for readers of stale values.
+  /// Does the same, except for entries retained for readers of stale values.
   func removeUnretained() {
     let now = clock.now()
     _ = removeGroups { state, removed in
@@ -79,12 +79,12 @@ extension MemoryCache: Trimming {
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
-  /// Calls the closure once with each entry, outside the lock; it may use the cache. An entry that
-  /// was rewritten after the closure saw it stays. To remove by value, call `compareAndRemove` in
-  /// `forEachEntry`.
+  /// Calls the closure once with each entry, outside the lock, so it may use the cache. An entry
+  /// that was rewritten after the closure saw it stays. To remove by value, call `compareAndRemove`
+  /// in `forEachEntry`.
   ///
-  /// - Returns: what was removed.
-  /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed.
+  /// - Returns: a summary of the removed entries.
+  /// - Throws: any error of `shouldRemove`, unchanged, in which case nothing was removed.
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(
@@ -115,7 +115,7 @@ extension MemoryCache: Trimming {
   }
 
   /// Call when the program goes to the background. Clears the cache if the configuration sets
-  /// `clearsInBackground`. Observers are told in any case.
+  /// `clearsInBackground`. Observers receive the event in any case.
   public func enterBackground() {
     tell(.enteredBackground)
     if configuration.clearsInBackground { removeAll(cause: .evicted(.background)) }
@@ -234,7 +234,7 @@ extension MemoryCache: Trimming {
   // MARK: Background maintenance
 
   /// Schedules the removal of expired entries after the configured interval. Only one round is
-  /// scheduled at a time, however many writes there are.
+  /// scheduled at a time, however many writes request it.
   @usableFromInline
   func scheduleTrim() {
     guard let maintenanceInterval else { return }

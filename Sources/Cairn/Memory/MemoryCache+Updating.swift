@@ -5,21 +5,21 @@ extension MemoryCache {
   ///
   ///     cache.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// Sets the new value only if nobody has written the key since the old one was read; otherwise
-  /// starts over. So `change` may run more than once and must have no side effects. It runs outside
-  /// the lock, and may use the cache.
+  /// Sets the new value only if no other caller has written the key since the old value was read.
+  /// Otherwise it starts over, so `change` may run more than once and must have no side effects. It
+  /// runs outside the lock and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
-  ///     applies. A lifetime counts from now. If `costing` set the old value's cost, it sets the
-  ///     new one's too.
-  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
+  ///     option applies. A lifetime counts from now. If `costing` set the old value's cost, it also
+  ///     sets the new value's.
+  ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
-  /// - Returns: the new value and its version; `nil` if there is none now.
-  /// - Throws: what `change` throws, unchanged; nothing is then set.
-  /// - Complexity: that of a read and of `setValue` for each attempt. When several callers write a
-  ///   key at once, one of them succeeds in each round.
+  /// - Returns: the new value and its version, or `nil` if the key now has no value.
+  /// - Throws: any error of `change`, unchanged, in which case nothing was set.
+  /// - Complexity: a read and a `setValue` for each attempt. When several callers write a key at
+  ///   once, one of them succeeds in each round.
   @inlinable
   @discardableResult
   public func update<Failure: Error>(
@@ -52,9 +52,9 @@ extension MemoryCache {
   ///   - value: the value.
   ///   - key: the key.
   ///   - version: the version that the key must have, as returned by `info(forKey:)` and
-  ///     `entry(forKey:)`; `nil`: it must be absent or expired.
+  ///     `entry(forKey:)`, or `nil` if the key must be absent or expired.
   ///   - options: see `setValue`.
-  /// - Returns: the new version, or the one found instead.
+  /// - Returns: the new version or, on a mismatch, the current one.
   /// - Complexity: the same as `setValue`.
   @inlinable
   public func compareAndSet(
@@ -124,7 +124,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// The version of the entry in a slot; `nil` if there is none or it has expired.
+  /// The version of the entry in a slot, or `nil` if the slot has no unexpired entry.
   @inlinable
   func version(_ slot: UInt32, at now: Int64) -> UInt64? {
     if slot == noSlot || table.nodes[Int(slot)].hasExpired(at: now) { return nil }

@@ -3,15 +3,15 @@ public import CairnStore
 extension MemoryCache: Caching {
   /// Sets the value of a key, and removes entries to keep the limits.
   ///
-  /// When it returns, the limits hold and no read finds an older value. A value that expires at
-  /// once, or alone costs more than the cost limit, is not kept; observers are told of its
-  /// insertion and then of its removal.
+  /// When the call returns, the limits hold and no read finds an older value. A value that expires
+  /// at once, or alone costs more than the cost limit, is not kept. Observers receive its insertion
+  /// and then its removal.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: the cost, in the unit of the cost limit, by default that of `costing`; lifetime;
-  ///     idle limit.
+  ///   - options: the cost, in the unit of the cost limit (by default, the result of `costing`),
+  ///     the lifetime and the idle limit.
   /// - Returns: the entry's version.
   /// - Complexity: amortised O(1), and O(log n) if this entry is one of n that can expire.
   @inlinable
@@ -22,10 +22,10 @@ extension MemoryCache: Caching {
     write(value, forKey: key, options: options) { version, _ in version }
   }
 
-  /// Sets the value of a key and returns the previous one; otherwise like `setValue`. When several
+  /// Sets the value of a key and returns the previous one. Otherwise like `setValue`. When several
   /// callers write a key at once, each gets the value that its own write replaced.
   ///
-  /// - Returns: the old value, or `nil` if there was none or it had expired.
+  /// - Returns: the old value, or `nil` if the key had no unexpired value.
   @inlinable
   @discardableResult
   public func updateValue(
@@ -38,7 +38,7 @@ extension MemoryCache: Caching {
 
   /// Sets the value of a key.
   ///
-  /// - Returns: what `result` makes of the new version and of the first removed entry.
+  /// - Returns: the result of `result`, given the new version and the first removed entry.
   @inlinable
   @inline(__always)
   func write<Result>(
@@ -64,14 +64,14 @@ extension MemoryCache: Caching {
     return outcome
   }
 
-  /// Sets the value of a key, with a lifetime of `lifetime`.
+  /// Sets the value of a key, with a lifetime.
   @inlinable
   @discardableResult
   public func setValue(_ value: Value, forKey key: Key, lifetime: Lifetime) -> UInt64 {
     setValue(value, forKey: key, options: .lifetime(lifetime))
   }
 
-  /// Sets the values of many keys, each as a separate write. If a key comes twice, the later value
+  /// Sets the values of many keys, each as a separate write. If a key occurs twice, the later value
   /// counts.
   @inlinable
   public func setValues(
@@ -82,15 +82,16 @@ extension MemoryCache: Caching {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether the key had a value.
   /// - Complexity: O(1).
   @inlinable
   @discardableResult
   public func removeValue(forKey key: Key) -> Bool { takeValue(forKey: key) != nil }
 
-  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// gets it.
   ///
-  /// - Returns: the value, or `nil` if there was none or it had expired.
+  /// - Returns: the value, or `nil` if the key had no unexpired value.
   /// - Complexity: O(1).
   @inlinable
   public func takeValue(forKey key: Key) -> Value? {
@@ -112,16 +113,16 @@ extension MemoryCache: Caching {
     return value
   }
 
-  /// Removes everything. Observers get one event for all of it.
+  /// Removes everything. Observers receive a single event.
   ///
-  /// - Complexity: O(1), whatever the number of entries; they are destroyed afterwards according to
-  ///   the configuration's `release`.
+  /// - Complexity: O(1), whatever the number of entries. They are destroyed afterwards according to
+  ///   the configured `release`.
   public func removeAll() {
     flights.noteRemovalOfAll()
     removeAll(cause: .removed)
   }
 
-  /// - Parameter isToldOfNothing: whether to tell observers even if the cache was empty.
+  /// - Parameter isToldOfNothing: whether to call observers even if the cache was empty.
   func removeAll(cause: RemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
@@ -136,9 +137,9 @@ extension MemoryCache: Caching {
     release(garbage)
   }
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
-  /// never shortened. Does not count as an access. A value without an end keeps none; an idle limit
-  /// stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
+  /// never shortened. Does not count as an access. An unlimited lifetime stays unlimited, and an
+  /// idle limit stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   /// - Complexity: O(1).
@@ -154,7 +155,7 @@ extension MemoryCache: Caching {
     } ?? false
   }
 
-  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`.
+  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`.
   ///
   /// - Returns: the number of keys that have a value.
   @discardableResult
@@ -162,7 +163,7 @@ extension MemoryCache: Caching {
     keys.reduce(0) { $0 + (extendLifetime(forKey: $1, to: lifetime) ? 1 : 0) }
   }
 
-  /// The value of a key; setting it to `nil` removes the value.
+  /// The value of a key. Setting it to `nil` removes the value.
   @inlinable
   public subscript(key: Key) -> Value? {
     get { value(forKey: key) }
@@ -173,11 +174,12 @@ extension MemoryCache: Caching {
 }
 
 extension MemoryCache {
-  /// The value of a key, or `value` if there is none; for changes in place.
+  /// The value of a key, or `value` if the key has none, for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// This is a get followed by a set: others may write in between. `update` loses no change.
+  /// This is a get followed by a set, and other callers may write in between. `update` loses no
+  /// change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }

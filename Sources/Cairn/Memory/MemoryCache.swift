@@ -1,7 +1,7 @@
 internal import CairnStore
 
-/// A cache in memory: a dictionary with limits. It drops the least recently used entries, expired
-/// entries, and entries for which there is no memory.
+/// A cache in memory: a dictionary with limits. It drops entries to keep its limits, when they
+/// expire, and when memory is short.
 ///
 ///     var configuration = MemoryCacheConfiguration(countLimit: 10_000, costLimit: 64 << 20)
 ///     configuration.idleLimit = .seconds(600)
@@ -12,13 +12,13 @@ internal import CairnStore
 /// Its limits are hard: they hold whenever a call returns. Every read checks expiry. All methods
 /// are safe to call from any thread, take effect at one moment, and are as fast as a dictionary
 /// under a lock, so call the synchronous forms directly from async code. With `.sieve` and
-/// `.s3FIFO`, hits of several threads go on beside each other.
+/// `.s3FIFO`, hits on several threads run in parallel.
 ///
-/// Outside the lock, values are destroyed, observers are called and closures run, so all of them
-/// may use the cache. A key's `==` runs under the lock, and must not use the cache.
+/// The cache destroys values, calls observers and runs closures outside the lock, so all of them
+/// may use the cache. A key's `==` runs under the lock and must not use the cache.
 ///
-/// The structure is the one that YYCache popularised: a dictionary and a doubly linked list. Here
-/// both are over a slab of slots that refer to each other by number, so that a hit retains nothing
+/// YYCache popularised this structure: a dictionary and a doubly linked list. Here
+/// both use a slab of slots that refer to each other by number, so that a hit retains nothing
 /// but the value.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
@@ -28,22 +28,22 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether to schedule the removal of expired entries.
   @usableFromInline let schedulesMaintenance: Bool
-  /// The delay of a scheduled removal; `nil`: never.
+  /// The delay of a scheduled removal, or `nil` for never.
   let maintenanceInterval: Duration?
   /// The configuration at creation; limits and defaults may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
   @usableFromInline let flights: SingleFlight<Key, Loaded<Value>?>
-  /// The policy of calls that load; `nil`: only fresh values, and no limits.
+  /// The policy of calls that load. `nil` means only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
 
   /// Makes an empty cache.
   ///
   /// - Parameters:
   ///   - configuration: the limits, and the other options.
-  ///   - costing: the cost of a value set without a cost, in the unit of the cost limit; called
-  ///     outside the lock. A negative cost counts as 0. `nil`: its bytes, if values are `[UInt8]`,
-  ///     `String`, `Data` or another `ByteSource`; else nothing.
+  ///   - costing: the cost of a value set without a cost, in the unit of the cost limit. Called
+  ///     outside the lock. A negative cost counts as 0. With `nil`, the cost is the value's size in
+  ///     bytes if values are `[UInt8]`, `String`, `Data` or another `ByteSource`, and otherwise 0.
   public convenience init(
     configuration: MemoryCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -68,7 +68,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     flights = SingleFlight(
       clock: clock.source, background: environment.background, random: environment.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
-    // A timer that is due at once would do nothing else.
+    // A timer that is always due would do nothing else.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
       $0 > .zero ? max($0, .milliseconds(10)) : nil
     }
@@ -81,7 +81,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
-  /// Destroys the contents where the configuration asks. Observers are told nothing.
+  /// Destroys the contents where the configuration says. Observers receive nothing.
   deinit {
     var garbage = MemoryTable<Key, Value>()
     lock.withLock { swap(&garbage, &$0.table) }
@@ -90,13 +90,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: State
 
-  /// Whether a read would find no key; see `count()`.
+  /// Whether a read would find no key. See `count()`.
   public var isEmpty: Bool { count() == 0 }
 
   /// The number of keys that a read would find.
   ///
-  /// - Complexity: O(1), and O(log n) for each entry that expired since the last call, which is
-  ///   removed; O(1) for each that a `LoadPolicy` keeps for stale reads.
+  /// - Complexity: O(1), plus O(log n) for each entry that expired since the last call and is
+  ///   removed, plus O(1) for each entry that a `LoadPolicy` keeps for stale reads.
   public func count() -> Int {
     removeUnretained()
     let now = clock.now()
@@ -126,8 +126,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The maximum number of entries; `nil`: no limit. Lowering it removes entries before the call
-  /// returns.
+  /// The maximum number of entries, or `nil` for no limit. Lowering it removes entries before the
+  /// call returns.
   public var countLimit: Int? {
     get { lock.withLock { $0.countLimit == .max ? nil : $0.countLimit } }
     set {
@@ -139,8 +139,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The maximum total cost of all entries; `nil`: no limit; a negative limit means 0. Lowering it
-  /// removes entries before the call returns.
+  /// The maximum total cost of all entries, or `nil` for no limit. A negative limit means 0.
+  /// Lowering it removes entries before the call returns.
   public var costLimit: Int? {
     get { lock.withLock { $0.costLimit == .max ? nil : Int(clamping: $0.costLimit) } }
     set {
@@ -152,15 +152,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The lifetime of entries written from now on without one; `nil`: for ever. Existing entries
+  /// The lifetime of entries written from now on without one, or `nil` for no end. Existing entries
   /// keep theirs.
   public var lifetime: Duration? {
     get { clock.lifetime }
     set { clock.lifetime = newValue }
   }
 
-  /// The idle limit of entries written from now on without one: how long they may go unread and
-  /// unwritten; `nil`: for ever. Existing entries keep theirs.
+  /// The idle limit of entries written from now on without one: how long they may go without a read
+  /// or write, or `nil` for no limit. Existing entries keep theirs.
   public var idleLimit: Duration? {
     get { clock.idleLimit }
     set { clock.idleLimit = newValue }
@@ -173,7 +173,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     knownCost(of: value, forKey: key) ?? 0
   }
 
-  /// The cost from `costing`, or else the bytes of a value; `nil` if these are unknown.
+  /// The cost from `costing`, or else the bytes of a value, or `nil` if these are unknown.
   @inlinable
   @inline(__always)
   func knownCost(of value: Value, forKey key: Key) -> Int? {
@@ -188,7 +188,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: After the lock
 
-  /// Reports to observers what one hold of the lock did, and destroys the removed values.
+  /// Reports the changes made under one hold of the lock to observers, and destroys the removed
+  /// values.
   @inlinable
   @inline(__always)
   func deliver(
@@ -214,7 +215,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       func tell(_ event: CacheEvent<Key>, _ value: Value?) {
         for observer in observers { observer.body(event, value) }
       }
-      // First what the key itself lost, then its new value, then what made room.
+      // First the removal of the key's old value, then its new value, then evictions.
       var isTold = inserted == nil
       removed.forEach { entry in
         if !isTold, let inserted, entry.key != inserted.key {
@@ -238,7 +239,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     destroyElsewhere { crate.empty() }
   }
 
-  /// Destroys a table that was taken out.
+  /// Destroys a detached table.
   func release(_ table: consuming MemoryTable<Key, Value>) {
     let count = table.count
     if destroysHere(count: count) { return }
@@ -265,7 +266,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 }
 
-/// The cost of values whose bytes are known; `nil` if they are unknown.
+/// The cost of values whose bytes are known, or `nil` if they are unknown.
 private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type

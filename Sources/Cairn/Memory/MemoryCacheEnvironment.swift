@@ -1,9 +1,8 @@
 package import CairnStore
 
-/// The external dependencies of caches in memory: injected, so that tests decide when each job
-/// runs.
+/// The external dependencies of caches in memory, injected so that tests decide when each job runs.
 package struct MemoryCacheEnvironment: Sendable {
-  /// Runs jobs that nobody waits for: destroying values, removing expired entries.
+  /// Runs jobs in the background: destroying values, removing expired entries.
   package var background: any BackgroundQueue
   package var pressureMonitor: PressureMonitor
   /// Returns a number from 0 up to 1, for events at random times.

@@ -2,12 +2,12 @@ internal import CairnStore
 
 /// Counts of a ``MemoryCache``'s operations since it was made, and its current contents.
 ///
-/// A value as of one moment. Getting it takes O(1), so a metrics library can poll it. The counts
+/// A snapshot of one moment. Getting it takes O(1), so a metrics library can poll it. The counts
 /// only grow.
 public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Reads that found a value. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
-  /// Reads that found none, including those of expired values.
+  /// Reads that found no value, including reads of expired values.
   public var missCount: UInt64 = 0
   /// Values that were set, including those not kept.
   public var insertionCount: UInt64 = 0
@@ -28,16 +28,16 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Evictions because the program went to the background.
   public var backgroundEvictionCount: UInt64 = 0
 
-  /// Entries held, including expired ones not noticed yet.
+  /// Entries in the cache, including expired entries not noticed yet.
   public var heldCount: Int = 0
   /// Their cost, capped at `Int.max`.
   public var heldCost: Int = 0
-  /// Bytes of the cache's own structures, without what keys and values refer to.
+  /// Bytes of the cache's own structures, without memory that keys and values refer to.
   public var overheadByteCount: Int = 0
 
   @usableFromInline init() {}
 
-  /// All counts with their names, for a metrics library; those that only grow come first.
+  /// All counts with their names, for a metrics library. Counts that only grow come first.
   public var metrics: [(name: String, value: UInt64)] { counters + gauges }
 
   var gauges: [Metric] {
@@ -47,8 +47,8 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     ]
   }
 
-  /// The difference from earlier statistics of the same cache. Counts are subtracted; what the
-  /// cache holds stays as it is now.
+  /// The difference from earlier statistics of the same cache. Counts are subtracted. The current
+  /// contents are not.
   ///
   /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
@@ -59,7 +59,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
   /// The label `tier` is `memory`.
   ///
-  /// - Parameter prefix: prefixes each name, with `_` between; several caches in one answer need
+  /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)
@@ -86,7 +86,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
       ], held: heldCount)
   }
 
-  /// The share of reads that found a value; `nil` if there were no reads.
+  /// The fraction of reads that found a value, or `nil` before the first read.
   public var hitRatio: Double? {
     let reads = hitCount + missCount
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
@@ -106,7 +106,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .replaced: replacementCount += count
     case .expired: expirationCount += count
     case .evicted(.countLimit): countEvictionCount += count
-    // The tier above the disk drops what the disk evicts for its bytes.
+    // The memory tier drops the entries that the disk evicts for its byte limit.
     case .evicted(.costLimit), .evicted(.byteLimit): costEvictionCount += count
     // A cache in memory has no disk.
     case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count
@@ -128,7 +128,7 @@ extension MemoryCacheStatistics: CountedStatistics {
 }
 
 extension MemoryCacheStatistics: CustomStringConvertible {
-  /// What the cache holds and has done, one line each.
+  /// The cache's contents and counts, one line each.
   public var description: String {
     """
     \(DisplayText.count(heldCount, "entry", "entries")), cost \(DisplayText.count(heldCost)), \

@@ -31,7 +31,7 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
 extension MemoryCache {
   /// The value of a key, fresh or retained.
   ///
-  /// - Parameter isRead: whether this is an access and counts as a hit or a miss; a stale value is
+  /// - Parameter isRead: whether this is an access and counts as a hit or a miss. A stale value is
   ///   a miss.
   func heldValue(forKey key: Key, isRead: Bool) -> HeldValue<Value>? {
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -47,7 +47,7 @@ extension MemoryCache {
     return held
   }
 
-  /// Extends the life of the value of a version, even if it has expired.
+  /// Extends the lifetime of one version's value, even if it has expired.
   ///
   /// - Returns: whether the key has that value, and the flight is not outdated.
   func renew(
@@ -67,7 +67,7 @@ extension MemoryCache {
     }
   }
 
-  /// Removes the value of a version, even if it has expired.
+  /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64, _ flight: Flight<Loaded<Value>?>) {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()

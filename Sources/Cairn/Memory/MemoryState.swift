@@ -1,6 +1,6 @@
 /// The state that the lock of a ``MemoryCache`` guards, and all work under it.
 ///
-/// Nothing here calls out of the cache, except `==` of keys: what a call removes goes into
+/// Nothing here calls out of the cache, except `==` of keys. Removed entries go into
 /// `RemovedEntries`, which the caller passes on after releasing the lock.
 @usableFromInline
 struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
@@ -14,7 +14,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
-  /// IDs are never reused: a late cancellation must not end another observation.
+  /// IDs are never reused, because a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0
   /// Information about writes to keys. Keys with the same lowest bits of the hash share a stripe.
   @usableFromInline var stripes: SlotArray<WriteStripe>
@@ -26,11 +26,11 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var untoldReadCount = 0
   /// Keys of entries that were read and evicted before the tier below knew.
   @usableFromInline var evictedUntold: [Key] = []
-  /// Whether a report of accesses to the tier below, if there is one, is scheduled.
+  /// Whether a report of accesses to the tier below, if any, is scheduled.
   @usableFromInline var isTellingScheduled = false
   /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
   @usableFromInline var retention: Int64 = 0
-  /// Entries with tags are in doubt up to this version; as `MemoryCache.doubt`.
+  /// Entries with tags are in doubt up to this version. See `MemoryCache.doubt`.
   @usableFromInline var doubtful: UInt64 = 0
 
   /// Whether this is a tier above another.
@@ -91,8 +91,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// Keeps the key of an entry that was read, if the tier below still has it. Requests a report
-  /// once many were read.
+  /// Keeps the key of an entry that was read, if the tier below still has the entry. Requests a
+  /// report after many reads.
   @usableFromInline
   mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
     guard case .evicted = cause, evictedUntold.count < manyReadsCount else { return }
@@ -101,7 +101,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one expired entry.
   ///
-  /// - Returns: its cost; `nil` if there was none.
+  /// - Returns: its cost, or `nil` if there was none.
   @inlinable
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
@@ -112,9 +112,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return cost
   }
 
-  /// Removes one entry: an expired one if there is one, else the next by the policy.
+  /// Removes one entry: an expired entry if any, otherwise the next by the policy.
   ///
-  /// - Returns: its cost; `nil` if there was none.
+  /// - Returns: its cost, or `nil` if there was none.
   @inlinable
   mutating func removeNext(
     at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
@@ -232,7 +232,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Lookups
 
-  /// Whether only the tier below knows if an entry is still to be found.
+  /// Whether only the tier below knows if reads may still find an entry.
   @inlinable
   @inline(__always)
   func isDoubtful(_ slot: UInt32) -> Bool {

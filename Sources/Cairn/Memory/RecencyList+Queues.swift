@@ -33,7 +33,7 @@ extension RecencyList {
     newestSmall == noSlot ? oldest : nodes[Int(newestSmall)].newer
   }
 
-  /// The entry to evict next; `noSlot` if there is none. If it is in the small queue, its hash
+  /// The entry to evict next, or `noSlot` if there is none. If it is in the small queue, its hash
   /// joins the ghosts.
   ///
   /// - Parameters:
@@ -92,7 +92,7 @@ extension RecencyList {
 }
 
 extension MemoryState {
-  /// The entry to evict next by S3-FIFO; `noSlot` if there is none.
+  /// The entry to evict next by S3-FIFO, or `noSlot` if there is none.
   @inlinable
   mutating func queueVictim(_ cause: EvictionCause, sparing spared: UInt32) -> UInt32 {
     let isByCost = cause == .costLimit

@@ -72,7 +72,7 @@ struct RecencyList: Sendable {
   /// 32.2 % with 2, which loses up to 4 points on web traffic.
   private static var survivorWeight: Int { 16 }
 
-  /// The entry to evict next; `noSlot` if there is none.
+  /// The entry to evict next, or `noSlot` if there is none.
   ///
   /// SIEVE alone can end in lockstep: each miss adds an entry and moves the hand by one, so the
   /// hand keeps its distance from the newest. It evicts every new entry before its next use, and

@@ -35,7 +35,7 @@ struct MemoryGroup: Sendable {
     }
   }
 
-  /// The directory of a group in a mount; `nil` if the mount does not show it. By
+  /// The directory of a group in a mount, or `nil` if the mount does not show it. By
   /// proc_pid_mountinfo(5):
   ///
   ///     36 35 98:0 /root /mount/point options … - type source options

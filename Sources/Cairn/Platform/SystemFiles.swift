@@ -37,7 +37,7 @@ struct SystemFiles: Sendable {
     }
   }
 
-  /// The number in a file; `nil` if it has none, such as `max`.
+  /// The number in a file, or `nil` if it has none, such as `max`.
   func number(_ path: String) -> UInt64? {
     text(path).flatMap { UInt64($0.prefix { !$0.isWhitespace }) }
   }

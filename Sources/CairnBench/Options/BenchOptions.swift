@@ -51,20 +51,20 @@ struct BenchOptions: Sendable, Equatable {
     [--workloads W,...] [--n N] [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] \
     [--summary FILE] [--from FILE] [--help]
 
-    Puts Cairn and others under the same workloads, in real files, and checks every byte that is
-    read. Without options it measures six workloads in about 20 seconds, beside the peers if they
+    Runs Cairn and other stores through the same workloads, in real files, and checks every byte
+    read. Without options it measures six workloads in about 20 seconds, with the peers if they
     are built. Keep the machine quiet meanwhile, and build with -c release.
 
       --full            all workloads, with values of four sizes, and memory; takes minutes
       --quick           a few seconds with few keys: checks correctness, measures nothing
-      --scale           the cost of an operation, memory, opening and compaction at 10,000 to
-                        10,000,000 keys, or those of --n, of 100 bytes; takes minutes, 4 GiB of
+      --scale           the cost of operations, memory, opening and compaction with 10,000 to
+                        10,000,000 keys (or --n keys) of 100 bytes; takes minutes, and 4 GiB of
                         memory and of disk
       --policies        hits and time of MemoryCache by eviction policy, on generated requests, and
-                        its hits a second on one thread and two; takes a minute, or with --quick
+                        its hits per second on one and two threads; takes a minute, or with --quick
                         a second
-      --compaction      bytes that compaction writes for each byte written, by the bound on space
-                        and the skew of the overwrites; takes a minute, or with --quick seconds
+      --compaction      bytes that compaction writes per byte written, by space bound and skew of
+                        the overwrites; takes a minute, or with --quick seconds
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are on disk and built (default: cairn,file-per-key).
                         \(StoreKind.peers.map(\.rawValue).joined(separator: ", ")) need a build
@@ -73,22 +73,22 @@ struct BenchOptions: Sendable, Equatable {
                         (default: all)
       --n N             number of keys, for every value size (default: by size, at most 50,000)
       --value-bytes V   bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
-      --seed S          of keys, values and orders (default: 1)
-      --dir DIR         where the stores are made, and removed at the end (default: $TMPDIR, or
-                        the current directory)
-      --json FILE       where the results are written to
-      --svg FILE        where a chart of all rows is written to
-      --summary FILE    where a chart of six workloads is written to
-      --from FILE       draws these charts from the results in FILE, which --json wrote, and
-                        measures nothing
+      --seed S          seed for keys, values and orders (default: 1)
+      --dir DIR         where to create the stores, which are removed at the end (default: $TMPDIR,
+                        or the current directory)
+      --json FILE       write the results to FILE
+      --svg FILE        write a chart of all rows to FILE
+      --summary FILE    write a chart of six workloads to FILE
+      --from FILE       draw these charts from the results in FILE, written by --json, and
+                        measure nothing
 
       $ cairn-bench
       $ cairn-bench --n 100000 --value-bytes 100
       $ cairn-bench --full --json results.json --svg results.svg
       $ cairn-bench --from results.json --summary summary.svg
 
-    The exit status is 0 when it is done, 1 where a store failed or gave something else than was
-    written to it, and 2 where the command line is wrong. Ctrl-C removes the stores.
+    The exit status is 0 on success, 1 if a store failed or returned wrong bytes, and 2 if the
+    command line is wrong. Ctrl-C removes the stores.
     """)
 }
 
@@ -172,7 +172,7 @@ extension BenchOptions {
       var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)
       drawing.resultsPath = options.resultsPath
       guard options == drawing, options.svgPath != nil || options.summaryPath != nil else {
-        throw UsageError(description: "--from goes with --svg and --summary alone, and needs one")
+        throw UsageError(description: "--from needs --svg or --summary, and allows no other option")
       }
     }
     if options.isCompaction
@@ -180,14 +180,14 @@ extension BenchOptions {
         || options.workloads != nil || options.keyCount != nil || options.valueByteCount != nil
         || options.jsonPath != nil || options.svgPath != nil || options.summaryPath != nil)
     {
-      throw UsageError(description: "--compaction goes with --quick, --seed and --dir alone")
+      throw UsageError(description: "--compaction allows only --quick, --seed and --dir")
     }
     if options.isPolicies
       && (options.isFull || options.isScale || options.stores != nil || options.workloads != nil
         || options.keyCount != nil || options.valueByteCount != nil || options.summaryPath != nil)
     {
       throw UsageError(
-        description: "--policies goes with --quick, --seed, --json and --svg alone")
+        description: "--policies allows only --quick, --seed, --json and --svg")
     }
     return options
   }

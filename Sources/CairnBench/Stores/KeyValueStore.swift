@@ -32,7 +32,7 @@ protocol KeyValueStore: AnyObject, Sendable {
   /// itself or not at all.
   func compact() throws
 
-  /// The memory of the key lookup structure, in bytes; `nil` if the store does not report it.
+  /// The memory of the key lookup structure, in bytes, or `nil` if the store does not report it.
   var indexByteCount: Int? { get throws }
 
   /// Every later call is an error.

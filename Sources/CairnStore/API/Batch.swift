@@ -1,7 +1,8 @@
 /// A group of writes that take effect together: after a crash, the store has all of them or none.
 ///
-/// The closure passed to `Store.write` fills it. A later operation on a key overrides an earlier
-/// one. Until the closure returns, nothing is checked against the store or visible in it.
+/// The closure passed to `Store.write` fills the batch. A later operation on a key overrides an
+/// earlier one. Until the closure returns, no operation is checked against the store or visible in
+/// it.
 public struct Batch: ~Copyable {
   @usableFromInline var records: BatchRecords
 
@@ -19,7 +20,7 @@ public struct Batch: ~Copyable {
   ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
   ///   then unchanged.
-  /// - Complexity: O(bytes); the bytes are copied.
+  /// - Complexity: O(bytes), with one copy.
   @inlinable
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,

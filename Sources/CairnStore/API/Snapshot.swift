@@ -4,15 +4,15 @@
 ///     defer { snapshot.close() }
 ///     try snapshot.forEachEntry { entry in … }
 ///
-/// A snapshot shows all of a batch or nothing of it. Entries that had expired by its moment stay
-/// expired in it. No later write, removal of everything or close of the store changes what it
-/// shows; it stays readable after the store closes. Reads do not count as accesses. All methods are
+/// A snapshot shows all of a batch or none of it. Entries that had expired when it was made stay
+/// expired in it. No later write, `removeAll` or close of the store changes the snapshot, which
+/// stays readable after the store closes. Reads do not count as accesses. All methods are
 /// safe to call from any thread.
 ///
 /// Making a snapshot takes constant time, except that it waits a fraction of a second if a
-/// compaction is just switching to its copies. While the snapshot lives, each part of the index
-/// that changes is copied once, at up to 19 bytes an entry, and the disk space of removed records
-/// is kept. Closing the snapshot releases both.
+/// compaction is just switching to its copies. While the snapshot is open, the store copies each
+/// part of the index once if it changes, at up to 19 bytes per entry, and keeps the disk space of
+/// removed records. Closing the snapshot releases both.
 public final class Snapshot: Sendable {
   private let engine: Engine
   private let held: Lock<SnapshotState?>
@@ -31,8 +31,8 @@ public final class Snapshot: Sendable {
     return state
   }
 
-  /// Releases everything the snapshot holds. Later calls throw `closed`; reads under way finish.
-  /// Releasing the last reference also closes it.
+  /// Releases everything the snapshot holds. Later calls throw `closed`, and reads in progress
+  /// finish. Releasing the last reference also closes the snapshot.
   public func close() {
     let state = held.withLock { held in
       defer { held = nil }
@@ -42,24 +42,24 @@ public final class Snapshot: Sendable {
     withExtendedLifetime(state) {}
   }
 
-  /// Copies everything in the snapshot into a new store, while writes continue.
+  /// Copies every entry of the snapshot into a new store, while writes continue.
   ///
   /// The copy is an independent store with the same keys, values, versions, lifetimes and access
   /// order. It opens without recovery. Every byte is read back before the copy becomes a store. The
-  /// copy shares blocks with the original if the filesystem can (XFS, btrfs).
+  /// copy shares blocks with the original if the filesystem supports it (XFS, btrfs).
   ///
   /// - Parameters:
-  ///   - destination: a path with nothing there, or an empty directory, outside the store. When the
-  ///     call returns, the copy is durable, whatever the durability of the store's writes. If it
-  ///     throws, the directory is empty. After a crash it may hold a file `UNFINISHED-COPY`, and
-  ///     cannot be opened.
-  ///   - progress: called now and then, on this thread.
-  /// - Returns: what was copied. A value that is damaged in the store is damaged in the copy too;
-  ///   the report names it.
-  /// - Throws: `corrupt` if the head of a record is damaged: use `Store.salvage`;
+  ///   - destination: a path that does not exist, or an empty directory, outside the store. When
+  ///     the call returns, the copy is durable, whatever the durability of the store's writes. If
+  ///     the call throws, the directory is empty. After a crash, the directory may hold a file
+  ///     `UNFINISHED-COPY`, and cannot be opened.
+  ///   - progress: called occasionally, on this thread.
+  /// - Returns: the copied amounts. Values that are damaged in the store are damaged in the copy
+  ///   too, and the report names them.
+  /// - Throws: `corrupt` if the head of a record is damaged (use `Store.salvage`);
   ///   `unusableDestination`, `noSpace`, `unsafeFile`, `unsupportedFileSystem`, `closed`,
   ///   `usedAfterFork`, `system`.
-  /// - Complexity: O(bytes of the log), dead records included: call `Store.compact` first for a
+  /// - Complexity: O(bytes of the log), including dead records. Call `Store.compact` first for a
   ///   smaller copy.
   @discardableResult
   public func backup(
@@ -70,12 +70,12 @@ public final class Snapshot: Sendable {
 
   /// The number of keys in the snapshot.
   ///
-  /// - Throws: `closed`, `usedAfterFork`, `system`. Damaged records count, as they are not known to
-  ///   have expired.
-  /// - Complexity: O(1) if no entry can expire, else O(keys).
+  /// - Throws: `closed`, `usedAfterFork`, `system`. Damaged records count, because they are not
+  ///   known to have expired.
+  /// - Complexity: O(1) if no entry can expire, otherwise O(keys).
   public func count() throws(StoreError) -> Int { try engine.reader.count(in: try state()) }
 
-  /// A copy of the value of a key, or `nil` if the key had no value or it had expired.
+  /// A copy of the value of a key, or `nil` if the key had no unexpired value.
   ///
   /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.
@@ -86,7 +86,7 @@ public final class Snapshot: Sendable {
     return pinned.bytes.copied()
   }
 
-  /// Calls `body` with the value of a key, without copying it; see `Store.withValue`.
+  /// Calls `body` with the value of a key, without copying it. See `Store.withValue`.
   public func withValue<Result>(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     _ body: (RawSpan) throws -> Result
@@ -149,8 +149,8 @@ public final class Snapshot: Sendable {
   /// Calls `body` once for each key that begins with `prefix`, in no particular order, until it
   /// returns `.stop`. `body` runs outside all locks and may use the store.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``StoreError``: `corrupt` after visiting all
-  ///   other keys, like `Store.forEachKey`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``: `corrupt` after visiting
+  ///   all other keys, like `Store.forEachKey`.
   /// - Complexity: O(keys), whatever the prefix.
   public func forEachKey(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
@@ -187,7 +187,7 @@ public final class Snapshot: Sendable {
 }
 
 extension Store {
-  /// A view of the store as it is now, to read while writes continue.
+  /// A view of the store at this moment, readable while writes continue.
   ///
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).

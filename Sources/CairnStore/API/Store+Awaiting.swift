@@ -1,4 +1,4 @@
-// The async forms. They never make a task's thread wait for a lock, for room, for a sync or for
+// The async forms. They never make a task's thread wait for a lock, free space, a sync or //
 // compaction. Each makes the same promises as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
@@ -7,9 +7,9 @@
 // MARK: Writing
 
 extension Store {
-  /// Sets the value of a key, like the synchronous form, but blocks no thread. A value of up to 64
-  /// KiB is appended at once if there is nothing to wait for; all other work happens on one of the
-  /// store's own threads. Tasks that wait for a sync hold no thread and share one sync.
+  /// Sets the value of a key, like the synchronous form, but blocks no thread. It appends a value
+  /// of up to 64 KiB at once if it need not wait. All other work happens on one of the store's own
+  /// threads. Tasks that wait for a sync hold no thread and share one sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -26,7 +26,7 @@ extension Store {
     return try await finish(write).version
   }
 
-  /// Sets the value of a key, with a lifetime of `lifetime`.
+  /// Sets the value of a key, with a lifetime.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -146,7 +146,7 @@ extension Store {
     return try await finish(write)
   }
 
-  /// Writes many changes at once. `body` runs in the caller's isolation; one of the store's own
+  /// Writes many changes at once. `body` runs in the caller's isolation. One of the store's own
   /// threads appends the batch.
   @inlinable
   @discardableResult
@@ -170,7 +170,7 @@ extension Store {
     _ = try await finish(engine.start(batch.records, durability: durability))
   }
 
-  /// Removes the values of many keys. Each removal is a separate write; one sync covers all of
+  /// Removes the values of many keys. Each removal is a separate write. One sync covers all of
   /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
@@ -182,7 +182,7 @@ extension Store {
     }
   }
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
@@ -194,7 +194,7 @@ extension Store {
     }
   }
 
-  /// Extends the lives of the values of many keys.
+  /// Extends the lifetimes of many keys' values.
   @discardableResult
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
@@ -209,15 +209,15 @@ extension Store {
   /// Removes everything.
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
-  ///   began: nothing was removed.
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
+  ///   began, in which case nothing was removed.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.removeAll(progress: progress) }
   }
 
-  /// Makes every write durable that was acknowledged before the call.
+  /// Makes every write acknowledged before the call durable.
   public nonisolated(nonsending) func sync() async throws(StoreError) {
     try engine.session.checkWritable()
     // The log's lock may be held for a long time.
@@ -227,7 +227,7 @@ extension Store {
 
   // MARK: Two steps
 
-  /// Waits for whatever a write that has begun must wait for.
+  /// Does all the waiting that an unfinished write requires.
   @usableFromInline
   package nonisolated(nonsending) func finish<Result>(
     _ write: StartedWrite<Result, StoreError>
@@ -242,7 +242,7 @@ extension Store {
     return result
   }
 
-  /// Gives an entered write its promised durability; see the synchronous form.
+  /// Gives an entered write its promised durability. See the synchronous form.
   package nonisolated(nonsending) func finish(_ pending: PendingWrite) async throws(StoreError) {
     if pending.keepsLimits {
       try await entering.performUncancelled { () throws(StoreError) in

@@ -1,6 +1,6 @@
-// What the caches need beyond the public interface.
+// Calls that the caches need beyond the public interface.
 extension Store {
-  /// The record of a key, without copying it; see `Engine.pinnedEntry`.
+  /// The record of a key, without copying it. See `Engine.pinnedEntry`.
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part = .all, isAccess: Bool = true
   ) throws(StoreError) -> PinnedEntry? {
@@ -12,8 +12,8 @@ extension Store {
     }
   }
 
-  /// Whether the value of a key has expired but was not removed yet; `nil` if the key has none. Not
-  /// an access.
+  /// Whether the value of a key has expired but was not removed yet, or `nil` if the key has none.
+  /// Does not count as an access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     guard let follower else { return try reader.hasExpired(key) }
     return try follower.read { (reader) throws(StoreError) in try reader.hasExpired(key) }
@@ -27,9 +27,8 @@ extension Store {
   /// Whether this store follows another process. Every write then throws `readOnly`.
   package var isFollowing: Bool { follower != nil }
 
-  /// Information about a key, and the history that its version belongs to. Within one
-  /// history, a version always has the same value. The history is 0 in a store that follows no
-  /// other.
+  /// Information about a key, and the history that its version belongs to. Within one history, a
+  /// version always has the same value. The history is 0 unless the store follows another.
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
@@ -61,12 +60,12 @@ extension Store {
     try engine.removeDamagedValue(forKey: key)
   }
 
-  // A cache writes in two steps. The first enters the write and returns what it removed, even if it
-  // throws; the observer is not told. The second finishes it.
+  // A cache writes in two steps. The first enters the write and returns the removed entries, even
+  // if it // throws, without calling the observer. The second finishes the write.
 
   /// Enters the value of a key.
   ///
-  /// - Parameter removals: receives what the write removed.
+  /// - Parameter removals: receives the removals of the write.
   package func enter(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     removals: inout [RemovalEvent]
@@ -76,10 +75,10 @@ extension Store {
       removals: &removals)
   }
 
-  /// Enters the value of a key if there is nothing to wait for; else sets `pending.isLeft`.
+  /// Enters the value of a key if it need not wait. Otherwise sets `pending.isLeft`.
   ///
-  /// - Parameter version: the version that the key must have; `nil`: any or none; an inner `nil`:
-  ///   it must be absent.
+  /// - Parameter version: the version that the key must have. `nil`: any or none. An inner `nil`:
+  ///   the key must be absent.
   package func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64??, options: EntryOptions,
     durability: Durability?, removals: inout [RemovalEvent]
@@ -102,7 +101,7 @@ extension Store {
 
   /// Enters a batch.
   ///
-  /// - Returns: the version of the first operation; the others follow in order.
+  /// - Returns: the version of the first operation. The others follow in order.
   package func enter(
     _ batch: consuming Batch, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (first: UInt64, pending: PendingWrite) {
@@ -112,11 +111,11 @@ extension Store {
   /// Gives a write its promised durability. If this throws, the write may still be on disk.
   package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }
 
-  /// Makes a write that one of the store's own threads entered wait for compaction.
+  /// Makes a write wait for compaction if one of the store's own threads entered it.
   package func slowed(_ pending: PendingWrite) -> PendingWrite { engine.slowed(pending) }
 
-  /// Throws in a forked child of the process that opened the store, because the store's threads do
-  /// not exist there.
+  /// Throws in a forked child of the process that opened the store, where the store's threads do
+  /// not exist.
   package func checkProcess() throws(StoreError) { try engine.session.checkProcess() }
 
   @usableFromInline
@@ -127,7 +126,7 @@ extension Store {
     engine.evictor.isNearLimit(adding: count, byteCount: byteCount)
   }
 
-  /// What the store holds.
+  /// The store's usage.
   ///
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try currentEngine.usage() }
@@ -141,6 +140,6 @@ extension Store {
     )
   }
 
-  /// The clock that decides expiry; a tier in front must use the same one.
+  /// The clock that decides expiry. A memory tier must use the same clock.
   package var clock: StoreClock { engine.session.clock }
 }

@@ -1,13 +1,14 @@
 internal import Synchronization
 
-// What a loading cache needs.
+// Calls that a loading cache needs.
 extension Store {
-  /// Enters the value of a key that has none, unless `isWanted` returns `false`. Nothing can happen
-  /// between that call and the write.
+  /// Enters the value of a key that has none, unless `isWanted` returns `false`. No other write can
+  /// come between that call and the write.
   ///
   /// - Parameters:
-  ///   - removals: receives what the write removed, even if it throws; the observer is not told.
-  ///   - isWanted: called under a lock; it must only look.
+  ///   - removals: receives the removals of the write, even if it throws. The observer is not
+  ///     called.
+  ///   - isWanted: called under a lock, so it must only read.
   /// - Returns: `mismatch` with `nil` if the value was not wanted.
   package func enterAbsent(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions,
@@ -20,7 +21,7 @@ extension Store {
 
   /// Like `enterAbsent`, but also replaces the value of one version.
   ///
-  /// - Parameter version: `nil`: the key must have no value.
+  /// - Parameter version: if `nil`, the key must have no value.
   package func enterLoaded(
     _ value: RawSpan, forKey key: RawSpan, replacing version: UInt64?, options: EntryOptions,
     removals: inout [RemovalEvent], ifWanted isWanted: @escaping @Sendable () -> Bool
@@ -36,14 +37,14 @@ extension Store {
 
   // MARK: Expired values that may be served
 
-  /// Keeps expired entries for at least this many milliseconds. Maintenance leaves them alone for
-  /// that long; limits, trims and `removeExpired` do not.
+  /// Keeps expired entries for at least this many milliseconds. Maintenance does not remove them in
+  /// that time, but limits, trims and `removeExpired` do.
   package func retainExpired(for milliseconds: Int64) {
     engine.trimmer.retention.max(milliseconds, ordering: .relaxed)
   }
 
-  /// The record of a key whose lifetime ended less than `retention` milliseconds ago. Not an
-  /// access.
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago. Does not
+  /// count as an access.
   package func expiredEntry(
     forKey key: RawSpan, within retention: Int64
   ) throws(StoreError) -> PinnedEntry? {
@@ -55,11 +56,11 @@ extension Store {
     }
   }
 
-  /// Extends the life of the value of one version to `lifetime` from now, even if it has expired.
-  /// Does not rewrite it.
+  /// Extends the lifetime of one version of a value to `lifetime` from now, even if it has expired.
+  /// Does not rewrite the value.
   ///
   /// - Parameter isWanted: as for `enterAbsent`.
-  /// - Returns: whether the key has that value and it is wanted.
+  /// - Returns: whether the key has that version and it is wanted.
   package func renewValue(
     forKey key: RawSpan, version: UInt64, to lifetime: Duration,
     ifWanted isWanted: @escaping @Sendable () -> Bool

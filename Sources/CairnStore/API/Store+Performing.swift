@@ -1,8 +1,8 @@
-/// Long operations for async code: they run off the threads that run tasks.
+/// Long operations for async code. They do not run on Swift's cooperative threads.
 extension Store {
   /// Opens the store at a path for reading and writing, or creates it.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
   public convenience init(
     path: String, configuration: StoreConfiguration = StoreConfiguration()
@@ -12,7 +12,7 @@ extension Store {
 
   /// Opens the store at a path for reading.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
   public convenience init(
     readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
@@ -31,7 +31,7 @@ extension Store {
       })
   }
 
-  /// Makes every write durable, marks the store clean and releases its lock. Waits in no queue.
+  /// Makes every write durable, marks the store clean and releases its lock. Does not queue.
   /// Cancellation does not stop it.
   public nonisolated(nonsending) func close() async throws(StoreError) {
     try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
@@ -39,7 +39,7 @@ extension Store {
 
   /// Removes entries until at most `count` are left.
   ///
-  /// - Throws: see the synchronous form; `cancelled` if the task was cancelled before the work
+  /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func trim(
@@ -99,8 +99,8 @@ extension Store {
     }
   }
 
-  /// Removes every entry for which `isRemoved` returns `true`. It runs on one of the store's own
-  /// threads. Cancellation: see `trim(toCount:)`.
+  /// Removes every entry for which `isRemoved` returns `true`. The closure runs on one of the
+  /// store's own threads. Cancellation: see `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func remove(
     durability: Durability? = nil,
@@ -124,7 +124,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - destination: see the synchronous form.
-  ///   - progress: called now and then, on the thread that does the work.
+  ///   - progress: called occasionally, on the thread that does the work.
   @discardableResult
   public nonisolated(nonsending) func backup(
     to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
@@ -134,11 +134,12 @@ extension Store {
     }
   }
 
-  /// Reads everything sealed, to find damage while a backup is still good. It runs on a thread of
-  /// its own, so it delays no other call.
+  /// Scrubs the log, to find damage while a backup is still good. It runs on its own
+  /// thread, so it delays no other call.
   ///
-  /// - Returns: what was found; `isComplete` is `false` if the task was cancelled meanwhile.
-  /// - Throws: see the synchronous form; never `cancelled`.
+  /// - Returns: the amount read and the damage. `isComplete` is `false` if the task was cancelled
+  ///   during the scrub.
+  /// - Throws: see the synchronous form. Never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
@@ -160,7 +161,7 @@ extension Store {
     return try result.get()
   }
 
-  /// Checks every byte of every file of a store that nobody has open for writing, on a thread of its own.
+  /// Checks every byte of every file of a store that is not open for writing, on a separate thread.
   ///
   /// - Parameters:
   ///   - path: the store.
@@ -173,12 +174,12 @@ extension Store {
     }
   }
 
-  /// Copies everything sound in a store that may be damaged into a new store, on a thread of its own.
+  /// Copies everything sound in a possibly damaged store into a new store, on a separate thread.
   ///
   /// - Parameters:
   ///   - path: the store.
   ///   - destination: see the synchronous form.
-  ///   - progress: called now and then, on that thread.
+  ///   - progress: called occasionally, on that thread.
   @discardableResult
   public static nonisolated(nonsending) func salvage(
     path: String, to destination: String,
@@ -197,11 +198,11 @@ extension Store {
   ///
   ///     let version = try store.synchronous { try $0.setValue("hello", forKey: "greeting") }
   ///
-  /// They block the thread for as long as the memory or the disk takes. A durable write blocks it
-  /// for a sync, and so delays everything else queued on that thread.
+  /// These forms block the thread for as long as the memory or the disk takes. A durable write
+  /// blocks it for a sync, which delays all other work queued on that thread.
   ///
-  /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws.
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`.
   @inlinable
   @discardableResult
   public func synchronous<Result: ~Copyable, Failure: Error>(
@@ -211,16 +212,17 @@ extension Store {
   }
 
   /// Runs work that throws only the store's errors on one of the store's own threads. Use it, for
-  /// example, to read values outside the page cache, which blocks a thread until the disk delivers
-  /// them. At most `concurrentCallLimit` calls run at once; the others queue.
+  /// example, to read values that are not in the page cache, because such a read blocks its thread
+  /// until the disk delivers them. At most `concurrentCallLimit` calls run at once. Other calls
+  /// queue.
   ///
   ///     let value = try await store.perform { (store) throws(StoreError) in
   ///       try store.value(forKey: "cold")
   ///     }
   ///
-  /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `cancelled`, at once, if the task was cancelled before the work
-  ///   began: nothing was done. Once begun, the work finishes.
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`. `cancelled`, at once, if the task was cancelled before the work
+  ///   began, in which case nothing was done. Once begun, the work finishes.
   /// - Complexity: a hop to another thread and back.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
@@ -231,9 +233,9 @@ extension Store {
 
   /// Runs any work with the store on one of the store's own threads.
   ///
-  /// - Returns: what `body` returns.
-  /// - Throws: what `body` throws; `StoreError.cancelled` if the task was cancelled before the work
-  ///   began: nothing was done. Once begun, the work finishes.
+  /// - Returns: the result of `body`.
+  /// - Throws: any error of `body`. `StoreError.cancelled` if the task was cancelled before the
+  ///   work began, in which case nothing was done. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws -> Result

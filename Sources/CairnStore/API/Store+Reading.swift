@@ -1,5 +1,5 @@
 extension Store {
-  /// A copy of the value of a key, or `nil` if the key has none or it has expired.
+  /// A copy of the value of a key, or `nil` if the key has no unexpired value.
   ///
   /// Counts as an access. Never writes to disk.
   ///
@@ -18,14 +18,14 @@ extension Store {
     }
   }
 
-  /// Calls `body` with the value of a key, without copying it, and returns the result; `nil` if
-  /// there is no value.
+  /// Calls `body` with the value of a key, without copying it, and returns the result, or `nil` if
+  /// the key has no value.
   ///
   /// The compiler keeps the span from escaping. The bytes stay unchanged and valid while `body`
   /// runs, even if the key is removed meanwhile. `body` runs outside all locks and may use the
   /// store.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``StoreError``, see `value(forKey:)`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``: see `value(forKey:)`.
   @inlinable
   public func withValue<Result>(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -41,7 +41,7 @@ extension Store {
     )
   }
 
-  /// A parameter, because the compiler would put a variable of this type on the heap.
+  /// Takes a parameter, because the compiler would put a variable of this type on the heap.
   @inlinable
   static func use<Result>(
     _ pinned: borrowing PinnedValue?, _ body: (RawSpan) throws -> Result
@@ -52,8 +52,8 @@ extension Store {
     }
   }
 
-  /// A copy of the value of a key, or `nil` if the key has none or it has expired. Does not count
-  /// as an access: it changes neither the access order nor an idle limit.
+  /// A copy of the value of a key, or `nil` if the key has no unexpired value. Does not count as an
+  /// access: it changes neither the access order nor an idle limit.
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
@@ -115,11 +115,11 @@ extension Store {
     }
   }
 
-  /// The values of many keys, in the order of the keys; `nil` for each that has none.
+  /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
   ///
-  /// - Throws: see `value(forKey:)`; the first key whose read fails ends the call.
-  /// - Complexity: that of a read for each key; the waits for records outside the processor's cache
-  ///   overlap.
+  /// - Throws: see `value(forKey:)`. The first failed read ends the call.
+  /// - Complexity: the same as a read for each key, but the waits for records outside the
+  ///   processor's cache overlap.
   @inlinable
   public func values(
     forKeys keys: some Collection<some ByteSource>
@@ -153,7 +153,8 @@ extension Store {
     return values
   }
 
-  /// The number of keys looked up together: more would evict each other from the processor's cache.
+  /// The number of keys looked up together. More keys would evict each other from the processor's
+  /// cache.
   @usableFromInline static var groupKeyCount: Int { 16 }
 
   /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no particular order.
@@ -164,10 +165,10 @@ extension Store {
   /// not see concurrent writes. `body` runs outside all locks and may use the store. Iterating does
   /// not count as an access.
   ///
-  /// Skips an entry that is damaged or unreadable. After visiting all others, or when `body` ends
+  /// Skips damaged or unreadable entries. After visiting all others, or when `body` ends
   /// the iteration, it throws the error of the first such entry.
   ///
-  /// - Throws: what `body` throws, unchanged; else a ``StoreError``, see `value(forKey:)`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``: see `value(forKey:)`.
   /// - Complexity: O(keys), whatever the prefix.
   @inlinable
   public func forEachKey(

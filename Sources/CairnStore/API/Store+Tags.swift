@@ -4,8 +4,9 @@ extension Store {
   /// other write can come between that call and this write.
   ///
   /// - Parameters:
-  ///   - removals: receives what the write removed, even if it throws; the observer is not told.
-  ///   - isWanted: called under a lock; it must only read.
+  ///   - removals: receives the removals of the write, even if it throws. The observer is not
+  ///     called.
+  ///   - isWanted: called under a lock, so it must only read.
   package func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64, options: EntryOptions,
     durability: Durability?, removals: inout [RemovalEvent],
@@ -16,13 +17,13 @@ extension Store {
       expecting: .versionAndWanted(version, isWanted), removals: &removals)
   }
 
-  /// Excludes this many entries from the limit on their number.
+  /// Excludes this many entries from the count limit.
   package func reserve(count: Int) { engine.evictor.reserve(count: count) }
 
   /// Requests a pass of housekeeping.
   package func wakeHousekeeping() { engine.session.wakeHousekeeping() }
 
-  /// Removes some of the entries for which `isVictim` returns true; see `Trimmer.removeRound`.
+  /// Removes some of the entries for which `isVictim` returns true. See `Trimmer.removeRound`.
   package func removeRound(
     fromShard start: Int, lookingAt limit: Int,
     where isVictim: (_ metadata: RawSpan, _ version: UInt64) -> Bool
@@ -30,7 +31,7 @@ extension Store {
     try engine.trimmer.removeRound(fromShard: start, lookingAt: limit, where: isVictim)
   }
 
-  /// Removes the entries for which `isVictim` returns true; like `remove(durability:where:)`, but
+  /// Removes the entries for which `isVictim` returns true, like `remove(durability:where:)`, but
   /// with the metadata.
   package func remove(
     where isVictim: (_ key: RawSpan, _ metadata: RawSpan, _ info: EntryInfo) throws -> Bool

@@ -1,19 +1,19 @@
 /// Removing many entries at once.
 ///
-/// All of these are safe to call from any thread. Readers and writers continue: no lock is held for
-/// longer than some dozens of removals take. Each removal is one write, a tombstone in the log, and
-/// takes effect at one moment. An entry that was rewritten after it was chosen stays; so does one
-/// that was read after it was chosen for not having been read. If nobody else uses the store
+/// All of these calls are safe from any thread. Readers and writers continue, because no lock is
+/// held for longer than a few dozen removals. Each removal is one write, a tombstone in the log,
+/// and takes effect at one moment. An entry that is rewritten after it was chosen stays. So does an
+/// entry that is read after it was chosen as least recently used. If no other call uses the store
 /// meanwhile, the result is exact.
 ///
-/// The removals of one call share one sync: `durability` applies to all of them together, and after
-/// a crash the store may have the first of them without the others. If a call throws, the entries
+/// The removals of one call share one sync. `durability` applies to all of them together, and after
+/// a crash the store may have only the first removals. If a call throws, the entries
 /// it had removed stay removed, and their removal survives the death of the process. On a full
 /// disk, removals use a reserve.
 ///
 /// Compaction reclaims the space of removed entries, in the background or by `compact()`. Until
-/// then their bytes count as dead, and the tombstones take some more. `removeAll` reclaims it at
-/// once.
+/// then their bytes count as dead, and the tombstones take extra space. `removeAll` reclaims the
+/// space at once.
 ///
 /// Closes and checkpoints save access times. After a crash, access times are those of the last
 /// save, and entries written since then are the most recent. `damagedCount` in a summary counts
@@ -24,10 +24,10 @@ extension Store {
   /// The next open uses its configuration again.
   ///
   /// - Parameters:
-  ///   - countLimit: the maximum number of entries; `nil`: no limit.
-  ///   - byteLimit: the maximum number of live bytes; `nil`: no limit.
-  /// - Throws: `invalidConfiguration` for a limit of 0 or less: nothing has changed. Else see
-  ///   `trim(toCount:)`: the limits are set, and the next write tries again to keep them.
+  ///   - countLimit: the maximum number of entries, or `nil` for no limit.
+  ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit.
+  /// - Throws: `invalidConfiguration` for a limit of 0 or less, which changes nothing. Otherwise
+  ///   see `trim(toCount:)`. The limits are then set, and the next write tries again to keep them.
   /// - Complexity: the same as `trim(toCount:)`; O(1) if nothing exceeds the limits.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try engine.session.checkWritable()
@@ -37,7 +37,7 @@ extension Store {
     try engine.evictor.setLimits(countLimit: countLimit, byteLimit: byteLimit)
   }
 
-  /// The lifetime of entries written from now on without one; `nil`: for ever. Existing entries
+  /// The lifetime of entries written from now on without one, or `nil` for no end. Existing entries
   /// keep theirs.
   ///
   /// The next open uses its configuration again.
@@ -46,8 +46,8 @@ extension Store {
     set { engine.session.limits.lifetime.value = newValue }
   }
 
-  /// The idle limit of entries written from now on without one: how long they may go unread and
-  /// unwritten; `nil`: for ever. Otherwise like `lifetime`.
+  /// The idle limit of entries written from now on without one: how long they may go without a read
+  /// or write, or `nil` for no limit. Otherwise like `lifetime`.
   public var idleLimit: Duration? {
     get { engine.session.limits.idleLimit.value }
     set { engine.session.limits.idleLimit.value = newValue }
@@ -58,11 +58,11 @@ extension Store {
   /// Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: the number to keep. A negative number means 0, which removes everything;
+  ///   - count: the number to keep. A negative number means 0, which removes every entry, but
   ///     `removeAll` is faster and reclaims the space.
   ///   - order: which entries go first.
-  ///   - durability: of the removals; `nil`: the configuration's.
-  /// - Returns: what was removed.
+  ///   - durability: of the removals, or `nil` for the configured class.
+  /// - Returns: a summary of the removed entries.
   /// - Throws: `noSpace`, `durabilityUnknown`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`,
   ///   `system`.
   /// - Complexity: O(keys) to scan the index, and O(removed × log removed). With `largestFirst`,
@@ -76,15 +76,15 @@ extension Store {
   }
 
   /// Removes entries until the live bytes, as in `statistics().liveByteCount`, are at most this
-  /// many. Live bytes are those of the records: keys, values, metadata and at least 24 bytes each.
+  /// many. Live bytes count whole records: keys, values, metadata and at least 24 bytes each.
   ///
-  /// Expired entries go first; then only as many as needed, in the requested order.
+  /// Expired entries go first, then only as many others as needed, in the requested order.
   ///
   /// - Parameters:
   ///   - byteCount: the number of bytes to keep. A negative number means 0.
   ///   - order: which entries go first.
-  ///   - durability: of the removals; `nil`: the configuration's.
-  /// - Returns: what was removed.
+  ///   - durability: of the removals, or `nil` for the configured class.
+  /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)`.
   /// - Complexity: the same as `trim(toCount:order:durability:)`. Scans the index more than once if
   ///   the least recently used entries are far smaller than others.
@@ -99,16 +99,16 @@ extension Store {
   /// Reclaims space and removes the least recently used entries until this many bytes are free on
   /// the filesystem, or nothing is left to remove.
   ///
-  /// Compaction reclaims dead space first. Files of others on the same filesystem count too: the
+  /// Compaction reclaims dead space first. Other files on the same filesystem count too: the
   /// store makes room for them, as a cache should.
   ///
   /// - Parameters:
-  ///   - byteCount: the number of bytes to have free for an unprivileged process. Reclaimed bytes
-  ///     that readers still hold count as free.
-  ///   - durability: of the removals; `nil`: the configuration's.
-  /// - Returns: what was removed.
+  ///   - byteCount: the number of bytes that must be free for an unprivileged process. Reclaimed
+  ///     bytes that readers still hold count as free.
+  ///   - durability: of the removals, or `nil` for the configured class.
+  /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
-  /// - Complexity: that of compactions of the store, and of trims to a size.
+  /// - Complexity: the same as compactions of the store and trims to a size.
   @inlinable
   @discardableResult
   public func trim(
@@ -124,11 +124,11 @@ extension Store {
   ///     moment.
   ///   - basis: `.access` uses the last read or write, accurate to 1 % of the age; `.write` uses
   ///     the write, accurate to the second.
-  ///   - durability: of the removals; `nil`: the configuration's.
-  /// - Returns: what was removed.
+  ///   - durability: of the removals, or `nil` for the configured class.
+  /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(keys) to scan the index; with `.write`, also a read of the heads of the
-  ///   records in segments that old.
+  /// - Complexity: O(keys) to scan the index. With `.write`, also a read of the record heads in
+  ///   segments of that age.
   @inlinable
   @discardableResult
   public func trim(
@@ -138,30 +138,32 @@ extension Store {
   }
 
   /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// them anyway, but they take memory and count as live bytes.
+  /// these entries, but they take memory and count as live bytes.
   ///
-  /// - Returns: what this call removed; maintenance may have removed others just before.
+  /// - Returns: a summary of the entries that this call removed. Maintenance may have removed
+  ///   others just before.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(1) if no entry can expire, else O(removed entries) and the scan of `count()`.
+  /// - Complexity: O(1) if no entry can expire, otherwise O(removed entries) and the scan of
+  ///   `count()`.
   @inlinable
   @discardableResult
   public func removeExpired(durability: Durability? = nil) throws(StoreError) -> RemovalSummary {
     try engine.trimmer.removeExpired(durability: durability)
   }
 
-  /// Removes the values of many keys, in the given order. Each removal is a separate write; one
-  /// sync covers all of them. After a crash, the store may have the first of these removals without
-  /// the others; use `write` for all or nothing. This call takes any number of keys, no memory, and
-  /// the reserve on a full disk.
+  /// Removes the values of many keys, in the given order. Each removal is a separate write. One
+  /// sync covers all of them. After a crash, the store may have only the first of these removals.
+  /// For all or nothing, use `write`. This call accepts any number of keys, needs no memory, and
+  /// uses the reserve on a full disk.
   ///
   /// - Parameters:
-  ///   - keys: absent and expired ones are no error.
-  ///   - durability: of the removals, and of the absence of keys that had no value; `nil`: the
-  ///     configuration's.
+  ///   - keys: may include absent and expired keys.
+  ///   - durability: of the removals, and of the absence of keys without a value, or `nil` for the
+  ///     configured class.
   /// - Returns: the number removed. Absent and expired keys do not count.
-  /// - Throws: `invalidKey` at the first invalid key; else see `trim(toCount:order:durability:)`.
-  ///   Earlier removals stay.
-  /// - Complexity: O(keys given).
+  /// - Throws: `invalidKey` at the first invalid key. Otherwise see
+  ///   `trim(toCount:order:durability:)`. Earlier removals stay.
+  /// - Complexity: O(number of keys given).
   @inlinable
   @discardableResult
   public func removeValues(
@@ -182,9 +184,9 @@ extension Store {
   /// The closure may use the store; its calls do not count as accesses. Removal begins after the
   /// closure has seen every entry. An entry that was rewritten since then stays.
   ///
-  /// - Returns: what was removed.
-  /// - Throws: what `isRemoved` throws, unchanged: nothing was removed. Else see
-  ///   `trim(toCount:order:durability:)`.
+  /// - Returns: a summary of the removed entries.
+  /// - Throws: any error of `isRemoved`, unchanged, in which case nothing was removed. Otherwise
+  ///   see `trim(toCount:order:durability:)`.
   /// - Complexity: O(keys), with a read of each record's head. Uses 40 bytes of memory for each
   ///   entry to remove.
   @inlinable

@@ -6,21 +6,22 @@ extension Store {
   ///       return Array(String(count + 1).utf8)
   ///     }
   ///
-  /// Writes the new value only if nobody has written the key since the old one was read; otherwise
-  /// starts over. So `change` may run more than once and must have no side effects. It runs under
-  /// no lock and may use the store.
+  /// Writes the new value only if no other caller has written the key since the old value was read.
+  /// Otherwise it starts over, so `change` may run more than once and must have no side effects. It
+  /// runs outside all locks and may use the store.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.
-  ///   - options: an option that is `nil` keeps the entry's; for an absent key, the configuration's
-  ///     applies. A lifetime counts from now.
-  ///   - durability: `nil`: the configuration's.
-  ///   - change: makes the new value from the current one, or from `nil` if there is none.
+  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
+  ///     option applies. A lifetime counts from now.
+  ///   - durability: `nil` for the configured class.
+  ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
-  /// - Returns: the new value and its version, or `nil` if the key has no value now. If it had none
+  /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
   ///   before either, nothing was written or made durable.
-  /// - Throws: what `change` throws, unchanged; see `entry(forKey:)`, including `corrupt` if the
-  ///   value is damaged: nothing was written. Else see `setValue` and `compareAndRemove`.
+  /// - Throws: any error of `change`, unchanged. See `entry(forKey:)`, including `corrupt` if the
+  ///   value is damaged. In these cases nothing was written. Otherwise see `setValue` and
+  ///   `compareAndRemove`.
   /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
   ///   of them succeeds in each round.
   @inlinable
@@ -63,10 +64,9 @@ extension Store {
   /// once, each gets the value that its own write replaced.
   ///
   /// - Parameters: see `setValue`.
-  /// - Returns: the old value, or `nil` if there was none or it had expired.
-  /// - Throws: see `value(forKey:)` and `setValue`, including `corrupt` if the old value is
-  ///   damaged: nothing was written. `setValue` and `removeValue` can replace and remove a damaged
-  ///   value.
+  /// - Returns: the old value, or `nil` if the key had no unexpired value.
+  /// - Throws: see `value(forKey:)` and `setValue`. If the old value is damaged, throws `corrupt`
+  ///   and writes nothing. `setValue` and `removeValue` can replace and remove a damaged value.
   /// - Complexity: the same as `update`.
   @inlinable
   @discardableResult
@@ -88,12 +88,13 @@ extension Store {
     }
   }
 
-  /// Removes the value of a key and returns it. When several callers take it at once, one gets it.
+  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// gets it.
   ///
-  /// - Returns: the value, or `nil` if there was none or it had expired: nothing was written or
-  ///   made durable.
-  /// - Throws: see `value(forKey:)` and `compareAndRemove`: nothing was removed, except with
-  ///   `durabilityUnknown`: the value is then removed and lost to the caller.
+  /// - Returns: the value, or `nil` if the key had no unexpired value. With `nil`, nothing was
+  ///   written or made durable.
+  /// - Throws: see `value(forKey:)` and `compareAndRemove`. On an error nothing was removed, except
+  ///   with `durabilityUnknown`: the value is then removed and lost to the caller.
   /// - Complexity: O(key + value).
   @inlinable
   public func takeValue(
@@ -115,16 +116,17 @@ extension Store {
   ///
   ///     let visits = try store.increment(forKey: "visits")
   ///
-  /// A counter is a value of 8 bytes: a signed 64-bit integer, least significant byte first. The
-  /// entry keeps its cost, end of lifetime, idle limit and metadata.
+  /// A counter is a value of 8 bytes: a signed, little-endian 64-bit integer. The entry keeps its
+  /// cost, expiry, idle limit and metadata.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes. An absent key counts as 0.
   ///   - amount: may be negative.
-  ///   - options: used if the counter is absent.
-  ///   - durability: `nil`: the configuration's.
+  ///   - options: used only if the counter is absent.
+  ///   - durability: `nil` for the configured class.
   /// - Returns: the new number.
-  /// - Throws: `notACounter`, `counterOverflow`: nothing was written. Else see `update`.
+  /// - Throws: `notACounter` or `counterOverflow`, in which case nothing was written. Otherwise see
+  ///   `update`.
   /// - Complexity: O(key). When several callers write a key at once, one of them succeeds in each
   ///   round.
   @inlinable
@@ -154,7 +156,7 @@ extension Store {
   }
 }
 
-/// The write that an increment makes over what it found.
+/// The write of an increment, given the entry it found.
 struct Increment {
   let number: Int64
   let version: UInt64?

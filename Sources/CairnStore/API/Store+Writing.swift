@@ -1,17 +1,17 @@
 extension Store {
   /// Sets the value of a key.
   ///
-  /// When it returns, every later read finds the value, and the value survives what `durability`
-  /// promises.
+  /// When the call returns, every later read finds the value, and the value survives what
+  /// `durability` promises.
   ///
   /// - Parameters:
-  ///   - value: the bytes; an empty value is valid.
+  ///   - value: the bytes. May be empty.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
-  ///   - durability: `nil`: the configuration's.
+  ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `noSpace`: nothing was written.
-  ///   `durabilityUnknown`: the value was written and may not survive a power loss; the store is
+  ///   `durabilityUnknown`: the value was written but may not survive a power cut, and the store is
   ///   poisoned. `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`.
   /// - Complexity: O(key + value); one copy.
   @inlinable
@@ -28,8 +28,7 @@ extension Store {
     }
   }
 
-  /// Sets the value of a key, with a lifetime of `lifetime`; see
-  /// `setValue(_:forKey:options:durability:)`.
+  /// Sets the value of a key, with a lifetime. See `setValue(_:forKey:options:durability:)`.
   @inlinable
   @discardableResult
   public func setValue(
@@ -73,11 +72,12 @@ extension Store {
   /// - Parameters:
   ///   - value: see `setValue`.
   ///   - key: 1 to 65,535 bytes.
-  ///   - version: the version that the key must have; `nil`: it must be absent or expired.
+  ///   - version: the version that the key must have, or `nil` if the key must be absent or
+  ///     expired.
   ///   - options: see `setValue`.
-  ///   - durability: `nil`: the configuration's.
-  /// - Returns: the new version, or the one found instead.
-  /// - Throws: see `setValue`; a mismatch is no error.
+  ///   - durability: `nil` for the configured class.
+  /// - Returns: the new version or, on a mismatch, the current one.
+  /// - Throws: see `setValue`. A mismatch does not throw.
   @inlinable
   public func compareAndSet(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -94,8 +94,8 @@ extension Store {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether there was one. If not, nothing is written, but the absence still gets the
-  ///   requested durability, because an earlier removal may have promised less.
+  /// - Returns: whether the key had a value. If not, nothing is written, but the absence still gets
+  ///   the requested durability, because an earlier removal may have promised less.
   /// - Throws: see `setValue`.
   @inlinable
   @discardableResult
@@ -129,15 +129,15 @@ extension Store {
   ///       try batch.removeValue(forKey: "b")
   ///     }
   ///
-  /// Use it to remove several keys together; `removeValues(forKeys:)` removes one after the other.
-  /// Nothing is written, and no lock is held, until `body` returns. Reads of single keys may see
-  /// the changes arrive one after the other. While a batch of 8,192 operations or more arrives,
-  /// other writes continue in between. A snapshot sees all of it or nothing. A batch without a
-  /// change writes nothing, but the values and absences it found still get the requested
-  /// durability.
+  /// Use a batch to remove several keys together, because `removeValues(forKeys:)` removes them one
+  /// by one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys
+  /// may see the changes one by one. Other writes continue while a batch of 8,192 operations or
+  /// more is applied. A snapshot sees all of a batch or none of it. A batch that changes nothing
+  /// writes nothing, but the values and absences it found still get the requested durability.
   ///
-  /// - Throws: what `body` throws, unchanged: nothing was written. Else see `setValue`.
-  /// - Returns: what `body` returns.
+  /// - Throws: any error of `body`, unchanged, in which case nothing was written. Otherwise see
+  ///   `setValue`.
+  /// - Returns: the result of `body`.
   @inlinable
   @discardableResult
   public func write<Result>(
@@ -151,8 +151,8 @@ extension Store {
 
   /// Sets the values of many keys at once, as one batch.
   ///
-  /// - Parameters: see `setValue`, for each of them.
-  /// - Throws: see `write`; nothing was written.
+  /// - Parameters: see `setValue`, for each value.
+  /// - Throws: see `write`. On an error nothing was written.
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
@@ -165,13 +165,13 @@ extension Store {
     try engine.commit(batch.records, durability: durability)
   }
 
-  /// Extends the life of a value to `lifetime` from now, unless it ends later anyway: a life is
-  /// never shortened. Does not rewrite the value, change its version or count as an access. A value
-  /// without an end keeps none; an idle limit stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
+  /// never shortened. Does not rewrite the value, change its version or count as an access. An
+  /// unlimited lifetime stays unlimited, and an idle limit stays unchanged.
   ///
   /// - Returns: whether the key has a value.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
-  /// - Complexity: O(key): appends a record with the key, or nothing if the value already lives
+  /// - Complexity: O(key). Appends a record with the key, or nothing if the value already lives
   ///   that long.
   @inlinable
   @discardableResult
@@ -184,8 +184,8 @@ extension Store {
     }
   }
 
-  /// Extends the lives of the values of many keys, each like `extendLifetime(forKey:to:)`. Each
-  /// extension is a separate write; one sync covers all of them.
+  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`. Each
+  /// extension is a separate write. One sync covers all of them.
   ///
   /// - Returns: the number of keys that have a value.
   @discardableResult
@@ -202,16 +202,16 @@ extension Store {
 
   /// Removes everything.
   ///
-  /// The durability of the removal is the store's. With `.durable`, the removal is on disk when the
-  /// call returns. With `.process` and `.interval`, the call waits for no sync: the death of the
-  /// process cannot undo the removal, but a power failure right after it can. All entries are then
-  /// back as they were.
+  /// The removal has the store's durability class. With `.durable`, the removal is on disk when the
+  /// call returns. With `.process` and `.interval`, the call does not wait for a sync: the death of
+  /// the process cannot undo the removal, but a power cut right after it can. All entries that were
+  /// on disk are then back.
   ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
   ///   The entries are already gone.
   /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
-  ///   removal of the files. Reclaims the space at once, or a moment later if the call waits for no
-  ///   sync, except for segments that zero-copy reads still hold.
+  ///   removal of the files. Reclaims the space at once or, if the call does not wait for a
+  ///   sync, a moment later, except for segments that zero-copy reads still hold.
   /// - Throws: see `setValue`.
   public func removeAll(
     progress: (WorkProgress) -> Void = { _ in }

@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// A default duration, for entries that ask for none. All threads may read and set it.
+/// The default duration of entries that set none. Any thread may read and set it.
 struct AtomicDuration: ~Copyable, Sendable {
   /// `Int64.max`: none.
   private let count: Atomic<Int64>
 
   init(_ duration: Duration?) { count = Atomic(duration?.milliseconds ?? .max) }
 
-  /// In whole milliseconds; `nil`: none.
+  /// In whole milliseconds, or `nil` for none.
   var milliseconds: Int64? {
     @inline(__always) get {
       let count = count.load(ordering: .relaxed)
@@ -15,7 +15,7 @@ struct AtomicDuration: ~Copyable, Sendable {
     }
   }
 
-  /// Rounded down to milliseconds; `nil`: none.
+  /// Rounded down to milliseconds, or `nil` for none.
   var value: Duration? {
     get { milliseconds.map { .milliseconds($0) } }
     nonmutating set { count.store(newValue?.milliseconds ?? .max, ordering: .relaxed) }

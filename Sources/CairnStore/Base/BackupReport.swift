@@ -9,10 +9,10 @@ public struct BackupReport: Sendable, Hashable {
   /// Bytes of the segments.
   public var byteCount: Int = 0
   /// Values that are damaged in the store and in the backup: reading one throws. All other bytes of
-  /// the backup were read back and are right.
+  /// the backup were read back and verified.
   public var damagedValues: [Corruption] = []
-  /// The keys of the damaged values. The damaged record may not be the newest of its key, whose
-  /// value may be sound.
+  /// The keys of the damaged values. If a damaged record is not the newest for its key, the key's
+  /// current value may be sound.
   public var keys: [Corruption: [UInt8]] = [:]
 
   /// Makes a report, so that a custom cache can report what it did.

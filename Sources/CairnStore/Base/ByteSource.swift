@@ -1,7 +1,7 @@
 /// Contiguous bytes in memory, for passing keys and values.
 ///
-/// `RawSpan` is the core; `[UInt8]`, slices and strings (their UTF-8) work equally well, and
-/// `Cairn` adds `Data`. Making the span copies nothing.
+/// `RawSpan`, `[UInt8]`, array slices and strings (as UTF-8) conform, and `Cairn` adds `Data`.
+/// Making the span copies nothing.
 public protocol ByteSource: ~Copyable, ~Escapable {
   /// Calls `body` with the bytes, which are valid only until it returns.
   func withBytes<Result: ~Copyable, Failure: Error>(

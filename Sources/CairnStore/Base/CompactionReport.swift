@@ -4,15 +4,15 @@ public struct CompactionReport: Sendable, Hashable {
   public var removedSegmentCount: Int = 0
   /// Segments written in their place.
   public var writtenSegmentCount: Int = 0
-  /// Bytes of all segments before.
+  /// Bytes of all segments before the compaction.
   public var byteCountBefore: Int = 0
-  /// Bytes of all segments now, excluding segments that are only being read.
+  /// Bytes of all segments afterwards, excluding removed segments that are still being read.
   public var byteCountAfter: Int = 0
   /// Live records that were copied.
   public var copiedRecordCount: Int = 0
   /// Tombstones dropped because nothing needs them any more.
   public var droppedTombstoneCount: Int = 0
-  /// Bytes of segments that are out of the log; their space is reclaimed when their last read ends.
+  /// Bytes of segments that have left the log. Their space is reclaimed when their last read ends.
   public var pinnedByteCount: Int = 0
   /// Segments left unchanged because they are damaged or unreadable.
   public var unreadableSegmentCount: Int = 0

@@ -20,21 +20,21 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case badPadding
     /// Records of an atomic batch are missing.
     case incompleteBatch
-    /// A damaged record was durable: later records prove it.
+    /// A damaged record was durable, as later records prove.
     case lostRecords
     /// A recorded length does not fit its file.
     case badLength
     /// The directory has a file that the manifest does not list.
     case unlistedFile
-    /// A file is a directory, a link, a device or another user's.
+    /// A file is a directory, a link or a device, or belongs to another user.
     case unsafeFile
     /// The disk cannot read the bytes.
     case unreadable
     /// Records of an atomic batch are missing at the end of the log, so the batch may never have
     /// been applied.
     case unfinishedBatch
-    /// A sound checkpoint contradicts the records it covers: keys are lost that an open without it
-    /// would find, or the reverse.
+    /// A sound checkpoint contradicts the records it covers: it lacks keys that an open without it
+    /// would find, or has keys that such an open would not find.
     case differsFromLog
     /// The manifest is missing because a backup or salvage to this directory did not finish.
     case unfinishedCopy
@@ -51,20 +51,20 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .badValue: "the value does not match its checksum"
       case .badPadding: "the padding is not zero"
       case .incompleteBatch: "an atomic batch is not complete"
-      case .lostRecords: "a record is damaged although later ones prove that it was stored"
+      case .lostRecords: "a record is damaged, but later records prove that it was stored"
       case .badLength: "a length does not fit its file"
-      case .unlistedFile: "the manifest does not know the file"
-      case .unsafeFile: "it is a directory, a link, a device or another user's"
+      case .unlistedFile: "the manifest does not list the file"
+      case .unsafeFile: "it is a directory, link or device, or belongs to another user"
       case .unreadable: "the bytes cannot be read"
-      case .differsFromLog: "the checkpoint does not say what the records say"
+      case .differsFromLog: "the checkpoint contradicts the records"
       case .unfinishedCopy:
-        "the file is missing: a copy of a store was being made here, and is unfinished"
+        "the file is missing: a copy of a store here is unfinished"
       case .unfinishedBatch: "an atomic batch at the end of the log may never have been applied"
       }
     }
   }
 
-  /// In an error, the store's directory, as the caller gave it; `nil` in a report, which covers one
+  /// In an error, the store's directory, as the caller gave it. `nil` in a report, which covers one
   /// store.
   public var directory: String?
   /// The file's name in the store's directory.

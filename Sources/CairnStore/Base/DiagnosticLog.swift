@@ -1,5 +1,5 @@
-/// Receives what stores and caches report but no call throws: what an open recovered, background
-/// failures, failed writes by subscript.
+/// Receives reports of stores and caches that no call can throw: the result of a recovery,
+/// background failures, failed writes by subscript.
 ///
 /// A log is a level and a handler. By default, warnings and errors go to standard error, one line each:
 ///
@@ -9,17 +9,17 @@
 ///
 ///     configuration.log = DiagnosticLog(from: .info) { message in print(message) }
 ///
-/// The handler may be called on any thread, several at a time. It is never called under a lock, so
-/// it may use the store or the cache. A slow handler delays the call or background job that
-/// reports.
+/// The handler may be called on any thread, and on several at once. It is never called under a
+/// lock, so it may use the store or the cache. A slow handler delays the call or background job
+/// that reports.
 public struct DiagnosticLog: Sendable {
   /// The severity of a message.
   public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
     /// Frequent and expected: for example, a cache dropped a value with an old tag.
     case debug
-    /// Needs no action: for example, an open discarded what a crash left unfinished.
+    /// Needs no action: for example, an open discarded writes that a crash left unfinished.
     case info
-    /// Something was not done or is unexpected; nothing acknowledged was lost.
+    /// Something was not done or is unexpected, but no acknowledged write was lost.
     case warning
     /// Data is lost or damaged, or something important failed.
     case error
@@ -39,15 +39,16 @@ public struct DiagnosticLog: Sendable {
 
   /// The subject of a message. A minor version may add cases.
   public enum Category: String, Sendable, Hashable, CaseIterable {
-    /// What an open found and did: quarantined files, an unusable checkpoint, a replaced store.
+    /// The findings and actions of an open: quarantined files, an unusable checkpoint, a replaced
+    /// store.
     case recovery
     /// Damaged bytes.
     case damage
     /// The clock is behind or was set.
     case clock
-    /// Writes that failed or wait, if no call throws the error.
+    /// Failed or delayed writes that no call reports.
     case writing
-    /// Reads by subscript that failed.
+    /// Failed reads by subscript.
     case reading
     /// Keys and values that a cache's coders cannot decode.
     case coding
@@ -57,7 +58,7 @@ public struct DiagnosticLog: Sendable {
     case configuration
   }
 
-  /// One message. Contains no keys and no values.
+  /// One message. Never contains keys or values.
   public struct Message: Sendable, Hashable, CustomStringConvertible {
     /// The severity.
     public let level: Level
@@ -89,7 +90,7 @@ public struct DiagnosticLog: Sendable {
   /// Makes a log.
   ///
   /// - Parameters:
-  ///   - lowest: the lowest level that the handler is called for.
+  ///   - lowest: the lowest level that the handler receives.
   ///   - handler: called with each message.
   public init(from lowest: Level = .debug, handler: @escaping @Sendable (Message) -> Void) {
     self.init(from: lowest, to: .closure(handler))

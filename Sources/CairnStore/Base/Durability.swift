@@ -3,7 +3,7 @@
 /// A write is acknowledged when the call that made it returns. Reads may see a write before it
 /// is durable. See <doc:ChoosingADurability>.
 public enum Durability: Sendable, Hashable {
-  /// The death of the process, SIGKILL included, but not of the machine.
+  /// The death of the process, even by SIGKILL, but not of the machine.
   ///
   /// The bytes are in the kernel's page cache when the call returns. Most writes make no system
   /// call.
@@ -11,8 +11,9 @@ public enum Durability: Sendable, Hashable {
 
   /// The death of the process and, except for writes of the last interval, power loss.
   ///
-  /// A background sync follows at most this long after a write. In a configuration the duration
-  /// must be positive. In one write, zero or less requests the sync at once without waiting for it.
+  /// A background sync follows at most this long after a write. In a configuration, the duration
+  /// must be positive. For a single write, zero or less requests a sync at once but does not wait
+  /// for it.
   case interval(Duration)
 
   /// Power loss.

@@ -7,14 +7,14 @@ public struct EntryInfo: Sendable, Hashable {
   public var valueByteCount: Int
   /// When the entry was written, to the second.
   public var written: Timestamp
-  /// When the entry was last read or written, accurate to 1 % of its age. A close saves it;
+  /// When the entry was last read or written, accurate to 1 % of its age. A close saves this time.
   /// Docs/Durability.md says what survives a crash.
   public var accessed: Timestamp
-  /// When its lifetime ends, or `nil` if it has none.
+  /// When the entry's lifetime ends, or `nil` if it has none.
   public var expires: Timestamp?
-  /// How long it may go without an access, or `nil` for no limit.
+  /// How long the entry may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
-  /// The cost given to it, or `nil`; `Int.max` if the cost on disk is larger.
+  /// The cost given to the entry, or `nil`. `Int.max` if the cost on disk is larger.
   public var cost: Int?
   /// Bytes of metadata.
   public var metadataByteCount: Int
@@ -58,9 +58,9 @@ public struct Entry: Sendable, Hashable {
 
 /// The result of a compare-and-set.
 public enum CompareAndSetResult: Sendable, Hashable {
-  /// The version matched; the write happened and has this version.
+  /// The version matched, and the new entry has this version.
   case stored(version: UInt64)
-  /// The key has another version, or `nil` if it is absent; nothing was written.
+  /// Nothing was written: the key has this version, or `nil` if it is absent.
   case mismatch(current: UInt64?)
 }
 
@@ -77,7 +77,7 @@ extension CompareAndSetResult {
 
 /// Whether an iteration continues after a visit.
 public enum Visit: Sendable, Hashable {
-  /// Continue with the next.
+  /// Continue with the next entry.
   case next
   /// End the iteration.
   case stop

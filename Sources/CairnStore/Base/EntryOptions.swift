@@ -1,5 +1,5 @@
-/// The options of a write: cost, lifetime, idle limit, metadata and tags of the entry. For an option
-/// that is `nil`, a write uses the configuration's; an update uses the entry's.
+/// The options of a write: cost, lifetime, idle limit, metadata and tags of the entry. If an option
+/// is `nil`, a write uses the configured one, and an update keeps the entry's.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
@@ -8,24 +8,24 @@ public struct EntryOptions: Sendable, Hashable {
   public var cost: Int?
   /// How long the entry lives after the write: its time to live.
   public var lifetime: Lifetime?
-  /// How long the entry may go without being read or written, accurate to 1 %: its time to idle.
+  /// How long the entry may go without a read or write, accurate to 1 %: its time to idle.
   public var idleLimit: Duration?
-  /// Bytes stored with the value on disk: up to 65,535, in a cache up to 65,527. A cache in memory
-  /// keeps none.
+  /// Bytes stored with the value on disk: up to 65,535, or up to 65,527 in a cache. A cache in
+  /// memory keeps none.
   public var metadata: [UInt8]? {
     get { isMetadataGiven ? metadataBytes : nil }
     set { (isMetadataGiven, metadataBytes) = (newValue != nil, newValue ?? []) }
   }
-  /// Names that the entry shares with others, so that `DiskCache.removeAll(tagged:)` removes them
-  /// together: up to 32, each of 1 to 255 bytes of UTF-8. A ``/CairnStore/Store`` refuses them, and a
-  /// cache in memory ignores them. HTTP caches call them surrogate keys.
+  /// Names for groups of entries that `DiskCache.removeAll(tagged:)` removes together: up to 32,
+  /// each of 1 to 255 bytes of UTF-8. A ``/CairnStore/Store`` refuses tags, and a cache in memory
+  /// ignores them. HTTP caches call them surrogate keys.
   public var tags: [String]?
   /// The metadata; empty if there is none.
   @usableFromInline package var metadataBytes: [UInt8]
   @usableFromInline var isMetadataGiven: Bool
   /// Whether the metadata is in the form that a cache stores, including its tags.
   @usableFromInline package var isMetadataEncoded = false
-  /// Whether the entry ends no earlier than the one it replaces. That one's life may have been
+  /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
   /// extended since an update read it.
   @usableFromInline package var keepsEnd = false
 
@@ -72,7 +72,7 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }
 
-  /// Gives them the bytes that a cache stores beside the value, which hold the tags too.
+  /// Sets the metadata to the bytes that a cache stores with the value, which include the tags.
   @inlinable
   package mutating func setEncoded(metadata bytes: [UInt8]) {
     metadataBytes = bytes
@@ -81,11 +81,11 @@ public struct EntryOptions: Sendable, Hashable {
     tags = nil
   }
 
-  /// The options of an update: an option that is `nil` becomes the entry's.
+  /// The options of an update: options that are `nil` keep the entry's.
   package func keeping(_ info: EntryInfo?, metadata: [UInt8]?) -> EntryOptions {
     var options = self
     options.metadata = self.metadata ?? metadata
-    // Nothing of an expired entry is kept.
+    // An update keeps nothing from an expired entry.
     guard let info else { return options }
     options.cost = cost ?? info.cost
     options.lifetime = lifetime ?? info.expires.map { .until($0) } ?? .unlimited

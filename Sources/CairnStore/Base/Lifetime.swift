@@ -3,8 +3,8 @@
 ///     try store.setValue("alice", forKey: "session/1", lifetime: .hours(1))
 ///     try store.setValue("tea", forKey: "offer", lifetime: .until(midnight))
 ///
-/// No read finds an entry after its end. Ends are stored in milliseconds, rounded down. An end that
-/// is not in the future is no error: the entry expires at once.
+/// No read finds an entry after its lifetime has ended. Ends are stored in milliseconds, rounded
+/// down. If the end is not in the future, the entry expires at once, without an error.
 public struct Lifetime: Sendable, Hashable {
   @usableFromInline
   package enum Kind: UInt8, Sendable {
@@ -12,7 +12,7 @@ public struct Lifetime: Sendable, Hashable {
   }
 
   @usableFromInline package let kind: Kind
-  /// For `.after`, the length; for `.until`, the end, since the Unix epoch.
+  /// For `.after`, the duration. For `.until`, the end, since the Unix epoch.
   @usableFromInline package let milliseconds: Int64
 
   @inlinable
@@ -21,18 +21,18 @@ public struct Lifetime: Sendable, Hashable {
     self.milliseconds = milliseconds
   }
 
-  /// The configured lifetime, which is for ever by default.
+  /// The configured lifetime. By default, entries live for ever.
   @inlinable public static var standard: Lifetime { Lifetime(.standard) }
 
-  /// For ever, whatever the configuration says.
+  /// No end, whatever the configuration says.
   @inlinable public static var unlimited: Lifetime { Lifetime(.unlimited) }
 
-  /// This long after the write. Zero or less: the entry expires at once.
+  /// This long after the write. If zero or less, the entry expires at once.
   public static func after(_ duration: Duration) -> Lifetime {
     Lifetime(.after, milliseconds: duration.milliseconds)
   }
 
-  /// Until a point in time. If that has passed, the entry expires at once.
+  /// Until a point in time. If it has passed, the entry expires at once.
   @inlinable
   public static func until(_ end: Timestamp) -> Lifetime {
     Lifetime(.until, milliseconds: end.millisecondsSinceEpoch)
@@ -53,7 +53,7 @@ public struct Lifetime: Sendable, Hashable {
   /// This many seconds after the write; see `after(_:)`.
   ///
   /// - Parameter count: a number too large to represent, or infinity, means the latest
-  ///   representable point. NaN: the entry expires at once.
+  ///   representable point. With NaN, the entry expires at once.
   @inlinable
   public static func seconds(_ count: Double) -> Lifetime {
     let milliseconds = (count * 1000).rounded(.down)
@@ -88,7 +88,7 @@ public struct Lifetime: Sendable, Hashable {
     return overflow ? (count < 0 ? .min : .max) : product
   }
 
-  /// When an entry written now ends; `nil`: never.
+  /// When an entry written now expires, or `nil` if never.
   ///
   /// - Parameter standard: the store's lifetime, in milliseconds.
   @inline(__always)

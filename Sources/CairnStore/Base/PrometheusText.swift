@@ -1,4 +1,4 @@
-/// Metrics as text in Prometheus' exposition format 0.0.4, which a server returns for a scrape.
+/// Metrics as text in Prometheus's exposition format 0.0.4, which a server returns for a scrape.
 ///
 /// Each name appears once, with its help, its type and all its samples, as the format requires.
 package struct PrometheusText: Sendable {
@@ -8,7 +8,7 @@ package struct PrometheusText: Sendable {
   package private(set) var text = ""
   private let prefix: String
 
-  /// - Parameter prefix: prefixes each name; characters that a name may not contain become `_`.
+  /// - Parameter prefix: begins each name. Characters that a name may not contain become `_`.
   package init(prefix: String) { self.prefix = Self.name(prefix) }
 
   /// A number that only grows. Its name ends in `_total`.
@@ -16,7 +16,7 @@ package struct PrometheusText: Sendable {
     add("\(name)_total", "counter", help, samples.map { ("", $0) })
   }
 
-  /// A number that grows and falls.
+  /// A number that can go up and down.
   package mutating func gauge(_ name: String, _ help: String, _ samples: [Sample]) {
     add(name, "gauge", help, samples.map { ("", $0) })
   }

@@ -6,27 +6,28 @@ public struct RecoveryReport: Sendable, Hashable {
     case created
     /// A scan of every record header.
     case scan
-    /// A checkpoint, and a scan of what followed it.
+    /// A checkpoint, and a scan of the records after it.
     case checkpoint
   }
 
   /// The source of the index.
   public var source: Source = .created
-  /// Whether the store was closed cleanly, or nothing was written since.
+  /// Whether the store was closed cleanly or not written to since.
   public var wasClean: Bool = true
   /// Records read to build the index.
   public var replayedRecordCount: Int = 0
-  /// Bytes discarded at the end of the log. No acknowledged durable write needed them.
+  /// Bytes discarded at the end of the log. They contain no acknowledged durable write.
   public var tornByteCount: Int = 0
   /// Damaged values whose keys are intact: reading one throws.
   public var damagedValues: [Corruption] = []
   /// Files that the manifest does not list, moved to the folder `quarantine`.
   public var quarantinedFiles: [String] = []
-  /// Whether the clock was more than a day behind the last time recorded in the store; expiry then
+  /// Whether the clock was more than a day behind the last time recorded in the store. Expiry then
   /// uses the clock.
   public var clockWentBack: Bool = false
-  /// How far the clock was behind the last time recorded in the store; zero if less than a second.
-  /// Lifetimes then use the recorded time plus the time elapsed since, unless `clockWentBack`.
+  /// How far the clock was behind the last time recorded in the store, or zero if less than a
+  /// second. Lifetimes then use the recorded time plus the time elapsed since, unless
+  /// `clockWentBack`.
   public var clockLag: Duration = .zero
 
   package init() {}

@@ -2,12 +2,12 @@
 public enum RemovalCause: Sendable, Hashable {
   /// A caller removed it.
   case removed
-  /// It made room.
+  /// The store or cache needed room.
   case evicted(EvictionCause)
   /// A newer value replaced it.
   case replaced
   /// Its lifetime had ended, or it was idle for too long. Reported when a write to its key, a trim
-  /// or `removeExpired` finds it; in memory, also a read.
+  /// or `removeExpired` finds it or, in memory, a read does.
   case expired
 }
 
@@ -17,8 +17,8 @@ public enum EvictionCause: Sendable, Hashable, CaseIterable {
   case countLimit
   /// The limit on bytes on disk.
   case byteLimit
-  /// The limit on cost in memory. A value that alone costs more than the limit goes at once, and
-  /// evicts nothing else.
+  /// The limit on cost in memory. A value that alone costs more than the limit is evicted at once,
+  /// and evicts nothing else.
   case costLimit
   /// Free space on the disk: `freeDiskSpaceFloor`, or a trim to free space.
   case freeDiskSpace
@@ -35,7 +35,7 @@ public enum EvictionCause: Sendable, Hashable, CaseIterable {
 public enum RemovalEvent: Sendable, Hashable {
   /// One entry was removed; `version` is the version it had.
   case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
-  /// Everything up to and including `throughVersion` was removed at once: `count` entries,
-  /// including expired ones still held; 0 if there was nothing.
+  /// Every entry up to and including `throughVersion` was removed at once: `count` entries,
+  /// including expired ones not yet removed.
   case all(throughVersion: UInt64, count: Int)
 }

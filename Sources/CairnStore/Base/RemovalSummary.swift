@@ -2,11 +2,11 @@
 public struct RemovalSummary: Sendable, Hashable {
   /// The number of removed entries.
   public var count: Int
-  /// Their total cost, capped at `Int.max`. For a store and for a cache on disk, the cost is the
-  /// live bytes they took in the log, with keys and metadata.
+  /// Their total cost, capped at `Int.max`. For a store or a disk cache, the cost is their live
+  /// bytes in the log, with keys and metadata.
   public var cost: Int
-  /// Entries on disk that should have gone but stay, because the head of their record is damaged
-  /// and their keys are unknown. Reading one throws `corrupt`.
+  /// Entries on disk that could not be removed, because the head of their record is damaged and
+  /// their keys are unknown. Reading one throws `corrupt`.
   public var damagedCount: Int
 
   @inlinable

@@ -1,5 +1,5 @@
-// What `print` shows for reports and statistics: lines for people, whose words later versions may
-// change.
+// The text that `print` shows for reports and statistics. It is for people, and later versions may
+// // change its wording.
 
 /// One line, without empty parts.
 private func line(_ first: String, _ others: String?...) -> String {
@@ -20,7 +20,7 @@ private func list(_ lines: [some CustomStringConvertible]) -> String {
 }
 
 extension StoreStatistics: CustomStringConvertible {
-  /// What the store holds, what waits, and how it was opened, one line each.
+  /// The store's content, delayed writes and the result of the open, one line each.
   public var description: String {
     let size = DisplayText.size
     var lines = [
@@ -42,7 +42,7 @@ extension StoreStatistics: CustomStringConvertible {
 }
 
 extension RecoveryReport: CustomStringConvertible {
-  /// How the store was opened and what was found, on one line.
+  /// The result of the open, on one line.
   public var description: String {
     let records = "\(DisplayText.count(replayedRecordCount, "record")) read"
     let opening =
@@ -64,7 +64,7 @@ extension RecoveryReport: CustomStringConvertible {
 }
 
 extension VerificationReport: CustomStringConvertible {
-  /// What was checked, and the first ten errors.
+  /// The amount checked, and the first ten errors.
   public var description: String {
     line(
       "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
@@ -74,7 +74,7 @@ extension VerificationReport: CustomStringConvertible {
 }
 
 extension SalvageReport: CustomStringConvertible {
-  /// What was copied and lost, the first ten losses, and the warnings.
+  /// The copied and lost entries, the first ten losses, and the warnings.
   public var description: String {
     line(
       "\(DisplayText.count(entryCount, "entry", "entries")) salvaged, \(DisplayText.size(byteCount))",
@@ -107,7 +107,7 @@ extension CompactionReport: CustomStringConvertible {
 }
 
 extension RemovalSummary: CustomStringConvertible {
-  /// What was removed, on one line.
+  /// The removed entries, on one line.
   public var description: String {
     line(
       "\(DisplayText.count(count, "entry", "entries")) removed", "cost \(DisplayText.count(cost))",
@@ -116,7 +116,7 @@ extension RemovalSummary: CustomStringConvertible {
 }
 
 extension BackupReport: CustomStringConvertible {
-  /// What was copied, and the first ten damaged values.
+  /// The copied entries, and the first ten damaged values.
   public var description: String {
     line(
       "\(DisplayText.count(entryCount, "entry", "entries")) backed up",
@@ -128,7 +128,7 @@ extension BackupReport: CustomStringConvertible {
 }
 
 extension ScrubReport: CustomStringConvertible {
-  /// What was read, and the first ten damaged places.
+  /// The amount read, and the first ten damaged places.
   public var description: String {
     line(
       "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",

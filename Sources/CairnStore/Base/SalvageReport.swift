@@ -1,11 +1,10 @@
-/// The result of a salvage: what it copied, what it could not copy, and what may be wrong with the
-/// copy.
+/// The result of a salvage: the copied entries, the losses, and warnings about the copy.
 public struct SalvageReport: Sendable, Hashable {
   /// How far the manifest could be used.
   public enum ManifestState: String, Sendable, Hashable {
-    /// It was sound, and decided what counts.
+    /// It was sound, and salvage followed it.
     case used
-    /// There was none.
+    /// The manifest was missing.
     case missing
     /// It was unreadable or damaged, so salvage ignored it.
     case damaged
@@ -39,18 +38,18 @@ public struct SalvageReport: Sendable, Hashable {
 
   /// How the damage may have affected the copied entries. A minor version may add cases.
   public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// Records were lost with their keys. Each may have been a newer value, or the removal, of a
-    /// copied key.
+    /// Records were lost with their keys. Each may have been a newer value or a removal of a copied
+    /// key.
     case olderValuesMayBeBack
-    /// Without a manifest, salvage cannot tell what was removed as a whole or what a recovery
+    /// Without a manifest, salvage cannot tell which entries `removeAll` removed or a recovery
     /// discarded.
     case removedDataMayBeBack
-    /// The order of some records was found without their sequence numbers, so all entries have new
+    /// Salvage ordered some records without their sequence numbers, so all entries have new
     /// versions.
     case versionsChanged
-    /// The times of some writes were lost; those entries count as written now.
+    /// The times of some writes were lost. Their entries count as written now.
     case writtenTimesLost
-    /// There is no file LOCK, so a process may have been writing.
+    /// The file LOCK is missing, so a process may have been writing.
     case notLocked
     /// The directory has segments that the manifest does not list. They were left out.
     case unlistedSegments
@@ -59,13 +58,13 @@ public struct SalvageReport: Sendable, Hashable {
     public var description: String {
       switch self {
       case .olderValuesMayBeBack:
-        "lost records may have been newer values or removals: older values may be back"
+        "lost records may have been newer values or removals: older values may have reappeared"
       case .removedDataMayBeBack:
-        "without a manifest, removed entries and writes that a recovery had discarded may be back"
+        "without a manifest, removed entries and discarded writes may have reappeared"
       case .versionsChanged: "the entries have new versions"
       case .writtenTimesLost: "entries of a segment with a damaged header count as written now"
-      case .notLocked: "there was no file LOCK to keep writers away"
-      case .unlistedSegments: "segments that the manifest does not know were left out"
+      case .notLocked: "the file LOCK was missing, so nothing kept writers away"
+      case .unlistedSegments: "segments that the manifest does not list were left out"
       }
     }
   }
@@ -74,27 +73,28 @@ public struct SalvageReport: Sendable, Hashable {
   public var entryCount: Int = 0
   /// Bytes of their keys, metadata and values.
   public var byteCount: Int = 0
-  /// Known keys whose newest value is unknown: they were left out, with their older values.
+  /// Known keys whose newest value is unknown. Neither these keys nor their older values were
+  /// copied.
   public var lostKeyCount: Int = 0
   /// Total bytes that could not be interpreted.
   public var lostByteCount: Int = 0
-  /// The number of such ranges.
+  /// The number of ranges that could not be interpreted.
   public var lossCount: Int = 0
-  /// The first 1,000 of them.
+  /// The first 1,000 of these ranges.
   public var losses: [Loss] = []
-  /// Bytes at the end of the log of a store that was not closed; opening it discards them too.
+  /// Bytes at the end of the log of an unclosed store. Opening the store discards them too.
   public var tornByteCount: Int = 0
   /// How far the manifest could be used.
   public var manifest: ManifestState = .used
-  /// What may be wrong with the copy. If there is any warning, or the copy is not complete, the marks
-  /// of removed tags in a cache cannot be trusted any more: entries that
-  /// `DiskCache.removeAll(tagged:)` has removed may be back.
+  /// How the copy may differ from the store. If this has any warning, or the copy is not complete,
+  /// do not trust a cache's marks of removed tags: entries that `DiskCache.removeAll(tagged:)`
+  /// removed may reappear.
   public var warnings: [Warning] = []
 
-  /// Whether the copy has everything that may have been acknowledged: no loss, no key without its
+  /// Whether the copy has every write that may have been acknowledged: no loss, no key without its
   /// newest value, a usable manifest, no unlisted segment, and no torn bytes at the end of the log.
   ///
-  /// Opening the store discards torn bytes too. Most often they come from a write that a crash cut
+  /// Opening the store discards torn bytes too. They usually come from a write that a crash cut
   /// short, but damage to the last write looks the same.
   public var isComplete: Bool {
     lossCount == 0 && lostKeyCount == 0 && manifest == .used && tornByteCount == 0

@@ -2,11 +2,11 @@
 public struct ScrubReport: Sendable, Hashable {
   /// Bytes read.
   public var byteCount: Int = 0
-  /// Records with sound heads. The values that a read would find were also checked.
+  /// Records with sound heads. Their values were checked too if a read would find them.
   public var recordCount: Int = 0
   /// Every damaged place, in the order of the segments.
   public var damage: [DamageEvent] = []
-  /// Whether the scrub finished; `false` if the caller stopped it.
+  /// Whether the scrub finished. `false` if the caller stopped it.
   public var isComplete: Bool = false
 
   /// Makes a report, so that a custom cache can report what it did.
@@ -24,15 +24,15 @@ public struct ScrubReport: Sendable, Hashable {
 
 /// A damaged place that a scrub found in the log. The scrub changed nothing there.
 public struct DamageEvent: Sendable, Hashable {
-  /// The file, the offset and the cause. A cause of `badValue` or `unreadable` at a value affects
-  /// one key; `badRecordHeader` affects one key or more, or a removal.
+  /// The file, the offset and the cause. For a value, `badValue` or `unreadable` affects one key.
+  /// `badRecordHeader` affects one or more keys, or a removal.
   public var place: Corruption
-  /// The keys whose newest values are there, if known: always for a damaged value; for a damaged
-  /// head, if its key is still sound.
+  /// The keys whose newest values are at this place. Always known for a damaged value. Known for a
+  /// damaged head only if its key is sound.
   public var keys: [[UInt8]]
-  /// The number of keys whose newest value is there; larger than the number in `keys` if some keys
-  /// are unknown. 0 if no read needs the damaged records: an open without a checkpoint then misses
-  /// them.
+  /// The number of keys whose newest value is at this place. It exceeds the number in `keys` if
+  /// some keys are unknown. It is 0 if no read needs the damaged records, but an open without a
+  /// checkpoint then misses them.
   public var keyCount: Int
 
   /// Makes an event.
@@ -47,15 +47,15 @@ public struct DamageEvent: Sendable, Hashable {
 
 /// The history of scrubs. A *cycle* reads the whole log once.
 public struct ScrubStatistics: Sendable, Hashable {
-  /// When the last cycle finished; `nil`: none has.
+  /// When the last cycle finished, or `nil` if none has.
   public var lastCompleted: Timestamp?
-  /// Damaged places that it found.
+  /// Damaged places that the last cycle found.
   public var lastDamageCount: Int = 0
-  /// When maintenance began the current cycle; `nil`: none is under way.
+  /// When maintenance began the current cycle, or `nil` if none is in progress.
   public var began: Timestamp?
-  /// Damaged places that it has found so far.
+  /// Damaged places that the current cycle has found so far.
   public var damageCount: Int = 0
-  /// Its progress.
+  /// The progress of the current cycle.
   public var progress: WorkProgress?
   /// Bytes read by all scrubs since the store was opened.
   public var readByteCount: Int = 0

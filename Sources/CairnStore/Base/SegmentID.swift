@@ -9,6 +9,7 @@ package struct SegmentID: Sendable, Hashable, Comparable {
   }
 }
 
-/// The order of writes in a store, from 1. This alone orders writes, never a clock or a file.
+/// The sequence number of a write in a store, from 1. Only this number orders writes, never a clock
+/// or a file.
 @usableFromInline
 package typealias SequenceNumber = UInt64

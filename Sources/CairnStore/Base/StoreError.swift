@@ -1,24 +1,24 @@
-/// The errors of a store. Every failure names what and where; none carries keys or values. A minor
-/// version may add cases, so give every `switch` a `default`.
+/// The errors of a store. Every error says what failed and where. No error contains keys or values.
+/// A minor version may add cases, so give every `switch` a `default`.
 public indirect enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
-  /// There is no store at the path, and the configuration forbids creating one.
+  /// The path has no store, and the configuration forbids creating one.
   case noStore(path: String)
-  /// Another opener holds the store: this process or another. If the system reveals it, the case
-  /// has that process's number and start time.
+  /// The store is already open, in this process or another. If the system reveals that process, the
+  /// case has its ID and start time.
   case locked(
     path: String, inThisProcess: Bool = false, processID: Int32? = nil, since: Timestamp? = nil)
-  /// The directory holds something that is not a store, or only part of one.
+  /// The directory holds files that are not a store, or only part of one.
   case notAStore(path: String, reason: String)
-  /// A file or directory is not safe to use: a link, a device or another user's; or a directory
-  /// where a file should be.
+  /// A file or directory is not safe to use: it is a link or a device, belongs to another user, or
+  /// is a directory instead of a file.
   case unsafeFile(path: String, reason: String)
-  /// This version cannot read the version of the format that wrote the file.
+  /// This version of Cairn cannot read the file's format version.
   case unsupportedVersion(file: String, major: Int)
   /// The filesystem cannot support the store's promises.
   case unsupportedFileSystem(path: String, name: String)
-  /// A salvage or a backup cannot use the destination: something is there, or it is inside the
+  /// A salvage or a backup cannot use the destination: it already exists, or it is inside the
   /// store.
   case unusableDestination(path: String, reason: String)
   /// An option of the configuration is out of range.
@@ -26,7 +26,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   // Reading.
 
-  /// Bytes on disk are not what the store wrote. Other keys may be readable.
+  /// Bytes on disk are not those that the store wrote. Other keys may be readable.
   case corrupt(Corruption)
 
   // Writing.
@@ -39,21 +39,21 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case metadataTooLarge(byteCount: Int, limit: Int)
   /// The batch takes more bytes in the log than the configuration allows.
   case batchTooLarge(byteCount: Int, limit: Int)
-  /// The value to increment is not a counter: a counter has 8 bytes.
+  /// The value to increment is not a counter, because it does not have 8 bytes.
   case notACounter(byteCount: Int)
   /// A counter would overflow 64 bits. It is unchanged.
   case counterOverflow
-  /// A store has no such option of an entry: tags are a `DiskCache`'s. Nothing was written.
+  /// A store does not support this entry option: only a `DiskCache` has tags. Nothing was written.
   case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)
-  /// There is no room for the write, which has not happened. The store stays usable: writes succeed
-  /// again once there is room.
+  /// The disk or a limit has no room for the write, which has not happened. The store stays usable:
+  /// writes succeed again once space is free.
   case noSpace(path: String, neededByteCount: Int, limit: SpaceLimit)
   /// A sync failed while this write waited for it: the write may or may not survive a power loss.
   case durabilityUnknown(cause: SystemFailure)
-  /// An earlier sync or change of the manifest failed, so the store refuses writes. Reads continue;
-  /// reopening the store recovers it.
+  /// An earlier sync or change of the manifest failed, so the store refuses writes. Reads continue.
+  /// Reopening the store recovers it.
   case poisoned(cause: SystemFailure)
 
   // Any use.
@@ -62,16 +62,16 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case closed(path: String)
   /// The task was cancelled before the work given to `Store.perform` began.
   case cancelled
-  /// The process has no memory for this many more bytes of the index. The write has not happened;
-  /// the store stays usable, and works again once there is memory.
+  /// The process has no memory for this many more bytes of the index. The write has not happened.
+  /// The store stays usable, and writes succeed again once memory is free.
   case outOfMemory(neededByteCount: Int)
-  /// The directory, or the file `LOCK` in it, was removed while the store was open. Nothing more is
-  /// written, and writes since the removal are lost. Reads continue. Thrown once the store notices:
-  /// at the latest by a durable write, by a write a second later, and by whatever begins another
-  /// segment.
+  /// The directory, or the file `LOCK` in it, was removed while the store was open. The store
+  /// accepts no more writes, and writes since the removal are lost. Reads continue. Thrown once the
+  /// store notices: at the latest by a durable write, by a write a second later, or by a call that
+  /// begins another segment.
   case vanished(path: String)
-  /// The followed store has changed its history: a recovery discarded what was there, or another
-  /// store took its place. The next read sees what is there now.
+  /// The followed store has changed its history: a recovery discarded data, or another store took
+  /// its place. The next read sees the current store.
   case outdated(path: String)
   /// The process is a forked child of the one that opened the store.
   case usedAfterFork(path: String)
@@ -85,32 +85,32 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   case disk
   /// The user's or the project's quota, or the store's `diskByteLimit`, is used up.
   case quota
-  /// The process may not make files that large (`RLIMIT_FSIZE`).
+  /// The process may not create files that large (`RLIMIT_FSIZE`).
   case fileSize
 
   /// The limit in words, which later versions may change; `rawValue` is stable.
   public var description: String {
     switch self {
     case .disk: "the filesystem is full"
-    case .quota: "the disk quota is used up, or the store's diskByteLimit"
-    case .fileSize: "the process's limit on the size of a file (RLIMIT_FSIZE) is reached"
+    case .quota: "the disk quota or the store's diskByteLimit is used up"
+    case .fileSize: "the process's file-size limit (RLIMIT_FSIZE) is reached"
     }
   }
 }
 
-/// A failed system call: which, on what, and why.
+/// A failed system call, with its path and reason.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   /// What resolves a failure. A minor version may add cases.
   public enum Advice: String, Sendable, Hashable, CustomStringConvertible {
     /// Create the parent directory first.
     case parentMustExist
-    /// Open the store for reading: it may not be written to.
+    /// Open the store for reading, because it is not writable.
     case openForReading
 
     /// The advice in words, which later versions may change; `rawValue` is stable.
     public var description: String {
       switch self {
-      case .parentMustExist: "the directory that it is to be made in must exist"
+      case .parentMustExist: "the parent directory must exist"
       case .openForReading: "Store(readingAt:) opens it for reading"
       }
     }
@@ -118,11 +118,11 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
 
   /// The name of the call, as in its manual page.
   public var call: String
-  /// The file or directory it was for.
+  /// The file or directory it was called on.
   public var path: String
   /// The number in `errno`.
   public var errorNumber: Int32
-  /// What would help, if known.
+  /// The remedy, if known.
   public var advice: Advice?
   /// The system's words for the error number.
   public var reason: String
@@ -145,7 +145,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
     self.advice = advice
   }
 
-  /// Call, path, reason and number in one line, and what would help.
+  /// Call, path, reason, number and remedy in one line.
   public var description: String {
     "\(callDescription)\(advice.map { "; \($0)" } ?? "")"
   }
@@ -155,7 +155,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StoreError {
-  /// The same error, with the store's directory added if it reports damage and names none.
+  /// The same error. If it reports damage without a directory, the store's directory is added.
   package func located(in directory: String) -> StoreError {
     guard case .corrupt(var corruption) = self, corruption.directory == nil else { return self }
     corruption.directory = directory
@@ -167,28 +167,28 @@ extension StoreError: CustomStringConvertible {
   /// The failure in one line, without keys and values, so that it is safe to log.
   public var description: String {
     switch self {
-    case .noStore(let path): "\(shown(path)): there is no store here"
+    case .noStore(let path): "\(shown(path)): no store exists here"
     case .locked(let path, let inThisProcess, let processID, let since):
       if inThisProcess {
-        "\(shown(path)): the store is open in this process already"
+        "\(shown(path)): the store is already open in this process"
       } else if let processID {
         "\(shown(path)): the store is open in process \(processID)"
-          + (since.map { ", which has run since \($0)" } ?? "")
+          + (since.map { ", running since \($0)" } ?? "")
       } else {
         "\(shown(path)): the store is open elsewhere"
       }
     case .notAStore(let path, let reason): "\(shown(path)): not a store: \(reason)"
     case .unsafeFile(let path, let reason): "\(shown(path)): not safe to use: \(reason)"
     case .unsupportedVersion(let file, let major):
-      "\(file): written by format version \(major), which this version does not read"
+      "\(file): written by format version \(major), which this version cannot read"
     case .unsupportedFileSystem(let path, let name):
-      "\(shown(path)): a store cannot be kept on \(name)"
+      "\(shown(path)): \(name) cannot hold a store"
     case .unusableDestination(let path, let reason): "\(shown(path)): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption):
       "\(corruption.directory.map { "\(shown($0)): " } ?? "")corrupt: \(corruption)"
     case .invalidKey(let count, let limit):
-      "a key has \(count) bytes; it must have from 1 to \(limit)"
+      "a key has \(count) bytes; it must have 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
       "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or by what byteLimit, a cache's "
         + "byteLimit, leaves beside its key"
@@ -202,19 +202,19 @@ extension StoreError: CustomStringConvertible {
     case .durabilityUnknown(let cause):
       "the sync that would have made the write durable failed: \(cause)"
     case .poisoned(let cause):
-      "the store takes no more writes until it is opened anew, since this failed: \(cause)"
+      "the store accepts no more writes until it is reopened, because this failed: \(cause)"
     case .closed(let path): "\(shown(path)): the store was closed"
     case .notACounter(let byteCount):
-      "the value is no counter: it has \(byteCount) bytes, and a counter has 8"
-    case .counterOverflow: "the counter would be less or more than 64 bits can express"
-    case .unsupportedOption(let name): "a store keeps no \(name): that is a cache's"
+      "the value is not a counter: it has \(byteCount) bytes, and a counter has 8"
+    case .counterOverflow: "the counter would overflow 64 bits"
+    case .unsupportedOption(let name): "a store has no \(name): use a cache"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"
     case .outdated(let path):
-      "\(shown(path)): the store that is followed is another, or has lost what it had; the next read finds what is there"
+      "\(shown(path)): the followed store was replaced or has lost data; the next read sees the current store"
     case .vanished(let path):
-      "\(shown(path)): the directory was removed while the store was open; what it held is lost"
+      "\(shown(path)): the directory was removed while the store was open; its data is lost"
     case .usedAfterFork(let path):
       "\(shown(path)): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description
@@ -222,8 +222,8 @@ extension StoreError: CustomStringConvertible {
   }
 }
 
-/// A path or a message for one line of text: bytes that a line cannot show, such as a line feed,
-/// become `\x0A`.
+/// A path or a message for one line of text. Bytes that a line cannot show, such as a line feed,
+/// become escapes such as `\x0A`.
 package func shown(_ path: String) -> String {
   func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
   guard path.utf8.contains(where: isControl) else { return path }

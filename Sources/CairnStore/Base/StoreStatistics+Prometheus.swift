@@ -2,10 +2,10 @@ extension StoreStatistics {
   /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
   /// Each name is the prefix, `store` and the metric, such as `cairn_store_live_bytes`.
   ///
-  /// No name clashes with those of a cache's statistics, so an answer can hold both a cache and its
-  /// store.
+  /// No name clashes with the names of a cache's statistics, so one response can hold both a cache
+  /// and its store.
   ///
-  /// - Parameter prefix: prefixes each name, with `_` between; several stores in one answer need
+  /// - Parameter prefix: begins each name, followed by `_`. Several stores in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
   public func prometheus(prefix: String) -> String {
     var text = PrometheusText(prefix: prefix)

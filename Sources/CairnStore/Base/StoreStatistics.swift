@@ -1,11 +1,11 @@
 /// The state of a store at one moment. Getting it takes time proportional to the number of
-/// segments, not of keys.
+/// segments, not keys.
 public struct StoreStatistics: Sendable, Hashable {
-  /// Keys in the index: those a read would find, and expired ones still held.
+  /// Keys in the index, including expired keys not yet removed.
   public var indexedKeyCount: Int
   /// Bytes of the records that hold a key's newest value or extend its lifetime. If a record was
-  /// unreadable when it was overwritten or removed, its bytes stay in this count until its segment
-  /// is compacted.
+  /// unreadable when its key was overwritten or removed, its bytes stay in this count until its
+  /// segment is compacted.
   public var liveByteCount: Int
   /// Bytes of all other records: overwritten, removed, tombstones, ends of segments.
   public var deadByteCount: Int
@@ -17,19 +17,19 @@ public struct StoreStatistics: Sendable, Hashable {
   public var segments: [SegmentStatistics]
   /// Tombstones in the log.
   public var tombstoneCount: Int
-  /// Bytes of segments that are out of the log; their space is reclaimed when their last read ends.
+  /// Bytes of segments that have left the log. Their space is reclaimed when their last read ends.
   public var pinnedByteCount: Int
   /// Dead bytes that a compaction could reclaim, as of the last pass of housekeeping. Excludes the
   /// active segment and unreadable ones.
   public var reclaimableByteCount = 0
-  /// By how many reclaimable bytes the log exceeds one and a half times the dead bytes that
-  /// `spaceBound` allows. While above zero, overwriting waits for compaction.
+  /// The reclaimable bytes beyond one and a half times the dead bytes that `spaceBound` allows.
+  /// While above zero, overwrites wait for compaction.
   public var excessByteCount = 0
-  /// Bytes that compaction has written since the store was opened. Divided by the bytes that callers
-  /// have written meanwhile, it is the share that compaction adds to the wear of a disk.
+  /// Bytes that compaction has written since the store was opened. Divide it by the bytes that
+  /// callers have written to get the share of disk wear that compaction adds.
   public var compactedByteCount = 0
-  /// Writes that have waited, since the store was opened, for compaction, for room on the disk or
-  /// for room within `diskByteLimit`.
+  /// Writes since the store was opened that have waited for compaction, for room on the disk or for
+  /// room within `diskByteLimit`.
   public var delayedWriteCount = 0
   /// The total time these writes waited.
   public var writeDelay: Duration = .zero
@@ -37,13 +37,13 @@ public struct StoreStatistics: Sendable, Hashable {
   public var indexByteCount: Int
   /// The version of the newest write.
   public var lastVersion: UInt64
-  /// The version of the format, as major and minor.
+  /// The format version, as major and minor numbers.
   public var formatVersion: String
   /// The result of the last open.
   public var recovery: RecoveryReport
-  /// How far the clock is ahead of the time at the open plus the time elapsed since; negative if it
-  /// is behind. A few milliseconds, unless the clock was set. If it is behind, lifetimes use that
-  /// time instead; `recovery.clockLag` is the part that the open found.
+  /// How far the clock is ahead of the time at the open plus the time elapsed since. Negative if
+  /// the clock is behind. A few milliseconds, unless the clock was set. If the clock is behind,
+  /// lifetimes use the other time instead. `recovery.clockLag` is the part that the open found.
   public var clockOffset: Duration = .zero
   /// The history of scrubs. Includes earlier sessions if maintenance scrubs.
   public var scrub = ScrubStatistics()
@@ -68,7 +68,7 @@ public struct StoreStatistics: Sendable, Hashable {
   }
 }
 
-/// What a store holds, as far as it is known without a system call.
+/// The usage of a store, as far as it is known without a system call.
 package struct StoreUsage: Sendable, Hashable {
   package var indexedKeyCount = 0
   package var liveByteCount = 0
@@ -81,7 +81,7 @@ package struct StoreUsage: Sendable, Hashable {
 
 /// One segment of the log at one moment.
 public struct SegmentStatistics: Sendable, Hashable {
-  /// The number in the name of its file, which is never reused.
+  /// The number in its file name, which is never reused.
   public var id: UInt64
   /// Bytes of records that hold a key's newest value or extend its lifetime.
   public var liveByteCount: Int
@@ -93,7 +93,8 @@ public struct SegmentStatistics: Sendable, Hashable {
   public var byteCount: Int
   /// Bytes it takes on disk.
   public var allocatedByteCount: Int
-  /// Whether it is complete and listed as such, so that compaction can reclaim its dead bytes.
+  /// Whether it is sealed: complete, durable and listed as such. Compaction reclaims only sealed
+  /// segments.
   public var isSealed: Bool
 
   package init(

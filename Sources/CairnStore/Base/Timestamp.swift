@@ -43,16 +43,16 @@ extension Duration {
   }
 }
 
-/// The store's source of the time of day: for expiry and for the time a value was written.
+/// The store's source of the time of day, for expiry and for the time of each write.
 ///
-/// Injected so that tests of expiry need no sleep. `now()` is called on every read, from any
-/// thread, so it should take nanoseconds.
+/// Inject your own to test expiry without sleeping. `now()` is called on every read, from any
+/// thread, so it should take only nanoseconds.
 public protocol WallClock: Sendable {
-  /// The time of day. It may jump in both directions; see Docs/Durability.md for the consequences.
+  /// The time of day. It may jump in both directions. See Docs/Durability.md for the consequences.
   func now() -> Timestamp
 
-  /// The time since some fixed moment, by a clock that nobody sets and that never stops while the
-  /// process lives; `nil` if there is none. A store uses it while the time of day is behind.
+  /// The time since some fixed moment, by a monotonic clock that never stops while the process
+  /// lives, or `nil` without such a clock. A store uses it while the time of day is behind.
   ///
   /// Default: `nil`. Each forward step of `now()` then counts as elapsed time.
   func elapsed() -> Duration?
@@ -63,8 +63,8 @@ extension WallClock {
   public func elapsed() -> Duration? { nil }
 }
 
-/// The system's time of day, to the kernel's tick (4 ms or finer). Reading it takes a fifth of the
-/// time of the exact clock.
+/// The system's time of day, accurate to the kernel's tick (4 ms or finer). Reading it takes a
+/// fifth of the time of reading the exact clock.
 public struct SystemClock: Sendable {
   /// Makes the clock. All instances tell the same time.
   public init() {}

@@ -1,9 +1,9 @@
 /// The order in which a trim removes entries.
 public enum TrimOrder: Sendable, Hashable {
-  /// Entries whose last read or write was longest ago.
+  /// Entries whose last read or write is longest ago first.
   case leastRecentlyUsed
-  /// Entries that take the most bytes in the log. Among entries of equal size, the least recently
-  /// used goes first.
+  /// Entries that take the most bytes in the log first. Among entries of equal size, the least
+  /// recently used goes first.
   case largestFirst
 }
 

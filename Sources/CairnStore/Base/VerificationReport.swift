@@ -4,14 +4,14 @@ public struct VerificationReport: Sendable, Hashable {
   public var recordCount: Int = 0
   /// Bytes read.
   public var byteCount: Int = 0
-  /// If the store was not closed, the bytes at the end of its log that opening it discards.
+  /// If the store was not closed, the bytes at the end of its log that the next open will discard.
   public var tornByteCount: Int = 0
-  /// Everything that is wrong.
+  /// All errors found.
   public var errors: [Corruption] = []
-  /// The keys of those errors that are damaged values.
+  /// The keys of the damaged values among `errors`.
   public var keys: [Corruption: [UInt8]] = [:]
-  /// The damaged values that no read needs any more: a later record of the key replaces or removes
-  /// them. A compaction drops them.
+  /// The damaged values that no read needs any more, because a later record of the key replaces or
+  /// removes them. A compaction drops them.
   public var replaced: Set<Corruption> = []
 
   package init() {}

@@ -1,11 +1,10 @@
-/// The progress of a long call: a backup, a scrub, a verification, a salvage or a removal of
-/// everything.
+/// The progress of a long call: a backup, scrub, verification, salvage or `removeAll`.
 public struct WorkProgress: Sendable, Hashable {
   /// The phases of long calls, in order.
   public enum Phase: Sendable, Hashable {
     /// Reads files and checks them. The unit is a byte.
     case reading
-    /// Copies. The unit is a byte.
+    /// Copies records. The unit is a byte.
     case copying
     /// Reads the copies back. The unit is a byte.
     case verifying
@@ -17,9 +16,9 @@ public struct WorkProgress: Sendable, Hashable {
   public var phase: Phase
   /// Units done in this phase.
   public var completedCount: Int
-  /// Total units in this phase, or `nil` if they are unknown. The number can change during the
-  /// call: a compaction shortens what a scrub has to read, and a verification finds the end of an
-  /// unclosed log late.
+  /// Total units in this phase, or `nil` if unknown. The number can change during the call: a
+  /// compaction shortens the log for a scrub, and a verification finds the end of an unclosed log
+  /// late.
   public var totalCount: Int?
 
   package init(_ phase: Phase, completedCount: Int, totalCount: Int? = nil) {

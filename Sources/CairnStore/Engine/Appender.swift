@@ -8,7 +8,7 @@ struct Appender: ~Copyable {
   /// The largest step by which a segment grows.
   static let largestGrowth = 8 << 20
 
-  /// The segment being appended to; `nil` until the first write after an open.
+  /// The segment being appended to, or `nil` until the first write after an open.
   var active: Segment?
   /// The offset of the next record in it.
   var offset = 0
@@ -20,8 +20,8 @@ struct Appender: ~Copyable {
   var rolled: [Segment] = []
   /// Segments that the manifest lists as sealed.
   var sealed: [Segment]
-  /// Whether those include both the old and the new segments of a compaction, and so each copied
-  /// record twice.
+  /// Whether `sealed` includes both the old and the new segments of a compaction, and so each
+  /// copied record twice.
   var holdsCopies = false
   /// The batch that is in the log but not entirely in the index, if any.
   var unpublished: UnpublishedBatch?
@@ -62,7 +62,7 @@ struct Appender: ~Copyable {
     if let failure { throw .poisoned(cause: failure) }
   }
 
-  /// After an error that leaves it unknown which manifest is on disk, nothing may be written: that
+  /// If an error leaves unknown which manifest is on disk, refuses all writes, because that
   /// manifest may not list the active segment.
   mutating func note(_ error: StoreError) {
     if case .poisoned(let cause) = error { fail(cause) }
@@ -76,7 +76,7 @@ struct Appender: ~Copyable {
   /// What must happen before records of some size can be appended.
   enum Room {
     case ready
-    /// There is no active segment.
+    /// The log has no active segment.
     case needsSession
     /// The active segment is full, and the next one is not ready.
     case needsNext
@@ -86,8 +86,7 @@ struct Appender: ~Copyable {
     case none(StoreError)
   }
 
-  /// Whether there is room for `byteCount` bytes of records without a system call or any other
-  /// preparation.
+  /// Whether `byteCount` bytes of records fit without a system call or any other preparation.
   func hasRoom(byteCount: Int, reserve: DiskReserve) -> Bool {
     guard let active, unpublished == nil, !reserve.isShort, allowance.byteCount >= 0 else {
       return false
@@ -133,7 +132,7 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// What is added must leave enough room to remove it.
+  /// Ensures that enough room remains to remove the added bytes.
   func ensure(_ reserve: DiskReserve, adding byteCount: Int) throws(StoreError) {
     try reserve.ensure(
       forLogOf: segments.reduce(0) { $0 + $1.allocatedByteCount }, adding: byteCount)
@@ -144,7 +143,7 @@ struct Appender: ~Copyable {
     min(max(segment.allocatedByteCount, Self.firstAllocation), growth)
   }
 
-  /// Preallocates at least up to `byteCount`; only up to there if the disk cannot hold more.
+  /// Preallocates up to `byteCount` or, if the disk has room, further.
   ///
   /// - Parameter byLittle: whether preallocated space is needed elsewhere.
   private mutating func grow(
@@ -162,22 +161,22 @@ struct Appender: ~Copyable {
         guard case .noSpace = error else { throw error }
         growth = max(Self.firstAllocation, step / 2)
         if step > 0 { continue }
-        // Frees what a failed allocation got.
+        // Free the blocks of a failed allocation.
         try? segment.file.open().truncate(to: old)
         throw error
       }
     }
   }
 
-  /// Ensures that the active segment can be ended. There is always room for a roll record, except
-  /// after a truncation: of a failed write, or at a close.
+  /// Ensures that the active segment can be ended. It always has room for a roll record, except
+  /// after a truncation by a failed write or a close.
   func makeRoomForRoll() throws(StoreError) {
     try active?.allocate(to: offset + RecordHeader.rollByteCount)
   }
 
-  /// Ends the active segment, if there is one, and continues in another.
+  /// Ends the active segment, if any, and continues in another.
   mutating func roll(to next: Segment) throws(StoreError) {
-    // First, because the process may have no descriptor left.
+    // Do this first, because the process may have no descriptor left.
     try next.openFile()
     if let active {
       var header = RecordHeader(kind: .roll)
@@ -224,7 +223,7 @@ struct Appender: ~Copyable {
   /// that are synced at once, because syncing such a page takes three times as long.
   static let smallestCall = 4096
 
-  /// Appends one record, for which there is room, and returns its location and sequence number.
+  /// Appends one record, whose room is ensured, and returns its location and sequence number.
   mutating func append(
     _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan,
     written: Timestamp, forSync: Bool
@@ -306,7 +305,7 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// Appends the encoded records of a batch, for which there is room, as one write.
+  /// Appends the encoded records of a batch, whose room is ensured, as one write.
   mutating func append(
     _ batch: inout BatchRecords, written: Timestamp, forSync: Bool
   ) throws(StoreError) -> (segment: Segment, offset: Int, firstSequence: SequenceNumber) {
@@ -333,8 +332,8 @@ struct Appender: ~Copyable {
     do throws(StoreError) {
       try segment.write(bytes, at: offset ?? self.offset, byCalls: isAppendedByCalls)
     } catch {
-      // Some of the bytes may be in the segment. They must not follow a later, shorter record,
-      // where they could pass for a part of it.
+      // Some of the bytes may be in the segment. If they followed a later, shorter record, they
+      // could // pass for a part of it.
       do throws(StoreError) { try segment.trim(to: self.offset) } catch {
         let cause = error.asFailure
         failure = cause

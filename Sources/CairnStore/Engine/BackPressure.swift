@@ -1,7 +1,7 @@
 internal import Synchronization
 
 /// Makes writers wait for compaction if they make more bytes dead than it reclaims.
-/// `SpaceAllowance`, under the log's lock, decides how much that is.
+/// `SpaceAllowance`, under the log's lock, decides how many bytes are too many.
 final class BackPressure: Sendable {
   /// How long writers sleep at a time while they wait for compaction.
   private static let longestSleep = Duration.milliseconds(10)

@@ -1,8 +1,8 @@
 /// Copies a snapshot to a directory, as an independent store.
 ///
-/// A segment never changes before its end at the moment of the snapshot. So files are copied
-/// unchanged, by sharing blocks if the filesystem can, while writers continue. Then system calls
-/// read the whole copy back, and only then a manifest makes it a store.
+/// A segment never changes before its end at the moment of the snapshot. So the backup copies files
+/// unchanged, sharing blocks if the filesystem supports it, while writers continue. Then system
+/// calls read the whole copy back, and only then does a manifest make it a store.
 struct Backup {
   let session: Session
   let catalog: Catalog
@@ -14,7 +14,7 @@ struct Backup {
     recency = engine.lookup.index.recency
   }
 
-  /// - Parameter progress: called now and then, with no lock held.
+  /// - Parameter progress: called occasionally, with no lock held.
   func copy(
     _ snapshot: SnapshotState, to destination: String, progress: (WorkProgress) -> Void
   ) throws(StoreError) -> BackupReport {
@@ -69,8 +69,8 @@ struct Backup {
     for ((segment, end), covered) in parts {
       let file = try copy.createFile(segment.name)
       try segment.bytes().copy(byteCount: end, into: file)
-      // DURABILITY: the copies are on disk before the manifest lists them; and the check reads what
-      // the disk has.
+      // DURABILITY: the copies are on disk before the manifest lists them, and the check reads the
+      // // disk's data.
       try file.synchronize()
       let entry = Manifest.SealedSegment(
         id: segment.id, salt: segment.header.salt, byteCount: end,
@@ -87,7 +87,8 @@ struct Backup {
 
   /// Reads every byte of the copy.
   ///
-  /// - Throws: `corrupt` if a record is damaged: an open would refuse it, or miss a key.
+  /// - Throws: `corrupt` if a record is damaged, because an open would refuse the copy or miss a
+  ///   key.
   private func verify(
     _ files: [CopiedSegment], in directory: Directory, _ report: inout BackupReport,
     _ progress: (WorkProgress) -> Void
@@ -125,8 +126,8 @@ struct Backup {
     }
   }
 
-  /// Writes a checkpoint for the copy, so that it opens at once and keeps access times; `nil` if
-  /// there is nothing to copy. If the checkpoint cannot be written, there is no backup.
+  /// Writes a checkpoint for the copy, so that it opens at once and keeps access times. Returns
+  /// `nil` if the store is empty. If the checkpoint cannot be written, the backup fails.
   private func copyIndex(
     of snapshot: SnapshotState, _ files: [CopiedSegment], id: UInt64, to copy: inout StoreCopy
   ) throws(StoreError) -> UInt32? {

@@ -8,12 +8,12 @@ struct BatchRecords: ~Copyable {
     var hash: UInt64
   }
 
-  /// The bytes, without what is known only at the write: sequence numbers, time and header
-  /// checksums. Zeros are there instead.
+  /// The bytes, with zeros in the fields that are known only at the write: sequence numbers, time
+  /// and header checksums.
   private(set) var bytes: [UInt8] = []
   /// The number of bytes that the records take.
   private(set) var byteCount = 0
-  /// Whether it adds nothing, so that it finds room where a removal does.
+  /// Whether it only removes, so that it may use the same reserved room as a removal.
   private(set) var isRemoval = true
   var operations: [Operation] = []
   private let limits: WriteLimits
@@ -26,7 +26,7 @@ struct BatchRecords: ~Copyable {
     self.now = now
   }
 
-  /// Adds a put, or a tombstone if there is no value.
+  /// Adds a put or, without a value, a tombstone.
   @usableFromInline
   mutating func add(
     key: RawSpan, value: RawSpan?, options: EntryOptions

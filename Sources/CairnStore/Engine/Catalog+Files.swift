@@ -2,7 +2,7 @@
 extension Catalog {
   // MARK: Segments
 
-  /// Removes the file of a segment that is out of the log. If the file cannot be kept open for
+  /// Removes the file of a segment that has left the log. If the file cannot be kept open for
   /// readers that use system calls, it stays, and the next open removes it.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
@@ -50,8 +50,8 @@ extension Catalog {
 
   /// Creates a file for a future segment.
   ///
-  /// Under the catalog's lock, and only while the store is open: a close removes the files of all
-  /// pending ids, and nobody creates another after it.
+  /// Runs under the catalog's lock, and only while the store is open. A close removes the files of
+  /// all pending ids, and no thread creates another afterwards.
   func createOutput(
     baseSequence: SequenceNumber, baseTime: Int64
   ) throws(StoreError) -> (SegmentHeader, File) {
@@ -68,7 +68,7 @@ extension Catalog {
       let name = FileName.segment(id)
       let file: File
       do throws(StoreError) {
-        // An earlier file that no manifest ever listed.
+        // Remove an earlier file that no manifest ever listed.
         try session.directory.unlink(name)
         file = try session.directory.createFile(name)
       } catch {
@@ -121,7 +121,7 @@ extension Catalog {
 
   /// Removes the files that removals of all have left.
   ///
-  /// - Returns: whether there were any.
+  /// - Returns: whether it removed any.
   @discardableResult
   func removeLeftFiles() throws(StoreError) -> Bool {
     var (files, generation) = withLock { state in

@@ -10,12 +10,13 @@ enum LeftFile {
 ///    durable as far as the manifest vouches for it.
 /// 2. A file that no manifest on disk explains does not exist: its id is listed as pending or
 ///    retired, or is beyond `nextID`. An id leaves these lists only when its name is durably gone.
-/// 3. The lock is held while the manifest is replaced, so there is one replacement at a time, and
-///    each follows the previous one.
-/// 4. If it is unknown which of two manifests is on disk, nothing is written any more.
-/// 5. Nothing is changed after the store's lock was released, or once its directory has vanished.
+/// 3. The lock is held while the manifest is replaced, so replacements run one at a time, and each
+///    follows the previous one.
+/// 4. If it is unknown which of two manifests is on disk, the store writes nothing any more.
+/// 5. The catalog changes nothing after the store's lock was released, or once its directory has
+///    vanished.
 ///
-/// The lock is taken before that of the log.
+/// The lock is taken before the log's.
 final class Catalog: Sendable {
   let session: Session
   let log: LogWriter
@@ -41,11 +42,12 @@ final class Catalog: Sendable {
     var failure: SystemFailure?
 
     /// Takes an id for a file that takes long to make. Manifests written meanwhile list the id as
-    /// pending, so that the next open removes what a crash leaves. Before there is such a manifest,
-    /// the id is beyond the highest that the one on disk knows, which has the same effect.
+    /// pending, so that the next open removes the file if a crash leaves it. Until such a manifest
+    /// is written, the id is beyond the highest id of the manifest on disk, which has the same
+    /// effect.
     ///
-    /// The caller must remove it from `pendingIDs`: with the manifest that lists the file, or after
-    /// unlinking the file.
+    /// The caller must remove the id from `pendingIDs`, in the manifest that lists the file or
+    /// after unlinking the file.
     mutating func reserveID() -> UInt64 {
       let id = manifest.nextID
       manifest.nextID += 1
@@ -53,7 +55,7 @@ final class Catalog: Sendable {
       return id
     }
 
-    /// Discards the manifest that removes all: its places are free, or listed.
+    /// Discards the manifest that removes all, because its places are free or listed.
     mutating func dropEmptied() {
       guard let emptied else { return }
       let ids = Set(emptied.openSegments.map(\.id.rawValue))
@@ -82,8 +84,8 @@ final class Catalog: Sendable {
     try state.withLock(body)
   }
 
-  /// Runs `body` under the lock if files may still be removed: not after the store's lock was
-  /// released, nor if the directory may be another store's.
+  /// Runs `body` under the lock if files may still be removed. Does not run it after the store's
+  /// lock was released, or if the directory may belong to another store.
   func whileUsable<Value>(_ body: (inout State) -> Value) -> Value? {
     state.withLock { state in
       session.storeLock.isHeld && !session.lookForPlace() ? body(&state) : nil
@@ -104,7 +106,7 @@ final class Catalog: Sendable {
   ) throws(StoreError) -> Value {
     do {
       return try state.withLock { (state) throws(StoreError) -> Value in
-        // After releasing the store's lock, nobody may write to the store.
+        // After the store's lock is released, no thread may write to the store.
         if !session.storeLock.isHeld { throw .closed(path: session.path) }
         if session.lookForPlace() { throw .vanished(path: session.path) }
         let value = try body(&state)
@@ -127,12 +129,12 @@ final class Catalog: Sendable {
     guard state.manifest.isClean, state.failure == nil, !session.isReadOnly,
       state.next?.generation != state.manifest.generation &+ 1
     else { return }
-    // A session that finds none waits for a sync.
+    // Without a ready manifest, a session waits for a sync.
     state.next = try? ManifestFile(directory: directory).makeReady(
       after: &state.manifest, in: bootIdentifier, at: session.clock.now())
   }
 
-  /// Replaces the manifest by one that also reserves this many more places for segments.
+  /// Replaces the manifest with one that also reserves this many more places for segments.
   func replace(
     _ state: inout State, reserving count: Int, _ change: (inout Manifest) -> Void
   ) throws(StoreError) {
@@ -145,10 +147,10 @@ final class Catalog: Sendable {
     log.withLock { $0.reserved += reserved }
   }
 
-  /// Replaces the manifest by a changed one.
+  /// Replaces the manifest with a changed one.
   ///
-  /// - Throws: `poisoned` if it is unknown which of the two is on disk: the caller must not
-  ///   continue. Any other error has changed nothing.
+  /// - Throws: `poisoned` if it is unknown which of the two is on disk, in which case the caller
+  ///   must not continue. Any other error has changed nothing.
   func replace(
     _ state: inout State, lastSequence: SequenceNumber? = nil,
     _ change: (inout Manifest) -> Void
@@ -157,7 +159,8 @@ final class Catalog: Sendable {
     let file = ManifestFile(directory: directory)
     let prepared = try file.prepare(next)
     do throws(StoreError) { try file.write(prepared) } catch {
-      // If there is no room, on a filesystem that does not really reserve it, nothing has changed.
+      // A filesystem that does not really reserve blocks may have no room. Nothing has changed
+      // then.
       if case .noSpace = error { throw error }
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)

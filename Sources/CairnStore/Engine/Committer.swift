@@ -4,7 +4,7 @@ internal import Synchronization
 final class Committer: Sendable {
   private let session: Session
   private let log: LogWriter
-  /// The shortest interval, in milliseconds, of the syncs that are scheduled.
+  /// The shortest interval, in milliseconds, of the scheduled syncs.
   private let syncDelay = Atomic(Int64.max)
 
   init(_ session: Session, _ log: LogWriter) {
@@ -44,7 +44,7 @@ final class Committer: Sendable {
     let delay = interval.milliseconds
     guard syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
     let isAsked = session.environment.syncing.runIfPossible(after: interval) { [weak self] in
-      // The session has then closed, and the close syncs.
+      // The session has closed by then, and the close syncs.
       guard let self else { return }
       // From here on a write requests a sync of its own, because this one may miss it.
       syncDelay.store(.max, ordering: .relaxed)

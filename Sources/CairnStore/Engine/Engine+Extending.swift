@@ -1,8 +1,8 @@
-/// Extending the lives of entries without rewriting their values.
+/// Extending the lifetimes of entries without rewriting their values.
 extension Engine {
-  /// Extends the life of a key's value to `lifetime` from now, unless it ends later anyway.
+  /// Extends the lifetime of a key's value to `lifetime` from now, unless it already ends later.
   ///
-  /// - Returns: whether the key is there.
+  /// - Returns: whether the key has a value.
   @usableFromInline
   package func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?
@@ -45,14 +45,14 @@ extension Engine {
     return Extending(lifetime: lifetime)
   }
 
-  /// Extends one more; `finish` waits for all of them.
+  /// Extends one key. `finish` waits for all of them.
   func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
     let extended = try extend(
       key, to: extending.lifetime, forSync: false, renewal: nil)
     if extended.isThere { extending.count += 1 }
   }
 
-  /// - Returns: the number of keys that are there.
+  /// - Returns: the number of keys that have a value.
   func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
     if extending.count > 0 {
       try committer.commit(log.lastSequence, session.durability(durability))
@@ -63,7 +63,7 @@ extension Engine {
   /// Renews the entry of one version, even if it has expired, as long as it is wanted.
   struct Renewal: Sendable {
     let version: SequenceNumber
-    /// Called under the log's lock; it must only look.
+    /// Called under the log's lock, so it must only read.
     let isWanted: @Sendable () -> Bool
   }
 
@@ -75,7 +75,7 @@ extension Engine {
     let now = lookup.clock.now()
     let template = try session.limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
     let hash = lookup.hash.hash(key)
-    /// What would change, or whether the key is there.
+    /// The entry to extend, if its lifetime is shorter, and whether the key has a value.
     func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
       guard let existing = try lookup.locate(hash, key: key, now: now, for: .absent) else {
         return (nil, false)

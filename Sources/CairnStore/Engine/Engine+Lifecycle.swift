@@ -1,5 +1,5 @@
 extension Engine {
-  /// Opens a store, or creates it.
+  /// Opens or creates a store.
   package convenience init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
@@ -19,7 +19,7 @@ extension Engine {
   /// Makes everything durable, marks the store clean and releases the lock. A second call does
   /// nothing.
   ///
-  /// If it throws, the store is closed anyway; the next open recovers it.
+  /// If it throws, the store is closed anyway, and the next open recovers it.
   ///
   /// - Returns: whether this call closed it. A call that did not may return while another is still
   ///   closing it.
@@ -51,7 +51,7 @@ extension Engine {
       appender.isClosed = true
       return (appender.failure, appender.nextSequence - 1)
     }
-    // A thread that was making the next segment has finished after this, and nobody makes another.
+    // After this, a thread that was making the next segment has finished, and none makes another.
     writer.supply.waitForPreparation()
     if let failure { throw .poisoned(cause: failure) }
     try log.waitForSync { $0 >= last }
@@ -61,7 +61,7 @@ extension Engine {
     try catalog.removeLeftFiles()
     var message: String?
     defer { if let message { session.log(.warning, .maintenance, message) } }
-    // A compaction that is copying ends by itself, because the store is closed; one that has
+    // A copying compaction ends by itself, because the store is closed. A compaction that has //
     // switched first updates the index.
     try checkpointer.keepingOut { () throws(StoreError) in
       message = try markClean(try checkpointer.writeClosingCheckpoint())
@@ -69,7 +69,7 @@ extension Engine {
     return true
   }
 
-  /// Closes a store that nobody closed. Nobody can receive an error, so errors go to the log.
+  /// Closes a store that no caller closed. No caller can receive an error, so errors go to the log.
   package func closeAtEnd() {
     do throws(StoreError) { try close() } catch {
       switch error {

@@ -1,4 +1,4 @@
-/// Writes of async code: entered at once if there is nothing to wait for, else on another thread.
+/// Writes of async code, entered at once if they need not wait, otherwise on another thread.
 extension Engine {
   /// The longest value appended on a task's thread.
   private static var atOnceByteLimit: Int { 64 << 10 }
@@ -47,9 +47,9 @@ extension Engine {
     }
   }
 
-  /// Enters the value of a key if there is nothing to wait for: no long hold of the log's lock, no
-  /// growth of the log, no eviction. Otherwise it does nothing, and sets `pending.isLeft`. Like a
-  /// read, the first lookup in a part of the index reads that part from the checkpoint.
+  /// Enters the value of a key if it need not wait: for a long hold of the log's lock, growth of
+  /// the log, or an eviction. Otherwise it does nothing, and sets `pending.isLeft`. Like a read,
+  /// the first lookup in a part of the index reads that part from the checkpoint.
   func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
@@ -82,7 +82,7 @@ extension Engine {
     let expectation = version.map { Expectation.version($0) } ?? .anything
     try session.checkWritable()
     _ = try session.limits.tombstoneHeader(key: key)
-    // A removal that finds no key writes nothing. It waits for nothing either, unless its class
+    // A removal that finds no key writes nothing. It does not wait either, unless its class //
     // requests a sync.
     if session.durability(durability) == .process || version != nil,
       try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })

@@ -1,7 +1,7 @@
 internal import Synchronization
 
 extension Engine {
-  /// What the store holds, without making or awaiting a system call.
+  /// The store's usage, without making or awaiting a system call.
   package func usage() throws(StoreError) -> StoreUsage {
     try session.checkUsable()
     var usage = StoreUsage()

@@ -25,8 +25,8 @@ extension Engine {
     }
   }
 
-  /// Does a write, tells the observer what it removed, and waits for whatever the write must wait
-  /// for.
+  /// Does a write, reports its removals to the observer, and does all the waiting that the write
+  /// requires.
   @inline(__always)
   private func finish<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
@@ -36,7 +36,7 @@ extension Engine {
     return result
   }
 
-  /// Does a write, and tells the observer what it removed.
+  /// Does a write, and reports its removals to the observer.
   @inline(__always)
   func tellingRemovals<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
@@ -54,12 +54,12 @@ extension Engine {
 
   // MARK: Two steps
 
-  // A write is entered, then finished. In between, the caller reports what the write removed. The
-  // write returns that even if it throws.
+  // A write is entered, then finished. In between, the caller reports the write's removals. The //
+  // write returns them even if it throws.
 
   /// Enters the value of a key if its version is as expected.
   ///
-  /// - Parameter removals: receives what the write removed.
+  /// - Parameter removals: receives the removals of the write.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
@@ -73,7 +73,7 @@ extension Engine {
   @inline(__always)
   func finish(_ pending: PendingWrite) throws(StoreError) {
     if pending.sequence > 0 { try committer.commit(pending.sequence, pending.durability) }
-    // In proportion to what it has replaced, which is about as long as what it has written.
+    // In proportion to the replaced bytes, which are about as many as the written bytes.
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
     }
@@ -168,7 +168,7 @@ extension Engine {
     return (result, pending)
   }
 
-  /// Removes the key's value if it is as expected, and returns whether there was one.
+  /// Removes the key's value if it is as expected, and returns whether it removed one.
   @usableFromInline
   package func removeValue(
     forKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
@@ -200,8 +200,8 @@ extension Engine {
     return (true, PendingWrite(sequence: sequence, durability: durability))
   }
 
-  /// What a removal that found nothing waits for. The write that made the key absent may have come
-  /// a moment ago, without a sync, and a power failure must not undo it either.
+  /// The pending sync of a removal that found nothing. The write that made the key absent may have
+  /// come a moment ago, without a sync, and a power cut must not undo that write either.
   func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
     guard case .anything = expectation, durability != .process else { return PendingWrite() }
     return PendingWrite(sequence: log.lastSequence, durability: durability)
@@ -289,7 +289,8 @@ extension Engine {
 
   /// Writes a batch.
   ///
-  /// - Returns: the version of its first operation; the others follow in order. 0 if it is empty.
+  /// - Returns: the version of its first operation. The others follow in order. 0 if the batch is
+  ///   empty.
   @usableFromInline
   @discardableResult
   func commit(
@@ -302,7 +303,7 @@ extension Engine {
     }
   }
 
-  /// Enters a batch, like `enter(_:forKey:)` a value.
+  /// Enters a batch, as `enter(_:forKey:)` enters a value.
   func enter(
     _ batch: consuming BatchRecords, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (first: SequenceNumber, pending: PendingWrite) {

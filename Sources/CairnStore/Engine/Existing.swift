@@ -6,7 +6,7 @@ struct Existing: BitwiseCopyable {
   var byteCount: Int?
   var sequence: SequenceNumber
   var hasExpired: Bool
-  /// When its lifetime ends, in milliseconds; `nil` if it has no end.
+  /// When its lifetime ends, in milliseconds, or `nil` if it has no end.
   var expires: Int64?
 }
 
@@ -15,12 +15,12 @@ enum Expectation: Sendable {
   case anything
   case absent
   case version(SequenceNumber)
-  /// Absent, and still wanted; the closure is called under the log's lock.
+  /// Absent, and still wanted. The closure is called under the log's lock.
   case absentAndWanted(@Sendable () -> Bool)
   /// Absent, expired or of this version, and still wanted; the closure is called under the log's
   /// lock.
   case replaceableAndWanted(SequenceNumber, @Sendable () -> Bool)
-  /// Of this version, and still wanted; the closure is called under the log's lock.
+  /// Of this version, and still wanted. The closure is called under the log's lock.
   case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
   /// A record with a damaged head, at this location.
   case damaged(at: Location)

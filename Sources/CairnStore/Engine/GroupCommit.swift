@@ -8,11 +8,11 @@ internal import Synchronization
 ///    them.
 /// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of
 ///    the names that they rely on.
-/// 3. After a failed sync, no other is tried: the kernel forgets what it could not write, and the
-///    next sync would report success.
+/// 3. A failed sync is never retried: the kernel forgets the failed pages, and the next sync would
+///    report success.
 /// 4. A name counts as unsynced from the moment it is created. A sync of the directory notes the
 ///    state before it begins, so a name created during it is left for the next sync.
-/// 5. While tasks wait, a thread is on its way to sync for them: `isLed`.
+/// 5. While tasks wait, a thread is about to sync for them: `isLed`.
 final class GroupCommit: Sendable {
   private struct State {
     var durableSequence: SequenceNumber
@@ -54,7 +54,7 @@ final class GroupCommit: Sendable {
   ///   - sync: syncs, if it is this thread's turn, and returns the number up to which everything is
   ///     durable.
   ///   - poison: called after a failed sync, before any waiter learns of it.
-  ///   - tell: called after all waiters were told. It may use the store.
+  ///   - tell: called after all waiters have the result. It may use the store.
   /// - Throws: `durabilityUnknown` if a sync has failed.
   func wait(
     until isDone: (SequenceNumber) -> Bool,
@@ -147,8 +147,8 @@ final class GroupCommit: Sendable {
   /// sync of a fast disk.
   private static let patience = Duration.milliseconds(10)
 
-  /// The number that the last of the waiting tasks waits for. Waits briefly for a task; `nil` ends
-  /// the thread that syncs for them.
+  /// The highest number that a waiting task needs. Waits briefly for a task. `nil` ends the thread
+  /// that syncs for them.
   ///
   /// - Parameter lingers: whether to wait.
   func nextGoal(lingers: Bool) -> SequenceNumber? {
@@ -178,7 +178,7 @@ final class GroupCommit: Sendable {
   /// Call after creating a name.
   func noteName() { unsyncedNames.store(true, ordering: .relaxed) }
 
-  /// Whether the directory must be synced; from here on it counts as synced. Only for the thread
-  /// that syncs.
+  /// Whether the directory must be synced. From here on it counts as synced. Only the syncing
+  /// thread may call this.
   func takeUnsyncedNames() -> Bool { unsyncedNames.exchange(false, ordering: .relaxed) }
 }

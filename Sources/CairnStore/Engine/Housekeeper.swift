@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// The store's background maintenance, in one loop on a thread of its own, so that the store can
-/// run for years.
+/// The store's background maintenance, in one loop on its own thread, so that the store can run for
+/// years.
 ///
 /// A pass does each due chore once, the most urgent first: it seals rolled segments, removes the
 /// files that a removal of all has left, makes an overdue checkpoint, prepares the next removal of
 /// all, runs one round of compaction, removes expired entries, takes a step towards the floor of
-/// free space, does a round of the chore of a cache, and scrubs the log a little further. Each chore
-/// is bounded, so none starves another, and a kill loses no more than one of them. While a chore has
-/// more to do, the next pass follows at once; the needs of the log drive the loop, not what this
-/// session has written.
+/// free space, does a round of the chore of a cache, and scrubs the log a little further. Each
+/// chore is bounded, so none starves another, and a kill loses at most one chore. While a chore has
+/// more to do, the next pass follows at once. The state of the log drives the loop, not the writes
+/// of this session.
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor
@@ -66,8 +66,8 @@ final class Housekeeper: Sendable {
     if outcome.hasMore { session.wakeHousekeeping() }
   }
 
-  /// Schedules the session's first pass soon if the log already needs one: a session that only
-  /// reads reclaims what earlier ones left.
+  /// Schedules the session's first pass soon if the log already needs one. So even a session that
+  /// only reads cleans up after earlier ones.
   private func wakeIfNeeded() {
     if session.isReadOnly || session.configuration.maintenanceInterval == nil { return }
     let needsTime = index.expirableCount > 0 || session.configuration.freeDiskSpaceFloor != nil
@@ -80,7 +80,7 @@ final class Housekeeper: Sendable {
   }
 
   private func beginTiming() {
-    // Without timed passes, run one for what earlier sessions left.
+    // Without timed passes, run one to clean up after earlier sessions.
     guard let interval = session.configuration.maintenanceInterval else {
       return session.wakeHousekeeping()
     }
@@ -102,7 +102,7 @@ final class Housekeeper: Sendable {
     }
   }
 
-  /// Does everything that is due, until nothing is.
+  /// Does all due work, until none is left.
   ///
   /// - Throws: the first error, after everything was tried.
   func maintain() throws(StoreError) {
@@ -145,7 +145,7 @@ final class Housekeeper: Sendable {
   ///
   /// - Parameters:
   ///   - byTime: whether to look for expired entries.
-  ///   - onFailure: called for each failed chore; the others run anyway.
+  ///   - onFailure: called for each failed chore. The other chores run anyway.
   private func doChores(
     byTime: Bool, onFailure: (_ chore: String, StoreError) -> Void
   ) -> ChoresOutcome {

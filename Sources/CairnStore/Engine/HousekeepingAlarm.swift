@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Requests passes of housekeeping for any part of a store. However many requests there are, the
-/// housekeeper comes once.
+/// Requests passes of housekeeping for any part of a store. However many requests arrive, only one
+/// pass runs.
 final class HousekeepingAlarm: Sendable {
   /// The housekeeper's responses.
   struct Answers: Sendable {
@@ -18,15 +18,15 @@ final class HousekeepingAlarm: Sendable {
   private let answers = Lock<Answers?>(nil)
   /// Whether a pass is queued.
   private let isQueued = Atomic(false)
-  /// Whether a pass failed a moment ago. What failed, for example on a full disk, is not retried at
-  /// every write, nor because the pass itself has requested another.
+  /// Whether a pass failed a moment ago. A failed chore, for example on a full disk, is not retried
+  /// at every write, nor because the pass itself has requested another.
   private let resting = Atomic(false)
   /// Whether passes also run by time.
   private let isTimed = Atomic(false)
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
 
-  /// Call before any request: an unanswered request leaves a pass queued for ever.
+  /// Call before any request, because an unanswered request leaves a pass queued for ever.
   func answer(with answers: Answers) { self.answers.withLock { $0 = answers } }
 
   // MARK: Passes
@@ -38,7 +38,7 @@ final class HousekeepingAlarm: Sendable {
     queue.run { [self] in answers.withLock { $0 }?.pass() }
   }
 
-  /// Call when a pass begins: from here on another may be requested.
+  /// Call when a pass begins. From here on, another may be requested.
   func beginPass() { isQueued.store(false, ordering: .relaxed) }
 
   /// Runs `body` while no pass begins except one already requested.
@@ -76,6 +76,6 @@ final class HousekeepingAlarm: Sendable {
     answers.withLock { $0 }?.beginTiming()
   }
 
-  /// The next write restarts it.
+  /// Stops timed passes. The next write restarts them.
   func stopTiming() { isTimed.store(false, ordering: .relaxed) }
 }

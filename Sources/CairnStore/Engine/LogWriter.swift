@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// What a sync covers.
+/// The part of the log that a sync covers.
 enum SyncedPart {
-  /// Everything that has been appended.
+  /// All appended records.
   case log
-  /// Rolled segments. Spares the active one: each of its pages that is written again would take
-  /// another fault.
+  /// Rolled segments. Spares the active segment, because each of its pages that is written again
+  /// would take another fault.
   case rolledSegments
 }
 
@@ -14,11 +14,11 @@ enum SyncedPart {
 ///
 /// 1. `Appender` is touched only under this lock. Which record an entry of the index names changes
 ///    only under it.
-/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs a segment of
-///    its own at once, a removal of all for which no manifest is ready, and the last try of a large
+/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs its own
+///    segment at once, a removal of all without a ready manifest, and the last attempt of a large
 ///    write that others have overtaken.
-/// 3. Other locks are taken before it; those inside the index, the segment table and the recency
-///    clock after it.
+/// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
+///    recency clock, which are taken after it.
 final class LogWriter: Sendable {
   let session: Session
   let files: SegmentFiles
@@ -42,7 +42,7 @@ final class LogWriter: Sendable {
 
   // MARK: The lock
 
-  /// Runs `body` while nobody else appends.
+  /// Runs `body` while no other thread appends.
   @inline(__always)
   func withLock<Value: ~Copyable, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value
@@ -54,7 +54,7 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Runs `body` while nobody else appends; does nothing if somebody does.
+  /// Runs `body` while no other thread appends. Does nothing if one does.
   @inline(__always)
   func withLockIfFree<Value, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value?
@@ -66,7 +66,7 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Announces the end of the log, if it has moved: everything before it is in the page cache by
+  /// Announces the end of the log, if it has moved. Everything before it is in the page cache by
   /// now.
   @inline(__always)
   private func announce(_ appender: inout Appender) {
@@ -80,12 +80,12 @@ final class LogWriter: Sendable {
   /// Announces the current manifest as soon as it is in place.
   func announce(generation: UInt64) { page?.publish(generation: generation) }
 
-  /// Runs `body` under the lock until it returns a value; in between, waits for `wakeAll`.
+  /// Runs `body` under the lock until it returns a value. Between attempts, waits for `wakeAll`.
   func waitUntil<Value>(_ body: (inout Appender) -> Value?) -> Value { appender.waitUntil(body) }
 
   func wakeAll() { appender.wakeAll() }
 
-  /// Makes room for records as far as the state under the lock can; returns what else must happen.
+  /// Makes room for records as far as the state under the lock allows. Returns any further need.
   @inline(__always)
   func room(
     forByteCount byteCount: Int, isRemoval: Bool, in appender: inout Appender
@@ -140,7 +140,7 @@ final class LogWriter: Sendable {
   /// Returns once every write being entered now is in the log and in the index.
   func passWriters() { withLock { _ in } }
 
-  /// Makes every write that was acknowledged before the call durable.
+  /// Makes every write acknowledged before the call durable.
   func sync() throws(StoreError) {
     try session.checkWritable()
     let last = lastSequence
@@ -150,7 +150,7 @@ final class LogWriter: Sendable {
   /// Waits until a sync has made the requested state durable, for example everything up to a
   /// number.
   ///
-  /// - Parameter part: what this thread syncs, if it is its turn.
+  /// - Parameter part: the part that this thread syncs, if it is its turn.
   func waitForSync(
     of part: SyncedPart = .log, until isDone: (SequenceNumber) -> Bool
   ) throws(StoreError) {
@@ -177,9 +177,9 @@ final class LogWriter: Sendable {
     while let goal = commits.nextGoal(lingers: lingers) { try? waitForSync { $0 >= goal } }
   }
 
-  /// Syncs what has been appended. Only one thread may do this at a time.
+  /// Syncs all appended records. Only one thread may do this at a time.
   ///
-  /// - Returns: the number up to which everything is durable; 0 if only rolled segments were
+  /// - Returns: the number up to which everything is durable, or 0 if only rolled segments were
   ///   synced.
   private func syncLog(_ part: SyncedPart) throws(StoreError) -> SequenceNumber {
     let (head, active, targets) = withLock { appender in
@@ -202,15 +202,15 @@ final class LogWriter: Sendable {
       // In the order of the log, so that a segment's sync mark vouches for earlier segments.
       for (segment, end) in targets {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as durable.
-        // A crash before leaves a torn tail that nobody was promised.
+        // // A crash before this leaves a torn tail that was never acknowledged.
         if segment !== active { segment.mapping?.unmapPages() }
-        // Not retried if it fails.
+        // A failure is not retried.
         try segment.synchronizeData()
         segment.didSync(through: end)
       }
       return head
     } catch {
-      // Before any waiter learns of it: the process may then end itself.
+      // Do this before any waiter learns of the failure, because the process may then end itself.
       _ = session.storeLock.whileHeld { SyncFailureMark(lockFile: $0).set() }
       throw error
     }

@@ -4,9 +4,9 @@
 /// 2. Entries of two keys with the same hash are distinguished by the keys in their records. A
 ///    record that cannot be read may be any of them.
 /// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). Some lookups cannot be
-///    decided that way and are repeated under the lock of a part of the index, the only lock that a
-///    lookup takes: a second key with the same hash, an extended lifetime, an idle limit, a segment
-///    without a mapping, an entry that is not loaded or keeps changing.
+///    decided this way and are repeated under the lock of a part of the index, the only lock that a
+///    lookup takes. Examples are a second key with the same hash, an extended lifetime, an idle
+///    limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex
@@ -24,10 +24,10 @@ struct Lookup: Sendable {
 
   // MARK: Reads
 
-  /// The result of `body` for the record that a read of the key finds; `nil` if it finds none.
+  /// The result of `body` for the record that a read of the key finds, or `nil` if it finds none.
   ///
-  /// - Throws: `corrupt` if a record with the key's hash is damaged: it is then unknown whether the
-  ///   key is there, so it is not reported as absent.
+  /// - Throws: `corrupt` if a record with the key's hash is damaged. It is then unknown whether the
+  ///   key exists, so it is not reported as absent.
   /// - Complexity: O(key). About two cache misses in addition to the record.
   @inline(__always)
   func find<Result: ~Copyable>(
@@ -72,8 +72,9 @@ struct Lookup: Sendable {
     return try body(record)
   }
 
-  /// The record of a key whose lifetime ended less than `retention` milliseconds ago; `nil` if it
-  /// has not ended, it has been idle for too long, or there is none. Does not count as an access.
+  /// The record of a key whose lifetime ended less than `retention` milliseconds ago. `nil` if the
+  /// lifetime has not ended, the key has been idle for too long, or it has no record. Does not
+  /// count as an access.
   func findExpired<Result: ~Copyable>(
     _ key: RawSpan, within retention: Int64, part: Record.Part,
     _ body: (consuming FoundRecord) throws(StoreError) -> Result
@@ -122,7 +123,7 @@ struct Lookup: Sendable {
   /// Advances `entry` to the next entry with the hash, or to the first. Entry, end of lifetime and
   /// segment are from one moment: a compaction that moves a record may put the end into the copy.
   ///
-  /// - Returns: the segment of the record; `nil` if there is no further entry.
+  /// - Returns: the segment of the record, or `nil` without a further entry.
   @inline(__always)
   private func next(
     _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch,
@@ -137,13 +138,12 @@ struct Lookup: Sendable {
         segment = table.segment(at: $0.location)
       }
       if !isFound { return nil }
-      // The table knows every segment that the index names; if not, the entry has changed
-      // meanwhile.
+      // The table has every segment that the index names. If not, the entry has changed meanwhile.
       if let segment { return segment }
     }
   }
 
-  /// Updates the time of the recency clock, and now and then checks that the directory still
+  /// Updates the time of the recency clock, and occasionally checks that the directory still
   /// exists.
   @inline(__always)
   func noteTimeIfNeeded(_ now: Timestamp) {
@@ -168,7 +168,7 @@ struct Lookup: Sendable {
     index.peek(hash) { [table] in table.prefetch($0.location, count: Self.prefetchByteCount) }
   }
 
-  /// A small record; the processor fetches the rest of a large one by itself.
+  /// The size of a small record. The processor fetches the rest of a large record by itself.
   static var prefetchByteCount: Int { 256 }
 
   // MARK: Writes
@@ -177,7 +177,7 @@ struct Lookup: Sendable {
   /// write heals it. (The hash has 48 bits, so the chance that the record belongs to another key is
   /// one in 10¹⁴ a key.)
   ///
-  /// Called under the log's lock, or without it if a stale answer does no harm.
+  /// Called under the log's lock, or without it if a stale answer is harmless.
   @inline(__always)
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp
@@ -186,9 +186,9 @@ struct Lookup: Sendable {
     return try locate(hash, key: key, now: now, damage: &damage)
   }
 
-  /// As above, for a write that depends on what is there.
+  /// As above, for a write that depends on the current entry.
   ///
-  /// - Throws: why the record cannot be read, where its version matters.
+  /// - Throws: the reason why the record cannot be read, if its version matters.
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp, for expectation: Expectation
   ) throws(StoreError) -> Existing? {
@@ -201,7 +201,7 @@ struct Lookup: Sendable {
     }
   }
 
-  /// As above, and tells why the record cannot be read.
+  /// As above, and returns the reason why the record cannot be read.
   @inline(__always)
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
@@ -244,7 +244,7 @@ struct Lookup: Sendable {
     var end = Int64.min
   }
 
-  /// The first of the entries with this hash that `isSought` accepts, wherever it is by now.
+  /// The first entry with this hash that `isSought` accepts, even if it has moved.
   func firstPlace(
     of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
   ) throws(StoreError) -> Place? {
@@ -281,7 +281,7 @@ struct FoundRecord: ~Copyable {
 }
 
 extension RecordHeader {
-  /// When the record's entry may expire; `nil`: never.
+  /// When the record's entry may expire, or `nil` if never.
   @inline(__always)
   func deadline(accessed: () -> Timestamp) -> Deadline? {
     if !canExpire { return nil }

@@ -1,10 +1,10 @@
-/// What a write that is in the log and in the index still waits for.
+/// The remaining waits of a write that is in the log and in the index.
 @usableFromInline
 package struct PendingWrite: Sendable {
-  /// The last number that must be durable; 0: none.
+  /// The last number that must be durable, or 0 for none.
   var sequence: SequenceNumber = 0
   var durability = Durability.process
-  /// How much it has made dead, if it must wait for compaction; else 0.
+  /// The bytes it has made dead, if it must wait for compaction, or else 0.
   var slowedByteCount = 0
   /// Whether the limits must still be enforced. Only for a write that had to be entered at once.
   var keepsLimits = false
@@ -17,7 +17,7 @@ package struct PendingWrite: Sendable {
     self.slowedByteCount = slowedByteCount
   }
 
-  /// Waits for nothing.
+  /// A write without waits.
   package init() {}
 
   /// A write that was not entered.
@@ -31,8 +31,8 @@ package struct PendingWrite: Sendable {
 /// A write of async code that has begun.
 @usableFromInline
 package enum StartedWrite<Result: Sendable, Failure: Error>: Sendable {
-  /// In the log and in the index; may wait for something.
+  /// In the log and in the index, but may still have to wait.
   case entered(Result, PendingWrite)
-  /// Must be entered on another thread, because there is something to wait for.
+  /// Must be entered on another thread, because it would have to wait.
   case left(@Sendable () throws(Failure) -> (Result, PendingWrite))
 }

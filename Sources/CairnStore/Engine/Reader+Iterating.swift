@@ -1,5 +1,5 @@
 /// Entries that an iteration cannot read. It skips them, and throws the first error after visiting
-/// everything else.
+/// all other entries.
 struct PassedOver {
   private var first: StoreError?
 

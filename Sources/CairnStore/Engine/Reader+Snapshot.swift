@@ -9,7 +9,7 @@ final class SnapshotState: Sendable {
   let now: Timestamp
   /// Converts ticks to times.
   let times: RecencyTimes
-  /// Segments by granule; the live table may meanwhile assign one to another segment.
+  /// Segments by granule. The live table may meanwhile assign a granule to another segment.
   private let places: [Int: Segment]
 
   init(
@@ -62,10 +62,10 @@ extension Reader {
     // Under the lock of all changes: no batch is half applied, and the index names only these
     // segments.
     return log.waitUntil { appender -> SnapshotState? in
-      // While a compaction moves entries, there are two records with each number. For some keys one
-      // is live, for others the other, so a replay of the log may differ from the index. A backup
-      // must not copy that. The moves take a fraction of a second. While a batch is being
-      // published, the index has only a part of it.
+      // While a compaction moves entries, each number has two records. For some keys the old record
+      // // is live, for others the new one, so a replay of the log may differ from the index. A
+      // backup // must not copy this state. The moves take a fraction of a second. While a batch is
+      // being published, the index has only a part of it.
       if !appender.isConsistent { return nil }
       return SnapshotState(
         index: lookup.index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },

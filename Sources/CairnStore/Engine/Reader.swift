@@ -107,7 +107,7 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
   }
 
-  /// Whether the value of a key has expired but was not removed yet; `nil` if there is none.
+  /// Whether the value of a key has expired but was not removed yet, or `nil` without a value.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
     try session.limits.checkKey(key)
@@ -136,7 +136,7 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }
   }
 
-  /// Throws if the value is damaged, as far as `verification` asks for that.
+  /// Throws if the value is damaged, if `verification` requires the check.
   @inline(__always)
   func check(_ record: borrowing Record) throws(StoreError) {
     if record.isVerified(by: verification) { return }
@@ -174,7 +174,7 @@ package final class Reader: Sendable {
 }
 
 /// A value's bytes in place. They stay unchanged for as long as this object lives, whatever happens
-/// to the key: it holds the segment.
+/// to the key, because the object holds the segment.
 @usableFromInline
 package struct PinnedValue: ~Copyable {
   private let pinned: PinnedBytes<Segment>
@@ -214,7 +214,7 @@ package struct PinnedEntry: ~Copyable {
     @_lifetime(borrow self) get { found.record.metadata }
   }
 
-  /// Only if the whole record was requested.
+  /// The value, if the whole record was requested.
   package var value: RawSpan {
     @_lifetime(borrow self) get { found.record.value }
   }

@@ -16,7 +16,7 @@ extension SegmentSupply {
         isPreparing.store(false, ordering: .relaxed)
         return
       }
-      // Requested again after a while. A closed store is not kept alive until then.
+      // The request is repeated after a while. A closed store is not kept alive until then.
       let queue = session.environment.background
       let isAsked = queue.runIfPossible(after: HousekeepingAlarm.pauseAfterFailure) { [weak self] in
         self?.isPreparing.store(false, ordering: .relaxed)

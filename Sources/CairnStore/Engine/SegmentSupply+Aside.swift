@@ -1,4 +1,4 @@
-/// Writes that are too large for others to wait for: a large value, or a batch of many records.
+/// Writes too large for others to wait for: a large value, or a batch of many records.
 ///
 /// The records go into a segment that no manifest lists, under no lock that another write needs.
 /// Then a manifest that lists the segment after the active one is prepared, like the next
@@ -10,26 +10,26 @@
 ///     listed after:   active   aside      reserved …
 ///
 /// A crash before the exchange leaves a file with a pending id, which the next open removes. A
-/// power loss that undoes the exchange leaves the same; the log then ends before the prepared
-/// segment, to which nobody writes any more. So nothing in the segment is called durable before a
-/// sync of the directory.
+/// power cut that undoes the exchange leaves the same state, and the log then ends before the
+/// prepared segment, to which no thread writes any more. So nothing in the segment counts as
+/// durable before a sync of the directory.
 extension SegmentSupply {
-  /// How far ahead the numbers of records written outside the log are: other writes use the numbers
-  /// in between meanwhile.
+  /// How far ahead the numbers of records written outside the log are. Meanwhile other writes use
+  /// the numbers in between.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
   /// How often others may roll the segment while a manifest is prepared.
   private static let tryLimit = 5
 
-  /// One try of `Writer.appendAside`; `nil` if a removal of all came in between, or so many other
-  /// writes that their numbers reach those of the records.
+  /// One attempt of `Writer.appendAside`. Returns `nil` if a removal of all came in between, or so
+  /// many other writes that their numbers reach the numbers of the records.
   func tryAppendingAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
     unless check: (inout Appender) throws(StoreError) -> Value?,
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
-    // Begins a session if there is none.
+    // Begin a session if none has begun.
     try beginSessionIfNeeded(isRemoval: isRemoval)
     let segment = try createAside(byteCount: byteCount, isRemoval: isRemoval)
     var isEntered = false
@@ -73,7 +73,7 @@ extension SegmentSupply {
         return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
           guard appender.nextSequence <= first else { return .tooLate }
-          // No other was made, because this one is not taken.
+          // No other segment was made, because this one has not been used.
           guard appender.active === active, appender.prepared === prepared else { return .again }
           if isHoldingOthers { try file.makeReady(next) }
           if let value = try check(&appender) { return .refused(value) }
@@ -90,7 +90,7 @@ extension SegmentSupply {
           do throws(StoreError) { try file.installNext() } catch {
             state.failure = error.asFailure
             appender.failure = error.asFailure
-            // A snapshot copies up to where reads end.
+            // A snapshot copies the bytes that reads can reach.
             appender.withdrawRoll()
             throw StoreError.poisoned(cause: error.asFailure)
           }
@@ -137,8 +137,8 @@ extension SegmentSupply {
     let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
     let allocated = (need + 4095) & ~4095
     let salt = try session.directory.randomNumbers(count: 1)[0]
-    // Under the catalog's lock, and only while the store is open: a close removes the files of all
-    // pending ids, and nobody creates another after it.
+    // Under the catalog's lock, and only while the store is open, because a close removes the files
+    // // of all pending ids, and no thread creates another afterwards.
     return try catalog.change { (state) throws(StoreError) in
       try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())

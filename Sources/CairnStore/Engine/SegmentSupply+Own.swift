@@ -1,7 +1,7 @@
 /// Separate segments for records that fit no other.
 extension SegmentSupply {
-  /// Runs `body` with a new active segment that has just the room it needs; `nil` if the session
-  /// ended meanwhile, by a removal of all.
+  /// Runs `body` with a new active segment of exactly the needed size. Returns `nil` if a removal
+  /// of all ended the session meanwhile.
   func inOwnSegment<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
@@ -36,7 +36,7 @@ extension SegmentSupply {
   }
 
   /// Makes a separate segment for a large record, and lists it in the manifest after the active
-  /// one. If it throws, there is no segment.
+  /// one. If it throws, no segment was made.
   private func createOwnSegment(
     _ state: inout Catalog.State, capacity: Int, after active: SegmentID,
     nextSequence next: SequenceNumber

@@ -4,19 +4,19 @@ internal import Synchronization
 /// and seals rolled ones.
 ///
 /// 1. A segment is written to only after a manifest that lists its place is in place, though its
-///    name need not be on disk yet; what is written outside the log enters it by an exchange of two
+///    name need not be on disk yet. Records written outside the log enter it by an exchange of two
 ///    manifests.
 /// 2. The next segment is made by one thread at a time, under `preparation`.
 /// 3. A segment is listed as sealed only after a sync of its name and of all its records.
 ///
-/// `asides` is taken before `preparation`, and that before the catalog's lock.
+/// `asides` is taken before `preparation`, and `preparation` before the catalog's lock.
 final class SegmentSupply: Sendable {
   let session: Session
   let log: LogWriter
   let catalog: Catalog
   private let checkpoints: CheckpointProgress
-  /// Held while records are written outside the log, and until a batch of them is in the index: by
-  /// one writer at a time.
+  /// Held by one writer at a time, while records are written outside the log, and until a batch of
+  /// them is in the index.
   let asides = Lock(())
   /// Held while the next segment is made, and while everything is removed. Held across a sync only
   /// if all reserved places were taken or no manifest was ready.
@@ -34,10 +34,10 @@ final class SegmentSupply: Sendable {
 
   // MARK: Room for records
 
-  /// Does what the log needs before records of this size can be appended.
+  /// Prepares the log for appending records of this size.
   ///
   /// - Parameter body: run under the log's lock with a separate segment, if the records need one.
-  /// - Returns: the result of `body`; `nil` if it was not run. There may then be room.
+  /// - Returns: the result of `body`, or `nil` if it was not run. The log may then have room.
   @inline(never)
   func make<Value>(
     _ room: Appender.Room, byteCount: Int, isRemoval: Bool,
@@ -48,7 +48,7 @@ final class SegmentSupply: Sendable {
     case .needsSession: try beginSession()
     case .needsNext: try prepareNextSegment()
     case .needsOwnSegment:
-      // It will be full at once; the next segment must exist, even for a removal.
+      // The segment will be full at once, so the next segment must exist, even for a removal.
       try prepareNextSegment()
       return try inOwnSegment(byteCount: byteCount, isRemoval: isRemoval, body)
     case .none(let error): throw error
@@ -56,7 +56,7 @@ final class SegmentSupply: Sendable {
     return nil
   }
 
-  /// Begins a session if there is none.
+  /// Begins a session if none has begun.
   func beginSessionIfNeeded(isRemoval: Bool) throws(StoreError) {
     while true {
       try session.checkPlace()
@@ -72,7 +72,7 @@ final class SegmentSupply: Sendable {
   }
 
   /// Makes the first write after an open possible: the manifest no longer marks the store as clean,
-  /// and there is an active segment. Waits for no sync if the next manifest was ready.
+  /// and the log has an active segment. Does not wait for a sync if the next manifest was ready.
   private func beginSession() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       try catalog.change { (state) throws(StoreError) in
@@ -85,8 +85,8 @@ final class SegmentSupply: Sendable {
         if state.manifest.isClean { try continueManifest(&state) }
         guard let segment = state.resumable else { return try createFirstSegment() }
         state.resumable = nil
-        // Counts in what the close left for removals; otherwise a write that finds no room would
-        // free it.
+        // Include the space that the close left for removals. Otherwise a write that finds no room
+        // // would free it.
         try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
         log.withLock { appender in
           appender.sealed.removeAll { $0 === segment }
@@ -96,7 +96,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Replaces a clean manifest by one that lists the segments to append to.
+  /// Replaces a clean manifest with one that lists the segments to append to.
   private func continueManifest(_ state: inout Catalog.State) throws(StoreError) {
     let resumable = state.resumable
     let continued = state.manifest.openSegments.count
@@ -144,7 +144,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Makes the segment after the active one, unless it exists. Waits for no sync, unless all
+  /// Makes the segment after the active one, unless it exists. Does not wait for a sync, unless all
   /// reserved places have been taken.
   func prepareNextSegment() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
@@ -180,9 +180,9 @@ final class SegmentSupply: Sendable {
   /// Makes the file of a segment in a place that the manifest lists. Under the lock of preparation.
   private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
     do throws(StoreError) {
-      // It would be another store's, if the directory is no longer this one's.
+      // If the directory is no longer this store's, the file would belong to another store.
       if session.lookForPlace() { throw .vanished(path: session.path) }
-      // What a creation left that failed.
+      // Remove the file of a failed creation.
       try session.directory.unlink(FileName.segment(place.id))
       let next = log.withLock { $0.nextSequence }
       // A sync of the directory may have begun before the file had its name.
@@ -228,7 +228,7 @@ final class SegmentSupply: Sendable {
         return Array(appender.rolled.prefix { $0 !== appender.unpublished?.segment })
       }
       if rolled.isEmpty { return }
-      // A removal of all may take segments away during this wait; then no sync reaches them.
+      // A removal of all may take segments away during this wait, and then no sync reaches them.
       try log.waitForSync(of: .rolledSegments) { _ in
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
@@ -271,7 +271,7 @@ final class SegmentSupply: Sendable {
     try preparation.withLock { (_) throws(StoreError) in try catalog.change(body) }
   }
 
-  /// Waits until nobody is making a segment.
+  /// Waits until no thread is making a segment.
   func waitForPreparation() { preparation.withLock { _ in } }
 
   /// Rolls the active segment if it holds dead records, so that it can be sealed.
@@ -283,7 +283,7 @@ final class SegmentSupply: Sendable {
       appender.segments.contains { !sealed.contains($0.id) && hasDead($0.usage) }
     }
     guard isNeeded else { return }
-    // Begins a session if there is none, and with it seals a full segment that a close left open.
+    // Begin a session if none has begun, which also seals a full segment that a close left open.
     try beginSessionIfNeeded(isRemoval: true)
     var hasLeft = false
     while !hasLeft {

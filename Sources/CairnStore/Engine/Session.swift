@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// What the parts of an open store share: its location, its configuration, and whether it is still
-/// open.
+/// The shared state of an open store's parts: its location, its configuration, and whether it is
+/// still open.
 final class Session: Sendable {
   let configuration: StoreConfiguration
   let limits: WriteLimits
@@ -29,7 +29,7 @@ final class Session: Sendable {
 
   var path: String { directory.path }
 
-  /// The class of a write that asks for this one; `nil`: the store's.
+  /// The durability class of a write that requests this one. With `nil`, the store's class.
   @inline(__always)
   func durability(_ wanted: Durability?) -> Durability { wanted ?? configuration.durability }
 
@@ -60,7 +60,7 @@ final class Session: Sendable {
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-  /// Marks the store closed; `false` if it was already.
+  /// Marks the store closed. Returns `false` if it was already.
   func markClosed() -> Bool { !closed.exchange(true, ordering: .relaxed) }
 
   // MARK: The directory
@@ -78,7 +78,7 @@ final class Session: Sendable {
 
   /// Checks whether the directory is gone.
   ///
-  /// - Returns: whether it is, or was found to be before.
+  /// - Returns: whether it is gone, now or as found before.
   @discardableResult
   func lookForPlace() -> Bool {
     if isReadOnly { return false }
@@ -88,7 +88,7 @@ final class Session: Sendable {
     case .hasJustGone:
       tell(
         .error, .writing,
-        "the directory was removed while the store was open; what it held is lost, and nothing more "
+        "the directory was removed while the store was open; its data is lost, and nothing more "
           + "is written into it")
       return true
     }
@@ -107,7 +107,7 @@ final class Session: Sendable {
     _ text: @autoclosure () -> String
   ) { configuration.log(level, category, path: path, text()) }
 
-  /// Logs a message from a place that may hold a lock: later, under none.
+  /// Logs a message from code that may hold a lock. The message is logged later, under no lock.
   func tell(_ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category, _ text: String) {
     guard configuration.log.takes(level) else { return }
     environment.background.run { [log = configuration.log, path] in
@@ -121,7 +121,7 @@ final class Session: Sendable {
     alarm.ring()
   }
 
-  /// Runs a job unless the store is closed; `false` if it failed, which is logged.
+  /// Runs a job unless the store is closed. Returns `false` if it failed, which is logged.
   @discardableResult
   func attempt(
     _ what: String, _ level: DiagnosticLog.Level, _ job: () throws(StoreError) -> Void
@@ -129,7 +129,7 @@ final class Session: Sendable {
     if isClosed { return true }
     do { try job() } catch {
       if isClosed { return true }
-      // That was logged once.
+      // It was already logged once.
       if case .vanished = error { return false }
       log(level, .maintenance, "\(what): \(error)")
       return false

@@ -5,10 +5,11 @@
 /// be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
 /// removals make room, and writes of new keys make nothing dead.
 ///
-/// A large write outside the log leaves a share to the others, whatever it makes dead. What it
-/// lacks is its debt, and the next large write waits until compaction has paid it.
+/// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
+/// beyond its own share are its debt, and the next large write waits until compaction has paid the
+/// debt.
 struct SpaceAllowance {
-  /// The bytes left; below 0, writers wait.
+  /// The bytes left. Below 0, writers wait.
   private(set) var byteCount = Int.max
   /// The share that a large write leaves to the others.
   private var share = 0
@@ -17,13 +18,13 @@ struct SpaceAllowance {
   private(set) var debt = 0
   /// With less than this left, writers keep to the pace.
   private var paceLimit = Int.min
-  /// Nanoseconds for each byte that the last round reclaimed; 0 before the first round.
+  /// Nanoseconds per byte that the last round reclaimed, or 0 before the first round.
   private var pace = 0.0
   /// When everything spent will have been reclaimed at that pace.
   private var due = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
   private(set) var reclaimableByteCount = 0
-  /// The part of them above the limit.
+  /// The part of those bytes above the limit.
   private(set) var excess = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
@@ -64,8 +65,8 @@ struct SpaceAllowance {
   ///
   /// - Parameters:
   ///   - reclaimable: dead bytes that a compaction could reclaim.
-  ///   - allowed: how many of those compaction leaves alone.
-  ///   - gain: what a round has reclaimed, and how long it took.
+  ///   - allowed: how many of those bytes compaction ignores.
+  ///   - gain: the bytes that a round has reclaimed, and its duration.
   mutating func update(
     reclaimable: Int, allowed: Int, gain: (byteCount: Int, duration: Duration)? = nil
   ) {
@@ -83,14 +84,14 @@ struct SpaceAllowance {
       debt = 0
       byteCount = limit - reclaimable
     } else if !isLifted {
-      // A mass removal makes more dead at once than is allowed. Nobody waits until all of it is
-      // reclaimed.
+      // A mass removal makes more dead at once than is allowed. No writer waits until all of it is
+      // // reclaimed.
       byteCount = min(byteCount, share) + (gain?.byteCount ?? 0)
     }
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }
   }
 
-  /// Lets writers continue, whatever they make dead, until something is reclaimed again.
+  /// Lets writers continue, whatever they make dead, until compaction reclaims bytes again.
   mutating func lift() {
     isLifted = true
     debt = 0

@@ -1,18 +1,18 @@
 internal import Synchronization
 
-/// The store's file LOCK: it keeps other processes out until the store is closed, and shows whether
-/// the store's directory still exists.
+/// The store's file LOCK, which keeps other processes out until the store is closed, and shows
+/// whether the store's directory still exists.
 ///
-/// Cleaners of caches remove directories whose files are open; every write then still succeeds,
-/// into files that nobody can open again. `LOCK` shows this, because nobody else removes it: a file
-/// without a name has a link count of 0, and checking that takes less than a microsecond. If the
-/// directory stayed, another process may have made a store in it, whose manifest must not be
+/// Clean-up jobs remove cache directories whose files are open. Every write then still succeeds,
+/// into files that no process can open again. `LOCK` reveals this, because no store removes it: a
+/// file without a name has a link count of 0, and checking the count takes less than a microsecond.
+/// If the directory stayed, another process may have made a store in it, whose manifest must not be
 /// replaced.
 ///
 /// 1. A store writes to named files only while it holds the lock.
 /// 2. A store whose directory has vanished stays so.
 ///
-/// The lock is taken under the catalog's or none; under it, only that of the reserve.
+/// The lock is taken under the catalog's or none. Under it, only the reserve's lock is taken.
 final class StoreLock: Sendable {
   /// How long writes may continue in a directory that is gone, in milliseconds.
   private static let lookInterval: Int64 = 1000
@@ -33,14 +33,14 @@ final class StoreLock: Sendable {
   /// Whether the lock has not been released.
   var isHeld: Bool { held.withLock { $0 } }
 
-  /// Runs `body` unless the lock was released. It is not released meanwhile.
+  /// Runs `body` unless the lock was released. The lock is not released meanwhile.
   func whileHeld<Value>(_ body: (File) -> Value) -> Value? {
     held.withLock { $0 ? body(file) : nil }
   }
 
   func giveUp() {
     held.withLock { isHeld in
-      // A forked child may hold the descriptor too: unlock, do not just close.
+      // A forked child may hold the descriptor too, so unlock the file before closing it.
       if isHeld { file.unlock() }
       isHeld = false
     }
@@ -68,7 +68,7 @@ final class StoreLock: Sendable {
     return vanished.exchange(true, ordering: .relaxed) ? .isGone : .hasJustGone
   }
 
-  /// Whether the last check was a second ago. If several threads ask, only one is told so, and
+  /// Whether the last check was a second ago. If several threads ask, only one gets `true`, and
   /// checks.
   func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch

@@ -1,8 +1,8 @@
-/// Removing everything is one change of the manifest, whatever the number of keys.
+/// Removes everything by one change of the manifest, whatever the number of keys.
 ///
-/// In a store whose class promises no more than `.process` or `.interval`, nobody waits for a sync:
+/// In a `.process` or `.interval` store, a removal does not wait for a sync:
 /// housekeeping prepares a manifest that removes all, as a close prepares the next session's, and a
-/// removal only exchanges two names. Until they are on disk, a power loss may bring the old
+/// removal only exchanges two names. Until these names are on disk, a power cut may bring the old
 /// manifest back, so the files that it lists stay until a sync of the directory.
 final class TotalRemoval: Sendable {
   private let session: Session
@@ -77,8 +77,8 @@ final class TotalRemoval: Sendable {
       return (segments, last, count, isOnDisk)
     }
     Reclamation.reclaimIfDue()
-    // Even if there was nothing: whoever removed it may not have told the observer yet, and a
-    // caller that returns from here must not meet anybody who still believes it is there.
+    // Report this even if the store was empty: the call that emptied it may not have called the //
+    // observer yet, and after this call returns, no observer may still believe that entries exist.
     session.configuration.removalObserver?(.all(throughVersion: last, count: count))
     if segments.isEmpty { return }
     // Wakes callers that wait for a batch to be published.
@@ -110,7 +110,7 @@ final class TotalRemoval: Sendable {
   private static let numbersAhead: SequenceNumber = 1 << 24
 
   /// Prepares the manifest that removes all, unless it is ready. It stays usable whatever the
-  /// manifest lists later: ids assigned from now on are beyond the next one that it knows.
+  /// manifest lists later, because ids assigned from now on are beyond its next id.
   func prepare() throws(StoreError) {
     if !session.removesWithoutSync { return }
     try checkpointer.keepingOut { () throws(StoreError) in
@@ -175,8 +175,8 @@ final class TotalRemoval: Sendable {
 
   // MARK: A missing directory
 
-  /// Empties the index of a store whose directory is gone. Another store replaces it. Reads under
-  /// way finish. The observer is told of a removal of all.
+  /// Empties the index of a store whose directory is gone. Another store replaces it. Reads in
+  /// progress finish. The observer receives a removal of all.
   func abandon() {
     let (segments, last, count) = catalog.withLock { state in
       state.resumable = nil

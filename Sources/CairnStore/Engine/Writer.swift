@@ -32,7 +32,7 @@ struct Writer: Sendable {
   /// Runs `body` under the log's lock with room for `byteCount` bytes of records.
   ///
   /// - Parameter atOnce: whether to give up rather than wait.
-  /// - Returns: the result of `body`; `nil` if it was not run.
+  /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(__always)
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, atOnce: Bool,
@@ -75,7 +75,7 @@ struct Writer: Sendable {
 
   /// Runs `body` under the log's lock if that is free and there is room: waits for nothing.
   ///
-  /// - Returns: the result of `body`; `nil` if it was not run.
+  /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(__always)
   func withRoomAtOnce<Value>(
     byteCount: Int, _ body: (inout Appender) throws(StoreError) -> Value
@@ -97,7 +97,7 @@ struct Writer: Sendable {
   /// Makes room if the log by itself has none: by the next segment, one for these records, or a
   /// compaction.
   ///
-  /// - Returns: the result of `body`; `nil` if it was not run.
+  /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(never)
   private func make<Value>(
     _ room: Appender.Room, byteCount: Int, isRemoval: Bool, _ search: inout RoomSearch,
@@ -181,7 +181,7 @@ struct Writer: Sendable {
   ///
   /// - Parameters:
   ///   - deadline: `nil` if it cannot expire.
-  ///   - tick: its last access; `nil`: now.
+  ///   - tick: its last access, or `nil` for now.
   @inline(__always)
   func publish(
     _ hash: UInt64, at location: Location, deadline: Deadline?, replacing existing: Existing?,

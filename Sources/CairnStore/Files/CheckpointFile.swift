@@ -11,7 +11,7 @@ struct CheckpointFile: Sendable {
 
   /// Opens the checkpoint that a manifest lists, or any other checkpoint file.
   ///
-  /// - Parameter checksum: the checksum in the manifest; `nil`: not compared.
+  /// - Parameter checksum: the checksum in the manifest, or `nil` if not compared.
   /// - Throws: `corrupt` if it is invalid, `unsafeFile`, `system`.
   init(
     in directory: Directory, id: UInt64, storeIdentifier: [UInt8], checksum: UInt32?
@@ -108,7 +108,7 @@ struct CheckpointFile: Sendable {
 }
 
 extension CheckpointFile {
-  /// The extensions after the entries of a shard; `nil` if they do not fit these.
+  /// The extensions after the entries of a shard, or `nil` if they do not fit these.
   private static func extensions(
     in bytes: RawSpan, of shard: Checkpoint.Shard, _ extended: Set<Location>,
     _ places: SegmentPlaces

@@ -96,7 +96,7 @@ package final class FollowPage: Sendable {
 
   // MARK: Followers
 
-  /// Opens the page of a store; `nil` if there is none for this store and this run of the kernel.
+  /// Opens the page of a store. Returns `nil` if this store has none for this run of the kernel.
   package static func open(
     in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
   ) throws(StoreError) -> FollowPage? {

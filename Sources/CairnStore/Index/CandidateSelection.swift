@@ -26,12 +26,12 @@ package struct RemovalCandidate: Sendable {
 
 /// Picks the first of many candidates, without keeping or sorting all of them.
 ///
-/// - Complexity: O(1) a candidate on average; memory for twice as many as are picked.
+/// - Complexity: O(1) per candidate on average. Uses memory for twice the number picked.
 package struct CandidateSelection {
   private let limit: Int
   private var candidates: [RemovalCandidate] = []
-  /// The last candidate picked so far, once there are enough: later ones that rank after it are not
-  /// picked.
+  /// The last candidate picked so far, once enough are picked. Later candidates that rank after it
+  /// are not picked.
   private var bound: RemovalCandidate?
 
   /// - Parameter limit: the maximum number to pick.
@@ -54,7 +54,7 @@ package struct CandidateSelection {
     return candidates
   }
 
-  /// Drops all that are not among the first.
+  /// Drops all candidates that are not among the first.
   private mutating func cut() {
     guard candidates.count > limit else { return }
     // Quickselect: afterwards the first `limit` precede the others.

@@ -18,17 +18,17 @@ struct DeadlineTable: ~Copyable {
 
   /// In milliseconds since the Unix epoch.
   private var origin: Int64
-  /// The number of each run's chunk, from 1; 0: it has none.
+  /// The number of each run's chunk, from 1, or 0 for none.
   private var numbers = FlatBuffer<UInt32>()
   private var words = FlatBuffer<UInt32>()
-  /// For each chunk: no word is lower.
+  /// For each chunk, a lower bound of its words.
   private var lowest = FlatBuffer<UInt32>()
   private var chunkCount = 0
   private var lowestOfAll = UInt32.max
   /// The time up to which access-dependent deadlines were noted as passed.
   var settledTime = Int64.min
   private let budget: MemoryBudget
-  /// Whether a deadline was omitted because there was no memory for it.
+  /// Whether a deadline was omitted for lack of memory.
   private(set) var isIncomplete = false
 
   init(origin: Int64, budget: MemoryBudget = .unlimited) {
@@ -72,7 +72,7 @@ struct DeadlineTable: ~Copyable {
     return (moment + 1) << 1 | (isExact ? 0 : 1)
   }
 
-  /// The word of a slot; 0 if it has no deadline.
+  /// The word of a slot, or 0 without a deadline.
   private func word(at slot: Int) -> UInt32 {
     if isEmpty { return 0 }
     let number = Int(numbers[slot / Self.chunkLength])
@@ -81,7 +81,7 @@ struct DeadlineTable: ~Copyable {
 
   func hasDeadline(at slot: Int) -> Bool { word(at: slot) != 0 }
 
-  /// The entry expires no earlier than this; `nil` if the slot has no deadline.
+  /// The entry expires no earlier than this, or `nil` if the slot has no deadline.
   func time(at slot: Int) -> Int64? {
     let word = word(at: slot)
     return word == 0 ? nil : origin + Int64((word >> 1) - 1) * Self.unit
@@ -109,8 +109,7 @@ struct DeadlineTable: ~Copyable {
   @inline(__always)
   mutating func remove(at slot: Int) { if !isEmpty { set(0, at: slot) } }
 
-  /// Makes the deadline of a slot inexact, if there is one: the entry's record and last access then
-  /// decide.
+  /// Makes the deadline of a slot, if any, inexact. The entry's record and last access then decide.
   mutating func makeInexact(at slot: Int) {
     let word = word(at: slot)
     if word != 0 { set(word | 1, at: slot) }
@@ -201,8 +200,8 @@ struct DeadlineTable: ~Copyable {
   /// Calls `body` with each slot whose deadline has come.
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
-  /// - Returns: the number of those, and the value to pass to `noteLowest`.
-  /// - Complexity: O(slots found), and a read of 4 bytes for each 64 slots if there is one.
+  /// - Returns: the number of such entries, and the value to pass to `noteLowest`.
+  /// - Complexity: O(slots found), and a read of 4 bytes per 64 slots if the table has any.
   @inline(__always)
   func forEachDue(
     by time: Int64, visitsPassed: Bool, _ body: (Int, Deadline.State) -> Void

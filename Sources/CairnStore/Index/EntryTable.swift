@@ -1,6 +1,6 @@
 /// Slots for entries, two words each. The holder of the shard's lock changes them. Lookups without
-/// it see each word whole; the shard's version shows whether two words belong
-/// together, but for a tick, which may be of two moments.
+/// the lock see each word whole. The shard's version shows whether two words belong together,
+/// except for a tick, which may be from two moments.
 struct EntryTable: ~Copyable {
   let words: SharedWords
 
@@ -55,8 +55,8 @@ package struct SeenEntry {
     case none
   }
 
-  /// The first entry with this hash, if there is one. The table is ordered by hash, starting at the
-  /// home of this one.
+  /// The first entry with this hash, if any. The table is ordered by hash, and the search starts at
+  /// the hash's home.
   @inline(__always)
   static func first(of hash: UInt64, in view: SharedWords.View) -> Look {
     let slotCount = view.count >> 1
@@ -70,7 +70,7 @@ package struct SeenEntry {
     return .none
   }
 
-  /// Gives the entry a later tick, unless it has changed; `false` if that needs the lock.
+  /// Gives the entry a later tick, unless it has changed. Returns `false` if this needs the lock.
   ///
   /// A simultaneous change of the shard may undo this.
   @inline(__always)

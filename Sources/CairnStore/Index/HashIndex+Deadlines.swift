@@ -1,12 +1,12 @@
-/// When entries expire. Deadlines are in the shard of their entry and move with it; a record is
+/// When entries expire. Deadlines are in the shard of their entry and move with it. A record is
 /// read only if its entry's deadline has come and is not exact.
 extension HashIndex {
   /// Calls `body` under the shard's lock with each entry whose deadline has come, the state of
   /// the deadline, and the entry's extended end of lifetime (`Int64.min`: not extended).
   ///
   /// - Parameters:
-  ///   - loads: whether entries may be due in a shard that is not loaded, where nothing is known of
-  ///     them yet.
+  ///   - loads: whether entries may be due in a shard that is not loaded, whose deadlines are
+  ///     unknown.
   ///   - visitsPassed: whether to call `body` also for entries that have certainly expired.
   ///   - earliest: the earliest expiry of an entry without a deadline; called under the lock.
   /// - Returns: the number of entries in the shard at that moment, without those that have
@@ -30,7 +30,8 @@ extension HashIndex {
     }
   }
 
-  /// Notes what an entry's record and last access showed, unless something has changed since.
+  /// Notes the result of reading an entry's record and last access, unless either has changed
+  /// since.
   ///
   /// - Parameter end: the extended end of its lifetime, as known then.
   package func settleDeadline(
@@ -47,7 +48,7 @@ extension HashIndex {
   }
 
   /// Calls `body` under the shard's lock with each entry that can expire, and with its deadline, if
-  /// known; `false` if the shard is not loaded.
+  /// known. Returns `false` if the shard is not loaded.
   package func forEachDeadline(
     inShard number: Int, _ body: (IndexEntry, Int64?) -> Void
   ) -> Bool {

@@ -1,6 +1,6 @@
 /// Extended lifetimes. They are in the shard of the entry and move with it.
 extension HashIndex {
-  /// Extends the lifetime of an entry beyond what its record says; `false` if the entry is gone.
+  /// Extends the lifetime of an entry beyond its record's. Returns `false` if the entry is gone.
   package func extend(_ hash: UInt64, at location: Location, _ new: LifetimeExtension) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
@@ -34,8 +34,8 @@ extension HashIndex {
     }
   }
 
-  /// The location of the put that the record at a location extends; `nil` if that extension is not
-  /// in force.
+  /// The location of the put that the record at a location extends, or `nil` if that extension is
+  /// not in force.
   ///
   /// - Parameter body: called with it under the shard's lock.
   package func location(
@@ -48,7 +48,8 @@ extension HashIndex {
     }
   }
 
-  /// Moves the record of an extension that is in force; `false` if it is no longer in force.
+  /// Moves the record of an extension that is in force. Returns `false` if it is no longer in
+  /// force.
   package func relocateExtension(
     _ hash: UInt64, from old: Location, to new: Location, byteCount: Int
   ) -> Bool {

@@ -2,14 +2,15 @@ internal import Synchronization
 
 /// Shards that load when they are first needed.
 extension HashIndex {
-  /// Sets `source` as the origin of the entries of all shards; each loads when it is first needed.
+  /// Sets `source` as the origin of the entries of all shards. Each shard loads when it is first
+  /// needed.
   ///
   /// - Parameter counts: the numbers of entries of each shard, and of those that can expire.
   package func attach(
     _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
   ) {
     self.source.withLock { $0 = source }
-    // One more, so that the source is not released meanwhile.
+    // Count one more, so that the source is not released meanwhile.
     unloadedShardCount.store(1, ordering: .relaxed)
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in
@@ -27,7 +28,7 @@ extension HashIndex {
   /// Whether everything is loaded.
   package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
 
-  /// Loads what was not loaded yet.
+  /// Loads all shards that are not loaded yet.
   package func loadAll() throws(StoreError) {
     if isLoaded { return }
     for number in 0..<Self.shardCount { try load(shard: number) }
@@ -52,7 +53,7 @@ extension HashIndex {
     }
     let contents = try source.contents(ofShard: number)
     let (count, expirableCount) = (shard.count, shard.expirableCount)
-    // Not a change: a snapshot sees what is loaded now.
+    // Loading is not a change: a snapshot sees the loaded entries.
     try changing(&shard, number) { (shard) throws(StoreError) in try shard.load(contents) }
     note(count, expirableCount, before: shard)
     noteLoaded()
@@ -67,7 +68,7 @@ extension HashIndex {
     withExtendedLifetime(old) {}
   }
 
-  /// The contents of an unloaded shard, without loading it; `nil` if it is loaded.
+  /// The contents of an unloaded shard, without loading it, or `nil` if it is loaded.
   func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
     try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
       guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }

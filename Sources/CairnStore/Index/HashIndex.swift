@@ -1,13 +1,13 @@
 internal import Synchronization
 
 /// The index: for every key, the location of its newest record. Sharded, so that threads rarely
-/// contend and growing one shard stalls nobody else.
+/// contend and growing one shard stalls no user of another.
 ///
-/// It knows hashes, not keys: a caller that finds an entry compares the key in the record, outside
-/// the lock, and asks for the next entry if they differ.
+/// The index knows hashes, not keys: a caller that finds an entry compares the key in the record,
+/// outside the lock, and asks for the next entry if they differ.
 ///
-/// A shard may be unloaded at first; the first lookup loads it. Changes need no loading: they name
-/// what a lookup has found, or follow one that found nothing.
+/// A shard may be unloaded at first, and the first lookup loads it. Changes need no loading,
+/// because they name an entry that a lookup has found, or follow a lookup that found none.
 package final class HashIndex: Sendable {
   package static let shardCount = 256
   /// Bytes that an empty index takes.
@@ -19,7 +19,7 @@ package final class HashIndex: Sendable {
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
-  /// The source of unloaded shards, while there are any.
+  /// The source of unloaded shards, while any remain.
   let source = Lock<(any ShardSource)?>(nil)
   let unloadedShardCount = Atomic(0)
   /// Grows with each snapshot.
@@ -81,11 +81,11 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
-  /// `location`, or with the first; returns whether there is one.
+  /// Calls `body` under the shard's lock with the entry with this hash that follows the entry at
+  /// `location`, or with the first. Returns whether such an entry exists.
   ///
-  /// Unless with `.no`, the entry becomes the most recently read, unless it can expire: the caller
-  /// then calls `touch` once it is known that it has not expired.
+  /// Except with `.no`, the entry becomes the most recently read, unless it can expire. The caller
+  /// then calls `touch` once it knows that the entry has not expired.
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
@@ -94,7 +94,8 @@ package final class HashIndex: Sendable {
     return try find(hash, after: location, touch: touch, extendedTo: &end, body)
   }
 
-  /// As above, and also returns the entry's extended end of lifetime; `Int64.min`: not extended.
+  /// As above, and also returns the entry's extended end of lifetime, or `Int64.min` if not
+  /// extended.
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, extendedTo end: inout Int64,
@@ -148,8 +149,8 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Calls `body` under the shard's lock with the entry that has this hash and location; returns
-  /// whether it is still there. Does not count as an access.
+  /// Calls `body` under the shard's lock with the entry that has this hash and location. Returns
+  /// whether it still exists. Does not count as an access.
   @inline(__always)
   package func find(
     _ hash: UInt64, at location: Location, _ body: (IndexEntry) -> Void
@@ -177,8 +178,8 @@ package final class HashIndex: Sendable {
   /// Adds an entry for a key that has none. Room for it must exist.
   ///
   /// - Parameters:
-  ///   - tick: its last access; `nil`: now.
-  ///   - deadline: for an entry that can expire; `nil`: not known yet.
+  ///   - tick: its last access, or `nil` for now.
+  ///   - deadline: for an entry that can expire, or `nil` if not known yet.
   package func insert(
     _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
     deadline: Deadline? = nil
@@ -191,7 +192,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Replaces an old location by a new one; `false` if the old one is gone.
+  /// Replaces an old location with a new one. Returns `false` if the old one is gone.
   package func replace(
     _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
     deadline: Deadline? = nil
@@ -209,10 +210,10 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Gives an entry another location, where the same record is now, and changes nothing else;
-  /// `false` if the entry no longer names the old location.
+  /// Gives an entry the new location of the same record, and changes nothing else. Returns `false`
+  /// if the entry no longer names the old location.
   ///
-  /// - Parameter end: the end of the lifetime in the record itself; a later extension stays.
+  /// - Parameter end: the end of the lifetime in the record itself. A later extension stays.
   package func relocate(
     _ hash: UInt64, from old: Location, to new: Location, end: Int64 = .min
   ) -> Bool {
@@ -232,7 +233,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Removes an entry; `false` if it is gone.
+  /// Removes an entry. Returns `false` if it is already gone.
   package func remove(_ hash: UInt64, location: Location) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
@@ -278,9 +279,9 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// How many entries there are.
+  /// The number of entries.
   package var count: Int { entryCount.load(ordering: .relaxed) }
-  /// How many of them can expire.
+  /// The number of entries that can expire.
   package var expirableCount: Int { expirableEntryCount.load(ordering: .relaxed) }
 
   /// Changes a shard under its lock.
@@ -335,7 +336,7 @@ package final class HashIndex: Sendable {
 
   /// Gives all entries new ticks in the same order, from 1. Call before any access.
   ///
-  /// - Complexity: O(n log n), and it loads everything: once in 2^43 accesses.
+  /// - Complexity: O(n log n), and loads everything. Needed once in 2^43 accesses.
   package func compressTicks() throws(StoreError) {
     try loadAll()
     var ticks: [UInt64] = []
@@ -353,14 +354,14 @@ package final class HashIndex: Sendable {
     recency.update { ranks.rank(of: $0) }
   }
 
-  /// Returns once nobody is using an entry found earlier under a shard's lock.
+  /// Returns once no reader is using an entry found earlier under a shard's lock.
   package func waitForReaders() {
     for shard in 0..<Self.shardCount { shards[shard].withLock { _ in } }
   }
 
   // MARK: Snapshots
 
-  /// From now on, keeps for a snapshot what is about to change.
+  /// From now on, keeps every shard that is about to change for a snapshot.
   func beginSnapshot() -> SnapshotParts {
     let parts = SnapshotParts(
       epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue, shardCount: Self.shardCount)
@@ -372,7 +373,7 @@ package final class HashIndex: Sendable {
     snapshots.withLock { $0.removeAll { $0 === parts } }
   }
 
-  /// Calls `body` with a shard that has not changed since an epoch began; `nil` if it has.
+  /// Calls `body` with a shard that has not changed since an epoch began. Returns `nil` if it has.
   func withShard<Value>(
     _ number: Int, before epoch: UInt64, _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value? {
@@ -396,7 +397,7 @@ package final class HashIndex: Sendable {
       if handingOver && !shard.isUnloaded {
         frozen = FrozenShard(IndexShard(emptying: &shard), number: number, source: source)
       } else {
-        // Without memory for a copy, the change proceeds; the snapshot's reader gets the error.
+        // Without memory for a copy, the change proceeds, and the snapshot's reader gets the error.
         do {
           frozen = FrozenShard(try IndexShard(copying: shard), number: number, source: source)
         } catch {}

@@ -1,4 +1,4 @@
-/// What the index knows of one key, in 16 bytes:
+/// The index's entry for one key, in 16 bytes:
 ///
 ///     63                      24 23             0
 ///     ┌─────────────────────────┬────────────────┐
@@ -46,9 +46,9 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     package init(rawValue: UInt8) { self.rawValue = rawValue }
     /// The record has an expiry or an idle limit.
     package static let canExpire = Flags(rawValue: 1)
-    /// The record is a tombstone; only while a log is replayed.
+    /// The record is a tombstone. Set only while a log is replayed.
     package static let tombstone = Flags(rawValue: 2)
-    /// The record's lifetime was extended; the shard knows the end.
+    /// The record's lifetime was extended. The shard has the end.
     package static let extended = Flags(rawValue: 4)
   }
 

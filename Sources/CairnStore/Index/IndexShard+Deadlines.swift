@@ -1,6 +1,6 @@
 /// Extended lifetimes, and when entries expire.
 extension IndexShard {
-  /// The extended end of an entry's lifetime; `Int64.min`: not extended.
+  /// The extended end of an entry's lifetime, or `Int64.min` if not extended.
   func end(of entry: IndexEntry) -> Int64 {
     entry.flags.contains(.extended) ? extensions[entry.location]?.expires ?? .min : .min
   }
@@ -38,7 +38,7 @@ extension IndexShard {
     }
   }
 
-  /// Notes what an entry's record and last access showed.
+  /// Notes the result of reading an entry's record and last access.
   mutating func settleDeadline(_ deadline: Deadline, at slot: Int, by now: Int64) {
     setDeadline(deadline, at: slot)
     if deadline.isExact, let deadlines {
@@ -62,12 +62,12 @@ extension IndexShard {
     deadlines?.table.noteAccess(at: slot)
   }
 
-  /// The entry in a slot expires no earlier than this, as far as it is known.
+  /// The entry in a slot expires no earlier than this, if known.
   func deadline(at slot: Int) -> Int64? { deadlines?.table.time(at: slot) }
 
   /// Gives deadlines to the entries that can expire but have none.
   ///
-  /// - Throws: `outOfMemory`; the next call tries again.
+  /// - Throws: `outOfMemory`. The next call tries again.
   mutating func addDeadlines(_ earliest: (IndexEntry) -> Int64) throws(StoreError) {
     if !lacksDeadlines && deadlines?.table.isIncomplete != true { return }
     lacksDeadlines = false

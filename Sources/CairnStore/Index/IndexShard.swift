@@ -1,9 +1,9 @@
 /// One part of the index: a table with open addressing and linear probing, kept sorted by hash
-/// (Amble and Knuth, "Ordered hash tables", 1974), so that looking for an absent key ends early
-/// and growing is one pass that reads nothing but the table.
+/// (Amble and Knuth, "Ordered hash tables", 1974), so that a look-up of an absent key ends early,
+/// and growing is one pass over the table.
 ///
-/// The home of an entry is `hash * capacity >> 40`, which grows with the hash; so the whole table
-/// is ordered by hash. Some slack follows the last home, so that nothing wraps.
+/// The home of an entry is `hash * capacity >> 40`, which grows with the hash, so the whole table
+/// is ordered by hash. Slack follows the last home, so that nothing wraps.
 struct IndexShard: ~Copyable {
   private(set) var entries = EntryTable()
   private var capacity = 0
@@ -11,20 +11,20 @@ struct IndexShard: ~Copyable {
   private(set) var count = 0
   /// Entries whose record can expire.
   private(set) var expirableCount = 0
-  /// Whether the entries are still in their source. The table is then empty; `count` and
-  /// `expirableCount` are those after loading.
+  /// Whether the entries are still in their source. The table is then empty, and `count` and
+  /// `expirableCount` have their values after loading.
   private(set) var isUnloaded = false
-  /// Whether there may be entries that can expire but have no deadline yet.
+  /// Whether some entries that can expire may have no deadline yet.
   var lacksDeadlines = false
-  /// The capacity of the first allocation; others are this times powers of two.
+  /// The capacity of the first allocation. Other capacities are this times powers of two.
   private let firstCapacity: UInt8
   /// The ends of extended lifetimes, by the location of the put.
   var extensions: [Location: LifetimeExtension] = [:]
-  /// When entries that can expire may do so; `nil` if none can. A copy of a shard has none.
+  /// When entries that can expire may do so, or `nil` if none can. A copy of a shard has none.
   var deadlines: DeadlineBox?
-  /// What deadlines count from, in milliseconds since the Unix epoch.
+  /// The origin of deadlines, in milliseconds since the Unix epoch.
   let origin: Int64
-  /// The index's epoch at the last change: a snapshot of a later epoch sees the current state.
+  /// The index's epoch at the last change. A snapshot of a later epoch sees the current state.
   var epoch: UInt64 = 0
   let budget: MemoryBudget
 
@@ -72,7 +72,7 @@ struct IndexShard: ~Copyable {
 
   var byteCount: Int { entries.byteCount + (deadlines?.table.byteCount ?? 0) }
 
-  /// Empties the shard; its entries are elsewhere until `load` receives them.
+  /// Empties the shard. Its entries are elsewhere until `load` receives them.
   mutating func unload(count: Int, expirableCount: Int) {
     self.count = count
     self.expirableCount = expirableCount
@@ -81,7 +81,7 @@ struct IndexShard: ~Copyable {
 
   /// Fills the empty table.
   ///
-  /// - Throws: `outOfMemory`; the shard is then not loaded.
+  /// - Throws: `outOfMemory`. The shard is then not loaded.
   mutating func load(_ contents: ShardContents) throws(StoreError) {
     precondition(capacity == 0)
     let loaded = contents.entries
@@ -138,7 +138,7 @@ struct IndexShard: ~Copyable {
 
   private static func slotCount(ofCapacity capacity: Int) -> Int { capacity + 8 + capacity / 64 }
 
-  /// The smallest capacity of this shard that this many entries do not make grow.
+  /// The smallest capacity of this shard that holds this many entries without growing.
   private func capacity(for count: Int) -> Int {
     var smallest = Int(firstCapacity)
     while (count + 1) * 20 > smallest * 17 { smallest *= 2 }
@@ -216,7 +216,7 @@ struct IndexShard: ~Copyable {
     entries[slot] = entry
   }
 
-  /// - Parameter deadline: for an entry that can expire; `nil`: not known yet.
+  /// - Parameter deadline: for an entry that can expire, or `nil` if not known yet.
   @inline(__always)
   mutating func replace(at slot: Int, with entry: IndexEntry, deadline: Deadline?) {
     replace(at: slot, with: entry)
@@ -225,7 +225,7 @@ struct IndexShard: ~Copyable {
 
   /// Adds an entry.
   ///
-  /// - Parameter deadline: for an entry that can expire; `nil`: not known yet.
+  /// - Parameter deadline: for an entry that can expire, or `nil` if not known yet.
   /// - Throws: `outOfMemory`, unless room was made; nothing has then changed.
   /// - Complexity: O(1) amortised; O(count) if the table grows.
   mutating func add(_ entry: IndexEntry, deadline: Deadline?) throws(StoreError) {
@@ -317,7 +317,7 @@ struct IndexShard: ~Copyable {
     return position
   }
 
-  /// Removes the entry in a slot; later entries move up as far as their homes allow.
+  /// Removes the entry in a slot. Later entries move up as far as their homes allow.
   mutating func remove(at slot: Int) {
     if entries[slot].flags.contains(.canExpire) { expirableCount -= 1 }
     var end = slot + 1
@@ -427,7 +427,7 @@ struct IndexShard: ~Copyable {
 
     init(capacity: Int) { self.capacity = capacity }
 
-    /// Adds the next entry in hash order; `false` if the table is full.
+    /// Adds the next entry in hash order. Returns `false` if the table is full.
     @inline(__always)
     mutating func add(
       _ entry: IndexEntry, to table: borrowing EntryTable

@@ -1,8 +1,8 @@
 /// The index at one moment.
 ///
-/// Making one copies nothing. The first change of a shard after that keeps a copy for all snapshots
-/// that see the shard's earlier state; until then a snapshot reads the shard itself. Access times
-/// are not part of it: they keep changing.
+/// Making a snapshot copies nothing. The next change of a shard keeps a copy for all snapshots that
+/// see the shard's earlier state. Until then a snapshot reads the shard itself. Access times are
+/// not part of a snapshot and keep changing.
 package final class IndexSnapshot: Sendable {
   private let index: HashIndex
   private let parts: SnapshotParts
@@ -18,7 +18,7 @@ package final class IndexSnapshot: Sendable {
     expirableCount = index.expirableCount
   }
 
-  /// Releases the copies, and keeps no more. No other call may follow.
+  /// Releases the copies and keeps no new ones. No other call may follow.
   package func end() {
     index.endSnapshot(parts)
     parts.releaseAll()
@@ -48,7 +48,7 @@ package final class IndexSnapshot: Sendable {
     }
   }
 
-  /// The entries of one shard, and their extended ends of lifetime; `Int64.min`: not extended.
+  /// The entries of one shard, and their extended ends of lifetime, or `Int64.min` if not extended.
   package func entries(
     inShard shard: Int
   ) throws(StoreError) -> [(entry: IndexEntry, end: Int64)] {
@@ -83,7 +83,7 @@ package final class IndexSnapshot: Sendable {
 }
 
 extension HashIndex {
-  /// The current index. Call while nothing changes it, under the log's lock; the caller must
+  /// The current index. Call while nothing changes it, under the log's lock. The caller must
   /// finally call its `end`.
   ///
   /// - Complexity: O(1).

@@ -1,20 +1,20 @@
 internal import Synchronization
 
-/// Counts accesses, so that their order is known, and remembers enough (tick, time) pairs to
-/// convert a tick to a time, accurate to 1 % of its age.
+/// Counts accesses to keep their order, and remembers enough (tick, time) pairs to convert a tick
+/// to a time, accurate to 1 % of its age.
 ///
-/// All writes are counted. Reads are counted while there have been few accesses since the clock
-/// last moved. After that, until it moves again, they share the newest tick, and an entry that was
-/// accessed a few ticks before keeps its own. So reading threads do not contend for one word, and
-/// the access order is exact except for accesses within one step of the system's clock, some
-/// milliseconds, and a few ticks of each other.
+/// All writes are counted. Reads are counted individually for the first few accesses after each
+/// move of the clock. After that, until the clock moves again, they share the newest tick, and an
+/// entry that was accessed a few ticks before keeps its own. So reading threads do not contend for
+/// one word, and the access order is exact except for accesses within one step of the system's
+/// clock (a few milliseconds) and a few ticks of each other.
 package final class RecencyClock: Sendable {
   private static let sampleLimit = 8192
   /// How far the clock may go back unnoticed, in milliseconds.
   private static let lateness: Int64 = 1000
 
   private let tick: Atomic<UInt64>
-  /// Each write changes the tick; the fields below are read at each access, so they are on other
+  /// Each write changes the tick. The fields below are read at each access, so they are on other
   /// cache lines.
   private let apart = InlineArray<16, UInt64>(repeating: 0)
   /// The tick of the newest sample.
@@ -25,7 +25,7 @@ package final class RecencyClock: Sendable {
   private let lastTime: Atomic<Int64>
   private let samples: Lock<[RecencyTimes.Sample]>
 
-  /// Everything accessed before now counts as accessed now.
+  /// Every earlier access counts as one at this moment.
   ///
   /// - Parameter exactCount: the number of accesses counted one by one after the clock moved.
   package init(now: Timestamp, exactCount: UInt64 = 256) {
@@ -71,7 +71,7 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// The new tick for an entry that is read now; `nil` if its old one still suffices.
+  /// The new tick for an entry that is read now, or `nil` if its old one still suffices.
   @inline(__always)
   package func tickOfRead(after old: UInt64) -> UInt64? {
     let now = tick.load(ordering: .relaxed)

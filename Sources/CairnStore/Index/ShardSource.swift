@@ -11,7 +11,7 @@ package struct ShardContents: Sendable {
   }
 }
 
-/// The source of the contents of shards that were not needed yet.
+/// The source of the contents of unloaded shards.
 package protocol ShardSource: AnyObject, Sendable {
   /// The contents of a shard. Called under the shard's lock.
   func contents(ofShard shard: Int) throws(StoreError) -> ShardContents

@@ -6,9 +6,9 @@ final class SnapshotParts: Sendable {
     /// The shard has not changed yet.
     case live
     case kept(FrozenShard)
-    /// There was no memory for a copy of this many entries when the shard changed.
+    /// Memory was too short for a copy of this many entries when the shard changed.
     case lost(entryCount: Int)
-    /// Nobody needs it any more.
+    /// The shard is no longer needed.
     case released
   }
 
@@ -26,7 +26,7 @@ final class SnapshotParts: Sendable {
     parts.withLock { if case .live = $0[shard] { true } else { false } }
   }
 
-  /// - Parameter frozen: `nil`: there was no memory for a copy of this many entries.
+  /// - Parameter frozen: `nil` if memory was too short for a copy of this many entries.
   func keep(_ frozen: FrozenShard?, shard: Int, count: Int) {
     parts.withLock { $0[shard] = frozen.map { .kept($0) } ?? .lost(entryCount: count) }
   }
@@ -40,7 +40,7 @@ final class SnapshotParts: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// Releases everything. The memory is freed after the lock is released, because it is much.
+  /// Releases everything. The memory is freed after the lock is released, because it may be large.
   func releaseAll() {
     let old = parts.withLock { parts in
       defer { parts = Array(repeating: .released, count: parts.count) }

@@ -1,5 +1,5 @@
-/// Reads heads of records in the order on disk. One by one, each would cost a system call, and a
-/// seek if it is not in memory.
+/// Reads heads of records in disk order. Read one by one, each would cost a system call, and a seek
+/// if it is not in memory.
 package struct HeadReader: ~Copyable {
   private static let windowByteCount = 256 << 10
   /// This much of a record is read together with its predecessors. The rest of a longer head is
@@ -14,15 +14,15 @@ package struct HeadReader: ~Copyable {
 
   package init() {}
 
-  /// Calls `body` for each place with what is there: the segment, and the head of the record or the
-  /// reason why there is none.
+  /// Calls `body` for each place with the segment, and the record's head or the reason why it has
+  /// none.
   ///
   /// - Parameters:
-  ///   - place: the place with a number; places must be in the order of the locations.
-  ///   - segment: the segment with that place; `nil`: skip it.
+  ///   - place: the place with a number. Places must be in the order of the locations.
+  ///   - segment: the segment with that place, or `nil` to skip it.
   ///   - group: called with the next group of numbers.
-  ///   - damaged: called with the reason if there is no sound head.
-  /// - Throws: what `damaged` throws.
+  ///   - damaged: called with the reason for each place without a sound head.
+  /// - Throws: any error of `damaged`.
   @inline(__always)
   package mutating func read(
     count: Int, place: (Int) -> Location, segment: (Int) -> Segment?,
@@ -83,8 +83,8 @@ package struct HeadReader: ~Copyable {
     }
   }
 
-  /// Reads a range of a segment into the window, and returns its length. Skips what the disk cannot
-  /// read: each head there is then read separately.
+  /// Reads a range of a segment into the window, and returns its length. Skips bytes that the disk
+  /// cannot read. Each head there is then read separately.
   private mutating func fill(
     from start: Int, to end: Int, of segment: Segment
   ) throws(StoreError) -> Int {

@@ -1,7 +1,7 @@
-/// The open segments of a store that was not closed: how far the log is sound, and whether a crash
+/// The open segments of an unclosed store: how far the log is sound, and whether a crash
 /// can explain the rest.
 ///
-/// Everything here is read from the disk with pread; nothing is changed.
+/// Everything here is read from the disk with pread, and nothing is changed.
 package struct LogTail: ~Copyable {
   /// One open segment, as far as it was read.
   package struct Extent {
@@ -16,7 +16,7 @@ package struct LogTail: ~Copyable {
     package var hasRolled = false
     /// Whether there is a valid record beyond the first invalid one.
     package var hasLaterRecords = false
-    /// Everything before this offset was durable, according to some record; 0: none says so.
+    /// Everything before this offset was durable, according to some record, or 0 if none says so.
     package var syncMark = 0
     /// The end of the last non-zero byte.
     package var dataEnd: Int
@@ -24,9 +24,9 @@ package struct LogTail: ~Copyable {
     package var highestSequence: SequenceNumber = 0
     /// The highest in a complete record or batch before the end, here or in an earlier segment.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
-    /// Whether there is no file: the place was reserved, or a power loss took the file.
+    /// Whether it has no file, because the place was only reserved or a power cut took the file.
     package var isAbsent = false
-    /// What is wrong with it, if something shows that it existed.
+    /// The flaw of its header, if other evidence shows that it existed.
     package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount
@@ -38,14 +38,14 @@ package struct LogTail: ~Copyable {
   package init() {}
 
   package private(set) var extents: [Extent] = []
-  /// Values that are damaged although their records were stored: reading one of them throws.
+  /// Values that are damaged although their records were stored. Reading one throws.
   package private(set) var damagedValues: [Corruption] = []
   package private(set) var tornByteCount = 0
-  /// Where the log was cut: the segment, the offset, and the end of its valid records; `nil`:
-  /// nowhere.
+  /// Where the log was cut: the segment, the offset, and the end of its valid records. `nil` if it
+  /// was not.
   package private(set) var cut: (index: Int, offset: Int, hole: Int)?
 
-  /// The highest sequence number in any valid record, discarded ones included.
+  /// The highest sequence number in any valid record, including discarded ones.
   package var highestSequence: SequenceNumber { extents.map(\.highestSequence).max() ?? 0 }
 
   /// Adds an open segment that has no file.
@@ -212,9 +212,9 @@ package struct LogTail: ~Copyable {
 
   /// Decides where the log ends, and cuts the extents there.
   ///
-  /// - Parameter sameBoot: whether the machine has not restarted since the store was last written:
-  ///   then only the process died, and only the last write can be incomplete.
-  /// - Throws: `corrupt` if something durable is missing, or something that nothing explains.
+  /// - Parameter sameBoot: whether the machine has not restarted since the store was last written.
+  ///   If so, only the process died, and only the last write can be incomplete.
+  /// - Throws: `corrupt` if durable data is missing, or if a gap has no explanation.
   package mutating func resolve(sameBoot: Bool) throws(StoreError) {
     let frontier = durableFrontier()
     for index in extents.indices {

@@ -102,8 +102,8 @@ package final class Segment: Sendable {
     @inline(__always) get { synced.load(ordering: .relaxed) }
   }
 
-  /// What a record may mark as durable of this segment and all before it: 0 until a sync of the log
-  /// has covered this segment, because the header was synced alone.
+  /// The offset that a record may mark as durable, in this segment and all before it. 0 until a
+  /// sync of the log has covered this segment, because the header was synced alone.
   package var syncMark: Int {
     @inline(__always) get {
       let byteCount = syncedByteCount
@@ -121,7 +121,7 @@ package final class Segment: Sendable {
     verified[offset] && !isActive.load(ordering: .relaxed)
   }
 
-  /// The value at an offset is sound. Not remembered while the segment is written to.
+  /// Notes that the value at an offset is sound. Not remembered while the segment is written to.
   package func noteVerified(at offset: Int) {
     if mapping != nil && !isActive.load(ordering: .relaxed) { verified.set(offset) }
   }
@@ -164,8 +164,8 @@ package final class Segment: Sendable {
     allocated.store(byteCount, ordering: .releasing)
   }
 
-  /// Writes bytes at an allocated offset: into the mapping, or by pwrite if there is none or calls
-  /// are requested.
+  /// Writes bytes at an allocated offset: into the mapping or, without one or if calls are
+  /// requested, by pwrite.
   package func write(_ bytes: RawSpan, at offset: Int, byCalls: Bool) throws(StoreError) {
     if !byCalls, let mapping {
       mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
@@ -174,7 +174,7 @@ package final class Segment: Sendable {
     }
   }
 
-  /// Writes a record into the mapping; `false` if there is none.
+  /// Writes a record into the mapping. Returns `false` without a mapping.
   package func write(
     _ header: RecordHeader, at offset: Int, key: RawSpan, metadata: RawSpan, value: RawSpan
   ) -> Bool {
@@ -191,7 +191,7 @@ package final class Segment: Sendable {
     usage.add(header, sequence: sequence, end: end, isLive: header.kind != .tombstone)
   }
 
-  /// Makes the file end at `byteCount`; nothing after that counts.
+  /// Makes the file end at `byteCount`. Later bytes do not count.
   ///
   /// First bounds the readers: memory beyond the end of the file must not be touched, even because
   /// of a damaged length.
@@ -210,14 +210,14 @@ package final class Segment: Sendable {
   /// Its bytes, for reading by system calls; from the mapping if the file has lost its name.
   ///
   /// - Parameter isShared: whether the file may stay open for the next caller.
-  /// - Throws: `corrupt` if there is neither; `system`.
+  /// - Throws: `corrupt` if it has neither a name nor a mapping; `system`.
   package func bytes(isShared: Bool = false) throws(StoreError) -> SegmentBytes {
     if let file = try file.openIfNamed(isShared: isShared) { return .file(file) }
     if mapping == nil { throw file.missing }
     return .mapping(of: self)
   }
 
-  /// fdatasync, by the file's original descriptor. Does nothing if the segment is out of the log.
+  /// fdatasync, by the file's original descriptor. Does nothing if the segment has left the log.
   package func synchronizeData() throws(StoreError) {
     guard let file = file.syncable else {
       if isRetired { return }
@@ -230,13 +230,13 @@ package final class Segment: Sendable {
   package func openFile() throws(StoreError) {
     try file.keepForWriting { (file) throws(StoreError) in
       // DURABILITY: a header that was never synced is written again. The descriptor that wrote it
-      // was closed, and this one may not be told of a failed write.
+      // // was closed, and a failed write may not be reported to this one.
       guard syncedByteCount == 0 else { return }
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     }
   }
 
-  /// Closes the file: all of it is on disk, and nothing is written to it, or not yet.
+  /// Closes the file, which is entirely on disk and is not written to, or not yet.
   package func closeFile() { file.release() }
 
   /// Call before the file loses its name. Keeps the file open for current readers without a
@@ -245,7 +245,7 @@ package final class Segment: Sendable {
     if mapping == nil { try file.keep() } else { file.release() }
   }
 
-  /// Notes that a snapshot shows it; `endSnapshot` reverts this.
+  /// Notes that a snapshot shows it. `endSnapshot` reverts this.
   package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
   package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
   package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }
@@ -255,7 +255,7 @@ package final class Segment: Sendable {
 
   /// The same segment without the bytes from `end` on, to replace this one.
   ///
-  /// The bytes that are cut off stay in the file until nobody reads them from this one.
+  /// The cut bytes stay in the file until no reader reads them from this segment.
   package func shortened(to end: Int, mapping: MappedMemory?) -> Segment {
     let segment = Segment(
       header: header, file: file, mapping: mapping, capacity: end, granule: granule,
@@ -270,10 +270,11 @@ package final class Segment: Sendable {
     return segment
   }
 
-  /// Notes that the segment is out of the log, and nothing in it is live any more.
+  /// Notes that the segment has left the log, and none of its records is live any more.
   ///
-  /// - Parameter isOnDisk: whether that is on disk. If not, the file stays open until it loses its
-  ///   name, so that a sync under way reaches it: a power loss may bring the segment back.
+  /// - Parameter isOnDisk: whether this change is on disk. If not, the file stays open until it
+  ///   loses its name, so that a sync in progress reaches it, because a power cut may bring the
+  ///   segment back.
   package func retire(isOnDisk: Bool = true) {
     retired.store(true, ordering: .releasing)
     if mapping != nil, isOnDisk { file.release() }
@@ -304,7 +305,7 @@ package final class Segment: Sendable {
   }
 
   deinit {
-    // Nobody reads from it any more, so the system has reclaimed its space.
+    // No reader is left, so the system has reclaimed its space.
     let end = readEnd.load(ordering: .relaxed)
     if end > 0 {
       readers.remove(end, of: file, usage.total)
@@ -314,14 +315,14 @@ package final class Segment: Sendable {
   }
 }
 
-/// Tracks readers of a truncated segment: the file becomes shorter when nobody reads the rest any
-/// more. Memory beyond the end of a file must not be touched.
+/// Tracks readers of a truncated segment. The file becomes shorter once no reader uses the rest.
+/// Memory beyond the end of a file must not be touched.
 private final class FileReaders: Sendable {
   private struct State {
     var ends: [Int] = []
     /// Whether the whole file is out of the log.
     var isRetired = false
-    /// The target end of the file, if nobody here reads beyond it any more, but another session
+    /// The target end of the file, if no reader here reads beyond it any more, but another session
     /// does.
     var leftEnd = 0
     /// The bytes counted as pinned for it.
@@ -336,9 +337,9 @@ private final class FileReaders: Sendable {
       pinnedByteCount = pinned
     }
 
-    /// Cuts off what nobody reads, unless another session reads it.
+    /// Cuts off unread bytes, unless another session reads them.
     mutating func shorten(_ file: SegmentFile) {
-      // Nobody is left if the store was closed; the next open then does it.
+      // If the store was closed, no reader remains, and the next open shortens the file.
       guard !isRetired, let longest = ends.max(), longest < leftEnd else { return }
       if file.shorten(to: longest) { leftEnd = 0 }
     }
@@ -396,11 +397,11 @@ private final class FileReaders: Sendable {
 /// The bytes of a segment, for as long as they are read.
 package enum SegmentBytes: Sendable {
   case file(File)
-  /// Those of a file that has lost its name.
+  /// The bytes of a file that has lost its name.
   case mapping(of: Segment)
 
   /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset`, and returns the
-  /// number read; fewer only at the end.
+  /// number read, which is lower only at the end.
   func read(
     into buffer: inout [UInt8], bufferOffset: Int, byteCount: Int, at offset: Int
   ) throws(StoreError) -> Int {

@@ -1,13 +1,13 @@
-/// The file of a segment, open only while it needs a descriptor: a store may have more segments
-/// than a process may have descriptors.
+/// The file of a segment, open only while it needs a descriptor, because a store may have more
+/// segments than a process may have descriptors.
 ///
 /// 1. From before its first record to its last sync the file stays open, and only that descriptor
-///    syncs it: one opened later may not be told of an earlier failed write.
+///    syncs it, because an earlier failed write may not be reported to a later descriptor.
 /// 2. After that it is opened by its name for reads by system calls, and closed again.
 /// 3. System calls read a segment without a mapping all the time. Such segments share the few
 ///    descriptors of `OpenFiles`.
-/// 4. A file that loses its name while a reader may need it stays open, unless there is a mapping
-///    to read.
+/// 4. A file that loses its name while a reader may need it stays open, unless a mapping can be
+///    read instead.
 package final class SegmentFile: Sendable {
   package let name: String
   private let home: SegmentHome
@@ -30,7 +30,7 @@ package final class SegmentFile: Sendable {
   package var directoryPath: String { home.directory.path }
   package var path: String { "\(directoryPath)/\(name)" }
 
-  /// The file, open for as long as the result is held; `nil` if it has lost its name.
+  /// The file, open for as long as the result is held, or `nil` if it has lost its name.
   ///
   /// - Parameter isShared: whether to leave it among `OpenFiles`.
   /// - Throws: `unsafeFile`; `system`, also if the process has no descriptor left.
@@ -81,7 +81,7 @@ package final class SegmentFile: Sendable {
   /// `release`.
   var syncable: File? { kept.withLock { $0 } }
 
-  /// Stops keeping the file open: its last sync is over, or it is out of the log.
+  /// Stops keeping the file open, after its last sync or once it has left the log.
   func release() { set(nil) }
 
   /// Keeps the file open when it is about to lose its name.
@@ -95,7 +95,7 @@ package final class SegmentFile: Sendable {
 
   /// Makes the file end at `byteCount`, unless a reader of an earlier session may look beyond that.
   ///
-  /// - Returns: whether it did. If not, it can be retried, and the next open does.
+  /// - Returns: whether it did. If not, the call can be retried, and the next open does so.
   func shorten(to byteCount: Int) -> Bool {
     guard let file = try? openIfNamed(), let status = try? file.status() else { return false }
     if status.byteCount <= byteCount { return true }
@@ -115,8 +115,8 @@ package final class SegmentHome: Sendable {
   }
 }
 
-/// Files that stay open so that the next read by a system call need not open one: a few, whatever
-/// the number of segments; the least recently used is closed first.
+/// Files that stay open so that the next read by a system call need not open one. Only a few,
+/// whatever the number of segments. The least recently used is closed first.
 final class OpenFiles: Sendable {
   private static let limit = 16
 
@@ -147,7 +147,7 @@ final class OpenFiles: Sendable {
     return file
   }
 
-  /// Closes the file of a segment, once nobody reads from it.
+  /// Closes the file of a segment, once no reader uses it.
   func close(_ owner: SegmentFile) {
     let identifier = ObjectIdentifier(owner)
     let file = opened.withLock { opened -> File? in
@@ -159,7 +159,7 @@ final class OpenFiles: Sendable {
 
   /// Closes all.
   ///
-  /// - Returns: whether there were any.
+  /// - Returns: whether any were open.
   @discardableResult
   func closeAll() -> Bool {
     let files = opened.withLock { exchange(&$0, with: []) }
@@ -170,7 +170,7 @@ final class OpenFiles: Sendable {
 /// Readers that outlive their session, like a snapshot whose store is closed. Memory beyond the end
 /// of a file must not be touched, so no later session truncates a file that they may have mapped.
 ///
-/// They share a lock on the bytes of the file LOCK; truncating a file needs that lock exclusively.
+/// They share a lock on the bytes of the file LOCK. Truncating a file needs that lock exclusively.
 /// It is not the lock for opening a store, and it is released with the last segment of the session.
 /// One lock covers all segments: one for each would take as many descriptors.
 ///
@@ -196,8 +196,8 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless there are such readers, and returns its result; `false` if there are, or if
-  /// the session is over: the file is then the next session's.
+  /// Runs `body` unless such readers exist, and returns its result. Returns `false` if they exist,
+  /// or if the session is over, because the file then belongs to the next session.
   func withoutOthers(_ body: () -> Bool) -> Bool {
     isOver.withLock { isOver in
       guard !isOver, let lockFile, (try? lockFile.lockBytes(exclusively: true)) == true else {
@@ -209,7 +209,7 @@ final class EarlierReaders: Sendable {
   }
 
   /// Runs `body` unless a process that follows the store may have its files mapped, and returns its
-  /// result; `false` if one does.
+  /// result. Returns `false` if one may.
   func withoutFollowers(_ body: () -> Bool) -> Bool {
     guard let pageFile else { return body() }
     guard (try? pageFile.lockBytes(exclusively: true)) == true else { return false }

@@ -14,7 +14,7 @@ package struct SegmentFiles: Sendable {
   private static let openFileLimit = 256
 
   /// - Parameters:
-  ///   - lockFile: the store's file LOCK; `nil` if no file is ever truncated.
+  ///   - lockFile: the store's file LOCK, or `nil` if no file is ever truncated.
   ///   - pageFile: the store's file FOLLOW, if it announces its writes.
   ///   - keepsFilesOpen: whether another process may remove files that are still being read.
   package init(
@@ -35,7 +35,7 @@ package struct SegmentFiles: Sendable {
   /// reads.
   package func closeReadFiles() { home.openFiles.closeAll() }
 
-  /// Call before the store's lock is released: the next session then sees remaining readers.
+  /// Call before the store's lock is released, so that the next session sees remaining readers.
   package func endSession() {
     closeReadFiles()
     home.readers.endSession()
@@ -116,7 +116,7 @@ package struct SegmentFiles: Sendable {
     }
   }
 
-  /// The same segment without the bytes from `end` on. Nobody finds it before it is published in
+  /// The same segment without the bytes from `end` on. No reader finds it before it is published in
   /// the table.
   package func shortened(_ segment: Segment, to end: Int) throws(StoreError) -> Segment {
     segment.shortened(

@@ -32,7 +32,7 @@ package struct SegmentOutline: Sendable {
   /// The end.
   package var end: Mark { marks[marks.count - 1] }
 
-  /// Notes the next record; `false` if it cannot follow the previous ones.
+  /// Notes the next record. Returns `false` if it cannot follow the previous ones.
   package mutating func add(
     _ header: RecordHeader, sequence: SequenceNumber, isNeeded: Bool
   ) -> Bool {
@@ -54,13 +54,14 @@ package struct SegmentOutline: Sendable {
     return true
   }
 
-  /// All records were noted.
+  /// Call once all records were noted.
   package mutating func finish() {
     if end.offset < next.offset { marks.append(next) }
   }
 
-  /// The two marks between which to cut next: what must be kept after the second one fits, which is
-  /// always true of the last mark. The same mark twice: all of it fits. `nil` if nothing is left.
+  /// The two marks between which to cut next. The bytes to keep after the second mark fit, as they
+  /// always do after the last mark. If both marks are the same, everything fits. `nil` if nothing
+  /// is left.
   package func stretch(room: Int) -> (start: Mark, end: Mark)? {
     guard marks.count > 1 else { return nil }
     let index = marks.firstIndex { end.neededByteCount - $0.neededByteCount <= room }

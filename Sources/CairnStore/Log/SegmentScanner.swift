@@ -37,10 +37,10 @@ package struct SegmentScanner: ~Copyable {
     window = [UInt8](repeating: 0, count: min(Self.windowByteCount, max(end, 0)))
   }
 
-  /// Reads what is left of a damaged file.
+  /// Reads the remains of a damaged file.
   ///
-  /// Unreadable bytes count as zeros and are noted in `unreadable`: they are never mistaken for
-  /// what was written, because no checksum over them would match.
+  /// Unreadable bytes count as zeros and are noted in `unreadable`. They are never mistaken for
+  /// written data, because no checksum over them would match.
   ///
   /// - Parameters:
   ///   - end: the end of the records, which may be beyond the end of the file.
@@ -116,7 +116,7 @@ package struct SegmentScanner: ~Copyable {
   /// The header at an offset where a record may or may not begin.
   ///
   /// Forged values can look like headers with long keys at every offset, and a checksum over each
-  /// would take hours. So there is a budget, of 64 times the segment; once it is used up, only
+  /// would take hours. So the budget is 64 times the segment's size. Once it is used up, only
   /// records with heads of up to 1 KiB are found.
   package mutating func candidate(at offset: Int) throws(StoreError) -> RecordHeader? {
     try header(at: offset, headByteLimit: candidateBudget > 0 ? .max : 1024)
@@ -228,7 +228,7 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
-  /// Whether every byte of the range is zero; if not, the offset after the last non-zero one.
+  /// The offset after the last nonzero byte of the range, or `offset` if every byte is zero.
   package mutating func endOfData(from offset: Int, to limit: Int) throws(StoreError) -> Int {
     var lastEnd = offset
     var position = offset

@@ -28,7 +28,7 @@ package final class SegmentTable: Sendable {
   /// beyond them.
   package func beginPlacing(below end: Int) { granules.beginPlacing(below: end) }
 
-  /// Ends that: every such run has been placed, and the granules between them are free.
+  /// Ends the placing: every such run has been placed, and the granules between them are free.
   package func endPlacing(_ runs: [Range<Int>], below end: Int) {
     granules.endPlacing(runs, below: end)
   }
@@ -45,7 +45,7 @@ package final class SegmentTable: Sendable {
     count.wrappingAdd(1, ordering: .relaxed)
   }
 
-  /// Forgets a segment that no index entry names any more; readers that hold it continue.
+  /// Forgets a segment that no index entry names any more. Readers that hold it continue.
   package func remove(_ segment: Segment) {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: nil)
@@ -59,8 +59,8 @@ package final class SegmentTable: Sendable {
     Reclamation.retire(Unlinked(segment, granules, of: self.granules), keeping: segment)
   }
 
-  /// Does not hold the table, which has every other segment: a reader may keep this object for
-  /// long.
+  /// Does not hold the table, which has every other segment, because a reader may keep this object
+  /// for a long time.
   private final class Unlinked {
     let segment: Segment
     let granules: Range<Int>
@@ -75,7 +75,7 @@ package final class SegmentTable: Sendable {
     deinit { if !granules.isEmpty { space.release(granules) } }
   }
 
-  /// Replaces a longer segment by the one made from it.
+  /// Replaces a longer segment with the shortened one made from it.
   ///
   /// The caller must hold the old one until every reader that found it here has released the
   /// index's locks.
@@ -87,7 +87,7 @@ package final class SegmentTable: Sendable {
     retire(old, granules: (new.granule + count)..<(new.granule + max(count, oldCount)))
   }
 
-  /// The segment of a location in an index entry that was read under a pin: it may have been
+  /// The segment of a location in an index entry that was read under a pin. It may have been
   /// removed meanwhile, but it is kept.
   @inline(__always)
   func pinnedSegment(at location: Location) -> Pinned<Segment>? {
@@ -95,7 +95,7 @@ package final class SegmentTable: Sendable {
   }
 
   /// The segment of a location. Call under the lock of the index shard that holds an entry with
-  /// this location: the segment then cannot have been removed.
+  /// this location, so that the segment cannot have been removed.
   @inline(__always)
   package func segment(at location: Location) -> Segment? { segments[location.granule] }
 

@@ -10,7 +10,7 @@ package final class UsageTotal: Sendable {
   package init() {}
 
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
-  /// Bytes of segments that are out of the log and still being read.
+  /// Bytes of segments that have left the log and are still being read.
   package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
@@ -38,7 +38,8 @@ package final class SegmentUsage: Sendable {
 
   /// Bytes of records that hold a key's newest value, and of extensions that are in force.
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
-  /// Puts that are not their key's newest record, exactly: tombstones of their keys must be kept.
+  /// The exact number of puts that are not their key's newest record. Tombstones of their keys must
+  /// be kept.
   package var deadPutCount: Int {
     puts.load(ordering: .relaxed) - livePuts.load(ordering: .relaxed)
   }
@@ -48,7 +49,7 @@ package final class SegmentUsage: Sendable {
   /// The sequence number of the newest tombstone, or 0.
   package var highestTombstoneSequence: SequenceNumber { highestTombstone.load(ordering: .relaxed) }
   package var liveExtensionCount: Int { liveExtensions.load(ordering: .relaxed) }
-  /// Extensions that are not in force, exactly: they can be dropped.
+  /// The exact number of extensions that are not in force and can be dropped.
   package var deadExtensionCount: Int {
     extensions.load(ordering: .relaxed) - liveExtensionCount
   }
@@ -57,7 +58,7 @@ package final class SegmentUsage: Sendable {
   }
   /// The end of the records.
   package var end: Int { endOffset.load(ordering: .relaxed) }
-  /// 0 if there are no records.
+  /// 0 without records.
   package var lowestSequence: SequenceNumber {
     let value = lowest.load(ordering: .relaxed)
     return value == .max ? 0 : value
@@ -71,7 +72,7 @@ package final class SegmentUsage: Sendable {
     endOffset.store(end, ordering: .relaxed)
     if header.kind == .roll { return }
     if header.kind == .put {
-      // Nobody else changes it, which saves a locked instruction.
+      // No other thread changes it, which saves a locked instruction.
       puts.store(puts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
     if header.kind == .extension {
@@ -125,7 +126,7 @@ package final class SegmentUsage: Sendable {
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
   }
 
-  /// Notes that everything after a mark was cut off; nothing of it is live.
+  /// Notes that everything after a mark was cut off, and none of it is live.
   package func shorten(to mark: SegmentOutline.Mark) {
     endOffset.store(mark.offset, ordering: .relaxed)
     puts.store(mark.putCount, ordering: .relaxed)
@@ -190,8 +191,8 @@ package final class SegmentUsage: Sendable {
 
   /// Counts a live put as dead.
   ///
-  /// - Parameter byteCount: the record's size; 0 if it cannot be read: its bytes then count as live
-  ///   until its segment is compacted or reread. All counts of records are exact nevertheless.
+  /// - Parameter byteCount: the record's size, or 0 if it cannot be read. Its bytes then count as
+  ///   live until its segment is compacted or reread. All counts of records are exact nevertheless.
   package func kill(byteCount: Int) {
     livePuts.wrappingSubtract(1, ordering: .relaxed)
     liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)

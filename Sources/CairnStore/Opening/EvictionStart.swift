@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// From which usage on writes look for entries to evict.
+/// The usage from which writes look for entries to evict.
 final class EvictionStart: Sendable {
   let count = Atomic(Int.max)
   let byteCount = Atomic(Int.max)

@@ -19,7 +19,7 @@ extension OpenedStore {
     }
   }
 
-  /// Loads a checkpoint into the index; `false` if it proves unusable.
+  /// Loads a checkpoint into the index. Returns `false` if it proves unusable.
   mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }

@@ -1,20 +1,20 @@
-/// Opening a store while another process writes to it: nothing is locked, nothing is changed, and
-/// the page FOLLOW announces the end of the log.
+/// Opening a store while another process writes to it. Opening locks nothing and changes nothing,
+/// and the page FOLLOW announces the end of the log.
 extension OpenedStore {
   /// Why a store cannot be followed at the moment.
   enum FollowingFailure: Error {
-    /// The manifest is not the one that the page announces: try again.
+    /// The manifest differs from the one that the page announces. Try again.
     case isChanging
     case store(StoreError)
   }
 
-  /// What all views of a followed store share.
+  /// The shared state of all views of a followed store.
   struct Followed: Sendable {
     let directory: Directory
-    /// LOCK. Its byte is locked, shared, if there is no page.
+    /// LOCK. Without a page, its byte is locked, shared.
     let lockFile: File
     let page: FollowPage?
-    /// Whether files may be mapped because nobody truncates them meanwhile.
+    /// Whether files may be mapped because no process truncates them meanwhile.
     let mapsFiles: Bool
     let storeIdentifier: [UInt8]
     let bootIdentifier: [UInt8]
@@ -56,8 +56,8 @@ extension OpenedStore {
       }
     }
 
-    /// Keeps others from truncating files as long as this one is open; `false` if another keeps
-    /// truncating.
+    /// Keeps other processes from truncating files as long as this file is open. Returns `false` if
+    /// another process keeps truncating.
     private static func keepsFiles(from file: File) throws(StoreError) -> Bool {
       for _ in 0..<50 {
         if try file.lockBytes(exclusively: false) { return true }
@@ -70,8 +70,8 @@ extension OpenedStore {
   /// Opens the current store for following.
   ///
   /// - Parameters:
-  ///   - words: the page's words after the manifest was read; `nil`: nobody announces the end of
-  ///     the log.
+  ///   - words: the page's words after the manifest was read, or `nil` if no writer announces the
+  ///     end of the log.
   init(
     _ followed: Followed, _ manifest: Manifest, _ words: FollowPage.Words?,
     configuration: StoreConfiguration, environment: Environment
@@ -87,7 +87,7 @@ extension OpenedStore {
     checkpointSource = nil
   }
 
-  /// A store without entries: stands for a followed store when no contents are needed.
+  /// A store without entries, which stands for a followed store when no contents are needed.
   init(_ followed: Followed, environment: Environment) {
     let manifest = Manifest(
       storeIdentifier: followed.storeIdentifier,
@@ -169,8 +169,8 @@ extension OpenedStore {
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
 
-  /// The address space for a segment that the followed writer may append to; `nil`: its current
-  /// size.
+  /// The address space for a segment that the followed writer may append to, or `nil` for its
+  /// current size.
   func capacityOfFollowed(_ id: SegmentID, end: Int) -> Int? {
     guard followed != nil else { return nil }
     // At most the room in its place.

@@ -60,10 +60,11 @@ extension OpenedStore {
     // While the manifest still shows it: after a kill, the next open finds the store clean.
     tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
-    // Truncates what was cut off or preallocated by a process that did not close, unless
-    // readers of a poisoned store may still use it.
+    // Truncate bytes that were cut off or preallocated by a process that did not close, unless //
+    // readers of a poisoned store may still use them.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }
-    // Also after a clean close: the recovery that needed the mark may have died before this.
+    // Do this even after a clean close, because the recovery that needed the mark may have died //
+    // before this.
     SyncFailureMark(lockFile: lockFile).clear()
   }
 
@@ -107,7 +108,7 @@ extension OpenedStore {
     if fileByteCount > end { overlong.append(segment) }
   }
 
-  /// After a close the manifest has every length; anything else is corruption.
+  /// After a close the manifest has every length. Anything else is corruption.
   private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
     for entry in manifest.openSegments {
       // At most the room in its place, if the limit has changed.
@@ -125,8 +126,8 @@ extension OpenedStore {
     }
   }
 
-  /// Removes everything after the end of the segment that will be appended to: records of a session
-  /// that a power loss undid would look like later ones.
+  /// Removes everything after the end of the segment that will be appended to, because records of a
+  /// session that a power cut undid would look like later ones.
   private func clear(_ segment: Segment, behind end: Int) throws(StoreError) {
     let file = try segment.file.open()
     let byteCount = try file.status().byteCount
@@ -136,8 +137,8 @@ extension OpenedStore {
     _ = try file.read(into: &room, at: end)
     if byteCount - end <= Segment.slack, room.allSatisfy({ $0 == 0 }) { return }
     try file.truncate(to: end)
-    // DURABILITY: durably gone before anything is appended, or another power loss could bring it
-    // back after new records.
+    // DURABILITY: the removed bytes are durably gone before anything is appended, or another power
+    // // cut could bring them back after new records.
     try file.synchronize()
   }
 
@@ -194,8 +195,8 @@ extension OpenedStore {
     }
   }
 
-  /// Makes the result of a recovery durable: what was found is sealed at its verified length, and
-  /// nothing is ever appended after a tail that another process wrote.
+  /// Makes the result of a recovery durable: the segments found are sealed at their verified
+  /// length, and nothing is ever appended after a tail that another process wrote.
   private mutating func sealRecovered() throws(StoreError) {
     let openIDs = Set(manifest.openSegments.map(\.id))
     let recovered = segments.filter { openIDs.contains($0.id) }
@@ -214,9 +215,9 @@ extension OpenedStore {
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
-    // The order matters on a full disk: what is cut off makes room for the next manifest. Bytes
-    // that readers of a poisoned store, or followers, may still use stay: the next open cuts them
-    // off.
+    // The order matters on a full disk: the cut bytes make room for the next manifest. Bytes //
+    // that readers of a poisoned store, or followers, may still use stay, and the next open cuts //
+    // them off.
     if !hasLostPages {
       _ = files.home.readers.withoutFollowers {
         for segment in recovered { try? segment.trim(to: segment.usage.end) }

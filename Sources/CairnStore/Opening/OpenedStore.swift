@@ -25,12 +25,12 @@ struct OpenedStore {
   var recovery = RecoveryReport()
   /// The end of each segment's records.
   var ends: [SegmentID: Int] = [:]
-  /// Segments with longer files than that.
+  /// Segments with longer files than their records.
   var overlong: [Segment] = []
   /// The checkpoint that the index was loaded from, if it was not built from the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
-  /// The entries that go first if there is a limit, as far as the checkpoint knows.
+  /// The entries to evict first if a limit is set, if the checkpoint has them.
   var oldest: [RemovalCandidate] = []
   /// The entries for segments in the checkpoint being tried.
   var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
@@ -45,8 +45,8 @@ struct OpenedStore {
   var emptySegments: [SegmentID] = []
   /// The last announcement to followers before the open.
   var announcedBefore: FollowPage.Words?
-  /// Whether a segment that the manifest lists as open has no file: nothing was written to it, or a
-  /// later manifest does not list it.
+  /// Whether a segment that the manifest lists as open has no file, because nothing was written to
+  /// it or a later manifest does not list it.
   var lacksSegment = false
   /// The index, among the manifest's open segments, of the one where the log was cut.
   var cutIndex: Int?
@@ -54,10 +54,10 @@ struct OpenedStore {
   var followed: LogPosition?
   /// The maximum size of its segments.
   var followedCapacity = 0
-  /// The highest sequence number in a discarded part of the log; it is not reused.
+  /// The highest sequence number in a discarded part of the log, which is not reused.
   var discardedSequence: SequenceNumber = 0
 
-  /// Opens the store at a path, or creates it.
+  /// Opens or creates the store at a path.
   ///
   /// A crash at any point leaves a store that the next open brings to the same state.
   init(
@@ -72,8 +72,8 @@ struct OpenedStore {
       byteLimit: configuration.diskByteLimit)
     isReadOnly = readOnly
     background = environment.background
-    // Before the lock, so that no lock file is created in a foreign directory; and again with it,
-    // when nobody else changes names.
+    // Check before taking the lock, so that no lock file is created in a foreign directory, and
+    // again // under the lock, when no other process changes names.
     let names = try directory.names()
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
@@ -81,7 +81,7 @@ struct OpenedStore {
     let lock = try Self.lock(
       directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
     lockFile = lock
-    // A process being spawned may hold the descriptor too: unlock, do not just close.
+    // A process being spawned may hold the descriptor too, so unlock the file before closing it.
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
     try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
@@ -140,10 +140,10 @@ struct OpenedStore {
     if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
       oldest = checkpointSource?.oldest() ?? []
     }
-    // Once the shards are loaded, nobody holds the source any more.
+    // Once the shards are loaded, no object holds the source any more.
     checkpointSource = nil
     if !readOnly {
-      // If there is no room for it, the first write waits for a sync.
+      // If the disk has no room for it, the first write waits for a sync.
       next =
         file.readNext(after: manifest, in: bootIdentifier)
         ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
@@ -195,7 +195,7 @@ struct OpenedStore {
     }
     try file.lockStore(at: directory.path, exclusively: !readOnly)
     // A failed salvage removes the file while it holds the lock. A process that already had it open
-    // would hold a lock that excludes nobody.
+    // // would hold a useless lock.
     let isNamed: Bool
     do throws(StoreError) { isNamed = try file.status().linkCount == 1 } catch {
       file.unlock()
@@ -208,7 +208,7 @@ struct OpenedStore {
     return file
   }
 
-  /// Whether writes to blocks allocated beside this file cannot run out of space.
+  /// Whether writes to allocated blocks of files next to this one cannot run out of space.
   ///
   /// - Throws: `unsupportedFileSystem` if none can be allocated, unless nothing is mapped.
   private static func reservesBlocks(
@@ -236,10 +236,11 @@ struct OpenedStore {
     }
   }
 
-  /// Removes what unfinished work left, and quarantines unexplained files.
+  /// Removes the files of unfinished work, and quarantines unexplained files.
   mutating func sweep() throws(StoreError) {
     // DURABILITY: the previous process may have died between the exchange of the manifests and the
-    // sync of the directory. What the manifest allows is done only once it is durably in place.
+    // // sync of the directory. Nothing is done on the manifest's word before it is durably in
+    // place.
     try ManifestFile(directory: directory).settle()
     let listed = manifest.listedFiles
     let deletable = Set(manifest.pendingIDs + manifest.retiredIDs)

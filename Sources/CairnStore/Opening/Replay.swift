@@ -1,5 +1,5 @@
-/// Builds the index from the records of the log. The highest sequence number of a key wins,
-/// whatever order the segments are read in; tombstones stay in the index until everything is read.
+/// Builds the index from the records of the log. The highest sequence number of a key wins, in
+/// whatever order the segments are read. Tombstones stay in the index until everything is read.
 struct Replay: ~Copyable {
   let index: HashIndex
   let hash: SipHash
@@ -38,7 +38,7 @@ struct Replay: ~Copyable {
     stretch = ReplayStretch(index: index, table: table)
   }
 
-  /// Call after reading all records: later accesses have later ticks.
+  /// Call after reading all records, so that later accesses have later ticks.
   ///
   /// - Parameter keepsTombstones: whether the index keeps an entry for each removed key.
   mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
@@ -52,7 +52,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Reads the records of a segment, which must be sound up to `end`: an unsound record is
+  /// Reads the records of a segment, which must be sound up to `end`. An unsound record is
   /// corruption.
   mutating func replay(
     _ segment: Segment, from start: Int = SegmentHeader.byteCount, to end: Int
@@ -167,7 +167,7 @@ struct Replay: ~Copyable {
     table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
   }
 
-  /// The head of a record; `nil` if it is damaged and the checkpoint covers it: reading its key
+  /// The head of a record, or `nil` if it is damaged and the checkpoint covers it: reading its key
   /// shows the error.
   private func soundRecord(
     in segment: Segment, at location: Location

@@ -7,7 +7,7 @@ package final class Directory: Sendable {
   /// The user that must own every file in it.
   private let owner: UInt32
   private let volume: VolumeStatus
-  /// The limit for its files on disk; `nil`: none.
+  /// The limit for its files on disk, or `nil` for none.
   private let quota: DiskQuota?
   /// The error of a failed sync. Held during each sync.
   private let syncFailure = Lock<StoreError?>(nil)
@@ -88,7 +88,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The blocks of its files; `nil` if it cannot be read.
+  /// The blocks of its files, or `nil` if it cannot be read.
   private var allocatedByteCount: Int? {
     guard let names = try? names() else { return nil }
     var sum = 0

@@ -8,13 +8,13 @@
 /// removed from them. Each check that finds less lowers their limit to that.
 package final class DiskQuota: Sendable {
   private struct State {
-    /// The sum; `nil`: not checked yet.
+    /// The sum, or `nil` if not checked yet.
     var usedByteCount: Int?
     /// Bytes taken but perhaps not allocated yet: a check may miss them.
     var pendingByteCount = 0
     /// The limit now.
     var limit = Int.max
-    /// Adds up the blocks of all files; `nil` if that is impossible.
+    /// The total blocks of all files, or `nil` if this is impossible.
     var look: (@Sendable () -> Int?)?
   }
 

@@ -80,7 +80,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
 
   /// Runs `body` with exclusive access to the state, unless another thread keeps holding the lock.
   ///
-  /// - Returns: the result of `body`; `nil` if it was not run.
+  /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(__always)
   package func withLockIfFree<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result?

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The holder of a flock(2) lock, as far as the kernel tells in `/proc/locks`.
 enum LockOwner {
-  /// The process that locked a file; `nil` if it is unknown, for example in another process
+  /// The process that locked a file, or `nil` if it is unknown, for example in another process
   /// namespace.
   static func processID(of identity: FileIdentity) -> Int32? {
     guard let text = read("/proc/locks") else { return nil }
@@ -25,7 +25,7 @@ enum LockOwner {
     return owners.first
   }
 
-  /// When a process was started, to the second; `nil` if it is unknown.
+  /// When a process was started, to the second, or `nil` if it is unknown.
   static func startTime(of processID: Int32) -> Timestamp? {
     // The name, in brackets, may contain anything. The fields from the third on follow it; the 22nd
     // is the start, in ticks since the start of the machine.

@@ -6,7 +6,7 @@
 
 // Raw memory and its unaligned little-endian integers.
 
-/// Zeroed memory, to be freed with `freeMemory`; `nil` if there is none.
+/// Zeroed memory, to be freed with `freeMemory`, or `nil` if there is none.
 func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
   unsafe calloc(1, byteCount)
 }

@@ -47,7 +47,8 @@ package struct Hazard: @unchecked Sendable {
   // SAFETY: a slot is never freed, and its words are atomic.
   private let slot: UnsafeMutablePointer<cairn_pin_slot>
 
-  /// Holds an object that a pin of this thread reaches; `nil` if the thread already holds one.
+  /// Holds an object that a pin of this thread reaches. Returns `nil` if the thread already holds
+  /// one.
   @inline(__always)
   package init?(holding object: some AnyObject) {
     guard let slot = unsafe cairn_hold(Unmanaged.passUnretained(object).toOpaque()) else {

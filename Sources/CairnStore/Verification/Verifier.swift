@@ -284,7 +284,7 @@ struct Verifier: ~Copyable {
     if let start = batch.start { note(start, .incompleteBatch) }
   }
 
-  /// The segment in the checkpoint audit; `nil` if there is no audit.
+  /// The segment in the checkpoint audit, or `nil` if there is no audit.
   private mutating func openForAudit(
     id: SegmentID, salt: UInt64, byteCount: Int
   ) throws(StoreError) -> Segment? {

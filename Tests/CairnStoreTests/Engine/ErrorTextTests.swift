@@ -20,7 +20,7 @@ struct ErrorTextTests {
     let path = directory("a/b/c")
     let text = text { _ = try Store(path) }
     #expect(text.hasPrefix("mkdir \(path): No such file or directory"))
-    #expect(text.hasSuffix("; the directory that it is to be made in must exist"))
+    #expect(text.hasSuffix("; the parent directory must exist"))
   }
 
   @Test("A store that cannot be made for want of random bytes names its path")
@@ -94,7 +94,7 @@ struct ErrorTextTests {
 
   @Test("A store that this process holds says so")
   func lockedHere() throws {
-    let here = "\(directory.store): the store is open in this process already"
+    let here = "\(directory.store): the store is already open in this process"
     let store = try Store(directory.store)
     #expect(text { _ = try Store(directory.store) } == here)
     #expect(text { _ = try Store(directory.store, readOnly: true) } == here)
@@ -113,7 +113,7 @@ struct ErrorTextTests {
       #expect(told.hasPrefix(elsewhere), "\(told)")
       // Where the system tells of processes.
       #expect(
-        since.isEmpty || since.contains(/^, which has run since \d{4}-\d\d-\d\dT[\d:]{8}Z$/),
+        since.isEmpty || since.contains(/^, running since \d{4}-\d\d-\d\dT[\d:]{8}Z$/),
         "\(told)")
     }
     process.kill()

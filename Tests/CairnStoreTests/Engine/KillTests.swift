@@ -105,7 +105,7 @@ struct KillTests {
       #expect(start.advanced(by: .seconds(-2)) < now && now < start.advanced(by: .seconds(400)))
       #expect(
         "\(StoreError.locked(path: "s", processID: 7, since: start))"
-          == "s: the store is open in process 7, which has run since \(start)")
+          == "s: the store is open in process 7, running since \(start)")
     }
     #expect("\(StoreError.locked(path: "s", processID: 7))" == "s: the store is open in process 7")
     process.kill()

@@ -75,7 +75,7 @@ struct CacheMetadataTests {
     #expect(reason([0xCB, 1, 0, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
     #expect(
       reason([0xCA, 3, 0, 0, 0, 0, 0, 0])
-        == "its metadata has the form 3, which this version does not read")
+        == "its metadata has the form 3, which this version cannot read")
     #expect(reason([0xCA, 1, 0, 1, 0, 0, 0, 0]) == "its metadata has bits that are not in use")
     // No tags, an empty one, one that ends before it, and one that goes on behind them all.
     for tags: [UInt8] in [[0, 0], [1, 0, 0], [1, 0, 1], [3, 0, 3, 97, 98]] {

@@ -218,8 +218,8 @@ struct CoderTests {
         .undecodableValue(cache: "a\nb", version: 7, reason: "r"),
         #"the value of version 7 in the cache a\x0Ab could not be decoded: r"#
       ),
-      (.invalidName(reason: "it is empty"), "not a name for a cache: it is empty"),
-      (.noCacheDirectory(reason: "r"), "there is no directory for caches: r"),
+      (.invalidName(reason: "it is empty"), "not a valid cache name: it is empty"),
+      (.noCacheDirectory(reason: "r"), "no directory for caches: r"),
       (
         .insideStore(path: "/c/s/n", store: "/c/s/"),
         "/c/s/n: a cache cannot lie in the directory of a store, as /c/s/ is"
@@ -234,7 +234,7 @@ struct CoderTests {
     let error = #expect(throws: CacheError.self) {
       try CacheLocation.check("a/\u{1b}[31m")
     }
-    #expect(error?.description == #"not a name for a cache: there is a slash in "a/\u{1B}[31m""#)
+    #expect(error?.description == #"not a valid cache name: there is a slash in "a/\u{1B}[31m""#)
   }
 
   @Test("JSON that is nested too deeply is an error, not a trap; brackets in texts do not count")

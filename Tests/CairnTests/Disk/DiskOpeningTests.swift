@@ -92,7 +92,7 @@ struct DiskOpeningTests {
     cache[""] = 3
     #expect(cache[""] == nil)
     #expect(try cache.statistics().subscriptFailureCount == 2)
-    let reason = "by subscript: a key has 0 bytes; it must have from 1 to 65535"
+    let reason = "by subscript: a key has 0 bytes; it must have 1 to 65535"
     #expect(
       log.all == ["writing", "reading"].map { "error: \($0): \(scene.path): \($0) \(reason)" })
   }

@@ -89,7 +89,7 @@ struct DiskQuarantineTests {
         }
       }
     }
-    #expect(attempts.all == ["\(scene.path): the store is open in this process already"])
+    #expect(attempts.all == ["\(scene.path): the store is already open in this process"])
     #expect(try cache.count() == 20)
     #expect(try scene.names("cache.quarantine-").count == 1)
   }

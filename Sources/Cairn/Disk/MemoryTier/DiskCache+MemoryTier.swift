@@ -2,7 +2,7 @@ public import CairnStore
 
 // How a cache uses its memory tier. `MemoryCache.readAbove` and its neighbours state the rules.
 extension DiskCache {
-  /// The memory tier; `nil` if the configuration has none.
+  /// The memory tier, or `nil` if the configuration has none.
   public var memory: MemoryTier<Key, Value>? {
     heldCache.map { MemoryTier(self, $0, recency) }
   }
@@ -95,7 +95,7 @@ extension DiskCache {
       hasTags: hasTags)
   }
 
-  /// The value of a key; counts neither a hit nor a miss.
+  /// The value of a key. Counts neither a hit nor a miss.
   func uncountedValue(forKey key: Key) throws(CacheError) -> Value? {
     guard let held else {
       return try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
@@ -106,10 +106,10 @@ extension DiskCache {
     return try fetchValue(key, ticket, in: held, counts: false)
   }
 
-  /// Notes what a caller was shown of a key on disk. Memory must not show anything older
+  /// Notes the version of a key on disk that a caller has seen. Memory must not show an older value
   /// afterwards.
   ///
-  /// - Parameter version: the version that was shown; `nil`: there was none.
+  /// - Parameter version: the version that was shown, or `nil` for none.
   func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
     guard let held else { return }
     held.noteShown(version, of: try tierKey(key))
@@ -125,7 +125,7 @@ extension DiskCache {
 
   // MARK: Writes
 
-  /// What memory should hold of a write that is about to be made; `nil` without a memory tier.
+  /// The entry that memory should hold for an imminent write, or `nil` without a memory tier.
   func published(
     _ value: Value, _ key: Key, _ options: EntryOptions
   ) throws(CacheError) -> PublishedEntry<Key, Value>? {
@@ -133,8 +133,8 @@ extension DiskCache {
     return PublishedEntry(value, try tierKey(key), options, in: held)
   }
 
-  /// What memory does for a write that is about to be made. A closure, so that it is specialised
-  /// for known types but called from code without them.
+  /// The update of memory for an imminent write. A closure, so that it is specialised for known
+  /// types but called from code without them.
   @inlinable
   func tierSteps(
     _ value: Value, _ key: Key, _ options: EntryOptions
@@ -163,7 +163,7 @@ extension DiskCache {
     return nil
   }
 
-  /// Drops from memory what a write removed.
+  /// Drops the entries that a write removed from memory.
   ///
   /// - Parameters:
   ///   - key: the key of a value about to be published, which itself replaces the old one.
@@ -180,7 +180,7 @@ extension DiskCache {
     }
   }
 
-  /// Call after a write threw. If it is unknown what is on disk, memory keeps nothing of it.
+  /// Call after a write threw. If the state on disk is unknown, memory drops the key.
   func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
     if !error.hasWrittenNothing { held?.invalidate(key, through: nil, .removed) }
   }
@@ -188,7 +188,8 @@ extension DiskCache {
   // MARK: Events of the program
 
   /// Call when the program goes to the background. Clears memory if its configuration sets
-  /// `clearsInBackground`. Observers of the tier are told in any case. The disk keeps everything.
+  /// `clearsInBackground`. Observers of the tier receive the event in any case. The disk keeps
+  /// everything.
   public func enterBackground() {
     recency?.tell()
     heldCache?.enterBackground()
@@ -224,7 +225,7 @@ extension CacheError {
 }
 
 extension CacheEntryInfo {
-  /// An access that the disk has not been told of yet.
+  /// Adds an access that was not reported to the disk yet.
   mutating func note(_ other: CacheEntryInfo?) {
     guard let other, other.version == version else { return }
     accessed = max(accessed, other.accessed)

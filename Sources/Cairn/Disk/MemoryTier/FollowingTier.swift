@@ -4,11 +4,11 @@ internal import Synchronization
 /// The memory tier of a cache that follows another process.
 ///
 /// 1. The writer does not report its changes. A read therefore asks the disk for the current
-///    version of the key, and takes a value of that version only. A value returned from here is the
-///    value on disk. No value here has tags, because the writer may have removed one since.
+///    version of the key, and uses only a value of that version. A value returned from here is the
+///    value on disk. No value here has tags, because the writer may have removed a tag since.
 /// 2. Within one history (`Store.look(at:)`), a version identifies one value. All values here were
 ///    read in the history noted here, or in a later one. When the history changes, everything here
-///    is dropped, and reads under way are not kept.
+///    is dropped, and the values of reads in progress are not kept.
 @usableFromInline
 final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>
@@ -16,7 +16,7 @@ final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   init(_ held: MemoryCache<TierKey<Key>, Value>) { self.held = held }
 
-  /// Call before taking anything from here, with the history of its version.
+  /// Call before using a value from here, with the history of its version.
   func enter(_ history: UInt64) {
     if self.history.load(ordering: .acquiring) == history { return }
     held.removeAll(cause: .removed, isToldOfNothing: false)
@@ -32,7 +32,7 @@ extension DiskCache {
   ) throws(CacheError) -> Value? {
     let tierKey = try tierKey(key)
     if let found = try vouchedValue(of: tierKey, in: tier) { return found.value }
-    // Taken here, so that nothing read in an earlier history is inserted.
+    // Taken here, so that no value read in an earlier history is inserted.
     let ticket = tier.held.ticket(forKey: tierKey)
     let found = try fetch(key) { (record) throws(CacheError) in
       (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
@@ -42,8 +42,8 @@ extension DiskCache {
     return value
   }
 
-  /// What memory and the disk know of a key, if both have the same version. Removes the entry from
-  /// memory if the disk has no value.
+  /// The entries of a key in memory and on disk, if both have the same version. Removes the entry
+  /// from memory if the disk has no value.
   ///
   /// - Parameter isRead: whether this is an access.
   func vouchedValue(

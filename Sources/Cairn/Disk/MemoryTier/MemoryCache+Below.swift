@@ -1,17 +1,18 @@
 package import CairnStore
 
-/// The operations of a memory cache that holds a part of a cache on disk.
+/// The operations of a memory cache in front of a cache on disk.
 ///
-/// These rules keep a read from returning anything older than another read returned:
-/// - Every write has a version below. It takes a ticket, is made below, and is then published here.
-/// - A removal below is reported here with its version before the call that removed it returns.
-/// - A read that finds nothing here takes a ticket, reads below, and promotes what it found.
-/// - A caller that has seen what is below must not find anything older here later. So whatever is
-///   published, reported or promoted for a key, or was not found below, is noted, even if nothing
-///   else happens. The note voids the tickets of reads, and those of writes if it may be newer than
-///   they are.
-/// - A void ticket inserts nothing for a key without an entry. At worst, a value is not held that
-///   could have been: notes are per stripe of keys.
+/// These rules keep a read from returning an older value than another read returned:
+///
+/// - Every write has a version below, in the disk tier. It takes a ticket, is made below, and is
+///   then published here.
+/// - A removal below is reported here with its version before the removing call returns.
+/// - A read that misses here takes a ticket, reads below, and promotes the value it found.
+/// - A caller that has seen a version below must not find an older one here later. So every version
+///   that is published, reported, promoted or found absent is noted, even if nothing else happens.
+///   The note voids the tickets of reads, and of writes that may be older than the note.
+/// - A void ticket inserts nothing for a key without an entry. At worst, a value is not cached,
+///   because notes cover whole stripes of keys.
 extension MemoryCache {
   /// Call before fetching a value that `promote` will insert.
   @inlinable
@@ -23,8 +24,8 @@ extension MemoryCache {
   /// The value of a key. Counts as an access.
   ///
   /// - Parameters:
-  ///   - ticket: if there is no value, a ticket for fetching it from below.
-  ///   - notice: what the caller must tell the tier below.
+  ///   - ticket: without a value, a ticket for fetching it from below.
+  ///   - notice: the access that the caller must report to the tier below.
   @inlinable
   @inline(__always)
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
@@ -64,7 +65,7 @@ extension MemoryCache {
     return value
   }
 
-  /// The value of a key, fresh or retained; otherwise like `readAbove`. Reads of stale values are
+  /// The value of a key, fresh or retained. Otherwise like `readAbove`. Reads of stale values are
   /// not reported.
   func readHeldAbove(
     _ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice
@@ -90,10 +91,11 @@ extension MemoryCache {
   /// Rarely, writes to other keys prevent the insertion.
   ///
   /// - Parameters:
-  ///   - expires: the end of its lifetime; `nil`: none.
+  ///   - expires: the end of its lifetime, or `nil` for none.
   ///   - idleLimit: `nil`: none.
-  ///   - version: its version at the source; `nil`: a new one, and any existing value is newer.
-  ///   - written: when it was written at the source; `nil`: now.
+  ///   - version: its version at the source. With `nil`, it gets a new one, and any existing value
+  ///     is newer.
+  ///   - written: when it was written at the source, or `nil` for now.
   ///   - hasTags: whether a mark at the source may hide it.
   /// - Returns: whether it was inserted.
   @inlinable
@@ -118,8 +120,8 @@ extension MemoryCache {
     return isInserted
   }
 
-  /// Inserts a value that was written below, unless there is a newer one, or none and the ticket is
-  /// void.
+  /// Inserts a value that was written below, unless the key has a newer value, or has none and the
+  /// ticket is void.
   ///
   /// - Parameters:
   ///   - ticket: taken before the write.
@@ -143,18 +145,19 @@ extension MemoryCache {
 
   /// Drops the value of a key that was removed below or can no longer be trusted.
   ///
-  /// - Parameter version: the version that was removed; newer ones stay. `nil`: any version.
+  /// - Parameter version: the version that was removed. Newer ones stay. `nil` means any version.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: whether the key had a value.
   @usableFromInline
   @discardableResult
   func invalidate(_ key: Key, through version: UInt64?, _ cause: RemovalCause) -> Bool {
     invalidate(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
   }
 
-  /// Notes what a caller was shown of a key below. Nothing older may be shown here afterwards.
+  /// Notes the version of a key below that a caller has seen. No older one may be shown here
+  /// afterwards.
   ///
-  /// - Parameter version: the version that was shown; `nil`: there was none.
+  /// - Parameter version: the version that was shown, or `nil` for none.
   @usableFromInline
   func noteShown(_ version: UInt64?, of key: Key) {
     if let version {
@@ -190,10 +193,10 @@ extension MemoryCache {
     return isRemoved
   }
 
-  /// Call when a read below found nothing. A value that arrived here since the read began counts as
-  /// found.
+  /// Call when a read below found no value. A value that arrived here since the read began counts
+  /// as found.
   ///
-  /// - Parameter counts: whether that is then a hit.
+  /// - Parameter counts: whether such a value counts as a hit.
   @usableFromInline
   func noteAbsent(_ key: Key, counts: Bool = false) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
@@ -217,8 +220,8 @@ extension MemoryCache {
     _ = look(key, isRead: false) { state, slot in state.touch(slot, at: now) }
   }
 
-  /// Extends the life of a value to `expires` if that is later, unless its key was reported since
-  /// the ticket was taken.
+  /// Extends the lifetime of a value to `expires` if that is later, unless its key was reported
+  /// since the ticket was taken.
   func extendLifetime(of key: Key, to expires: Int64, ticket: CacheTicket) {
     let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
@@ -236,20 +239,20 @@ extension MemoryCache {
   /// The maximum number of entries visited under one hold of the lock.
   private static var recentGroupCount: Int { 256 }
 
-  /// The keys of all entries read since the last call that returned any, and of those written after
-  /// one of them, in access order as far as the policy's order shows it. Reported below in that
-  /// order, reads and writes keep theirs. With `.sieve` and `.s3FIFO`, only the keys that were
-  /// read. Call `noteTold` when reporting a key.
+  /// The keys of all entries read since the last call that returned any, and of entries written
+  /// after one of them, in access order as far as the policy's order shows it. Reporting them below
+  /// in this order preserves the order of reads and writes. With `.sieve` and `.s3FIFO`, only the
+  /// keys that were read. Call `noteTold` when reporting a key.
   ///
-  /// - Complexity: O(keys); with `.sieve` and `.s3FIFO` O(n). Holds the lock for some hundreds at a
-  ///   time.
+  /// - Complexity: O(keys), or O(n) with `.sieve` and `.s3FIFO`. Holds the lock for a few hundred
+  ///   keys at a time.
   ///
   /// Keys that were read and then evicted here come first.
   func takeRecentKeys() -> [Key] {
     let (hasRead, evicted) = lock.withLock { state in
       let newest = state.table.list.newest
-      // A read of an entry that was taken but not yet reported counts for nothing, and moves the
-      // entry to the front.
+      // A read of an entry that was taken but not yet reported is not counted, but moves the entry
+      // to // the front.
       let hasMoved = newest != noSlot && state.table.nodes[Int(newest)].isRecent
       let count = exchange(&state.untoldReadCount, with: 0)
       return (count > 0 || hasMoved, exchange(&state.evictedUntold, with: []))
@@ -316,7 +319,7 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - hash: the hash of the key.
-  ///   - isSought: whether a key is the one.
+  ///   - isSought: whether a key is the sought one.
   func takeRead(hash: UInt32, where isSought: (Key) -> Bool) -> Bool {
     let now = clock.now()
     return lock.withLock { state in
@@ -328,7 +331,7 @@ extension MemoryCache {
     }
   }
 
-  /// Call just before reporting a taken key to the tier below: until then it counts as in use.
+  /// Call just before reporting a taken key to the tier below. Until then it counts as in use.
   func noteTold(_ key: Key) {
     let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
@@ -345,15 +348,15 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// Notes that the tier below must be told of a read. Call before touching the entry.
+  /// Notes that a read must be reported to the tier below. Call before touching the entry.
   @inlinable
   @inline(__always)
   mutating func noteUse(_ slot: UInt32, at now: Int64, _ notice: inout PendingNotice) {
     // Once within one millisecond is enough.
     let isToldAtOnce = table.nodes[Int(slot)].idleLimit != never
     if isToldAtOnce, table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
-    // An access that was reported at once must not be reported or spare the entry later, which
-    // would prolong its life.
+    // An access that was reported at once must not be reported again or spare the entry later,
+    // which // would prolong its lifetime.
     if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
       table.nodes[Int(slot)].isRead = true
       untoldReadCount &+= 1
@@ -367,8 +370,8 @@ extension MemoryState {
 
   /// Notes that an entry is about to be reported below.
   ///
-  /// - Returns: whether it must be. Entries with an idle limit were reported at once: a report now
-  ///   would prolong their life.
+  /// - Returns: whether it must be. Entries with an idle limit were reported at once. A report now
+  ///   would prolong their lifetime.
   mutating func takesToTell(_ slot: UInt32) -> Bool {
     table.nodes[Int(slot)].isRecent = false
     let isToBeTold = table.nodes[Int(slot)].idleLimit == never
@@ -397,7 +400,7 @@ extension MemoryState {
       if isIn, hasTags { noteTags(key, hash: hash) }
       return isIn
     }
-    // Nothing older than what was just seen below may be found any more.
+    // No value older than the version just seen below may be found any more.
     if let version, found != noSlot, table.nodes[Int(found)].version < version {
       remove(found, .replaced, &removed)
     }

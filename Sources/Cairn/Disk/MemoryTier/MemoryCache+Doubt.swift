@@ -3,7 +3,7 @@ extension MemoryCache {
   /// The number of slots checked in one hold of the lock.
   private static var doubtGroupCount: Int { 4096 }
 
-  /// Puts entries with tags in doubt if their version is at or below this one: only the tier below
+  /// Puts entries with tags in doubt if their version is at or below this one. Only the tier below
   /// knows whether they are removed.
   func doubt(through version: UInt64) { lock.withLock { $0.doubtful = version } }
 

@@ -1,12 +1,13 @@
 public import CairnStore
 
-/// The memory tier of a ``DiskCache``: what callers may do with it alone.
+/// The memory tier of a ``DiskCache``, with the operations that callers may perform on it alone.
 ///
-/// It holds a part of what is on disk, so callers can inspect and shrink it; the cache sets the
-/// values.
+/// It holds only entries that are on disk too. Callers can inspect and shrink it, but only the
+/// cache sets values.
 ///
 /// In a cache that follows another process, the tier also holds values that the writer has since
-/// replaced or removed, until the key is read or the room is needed. No lookup of a key finds them.
+/// replaced or removed, until the key is read or the tier needs room. No lookup of a key finds
+/// these values.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cache: DiskCache<Key, Value>
   let held: MemoryCache<TierKey<Key>, Value>
@@ -30,7 +31,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Counts of the tier's operations, and its current contents.
   public func statistics() -> MemoryCacheStatistics { held.statistics() }
 
-  /// The maximum number of entries; see `MemoryCache.countLimit`.
+  /// The maximum number of entries. See `MemoryCache.countLimit`.
   public var countLimit: Int? {
     get { held.countLimit }
     nonmutating set {
@@ -39,7 +40,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The maximum total cost of all entries; see `MemoryCache.costLimit`.
+  /// The maximum total cost of all entries. See `MemoryCache.costLimit`.
   public var costLimit: Int? {
     get { held.costLimit }
     nonmutating set {
@@ -69,16 +70,16 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return held.info(forKey: try cache.tierKey(key))
   }
 
-  /// The keys of held values; the last to be evicted comes first.
+  /// The keys of held values. The last to be evicted comes first.
   public func keys() -> [Key] { held.keys().map(\.key) }
 
-  /// Drops everything from memory. The disk keeps it.
+  /// Drops every entry from memory. The disk keeps them.
   public func removeAll() {
     recency?.tell()
     held.removeAll(cause: .evicted(.trim))
   }
 
-  /// Calls `body` with everything that happens to the tier; see `MemoryCache.observe`.
+  /// Calls `body` with every later event of the tier. See `MemoryCache.observe`.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
@@ -89,10 +90,10 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
 // The disk keeps what these methods drop.
 extension MemoryTier: Trimming {
-  /// Removes entries from memory until at most this many are held; see
+  /// Removes entries from memory until at most this many are held. See
   /// `MemoryCache.trim(toCount:order:)`. The disk keeps them.
   ///
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: the same as `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
@@ -100,10 +101,10 @@ extension MemoryTier: Trimming {
     return held.trim(toCount: count, order: order)
   }
 
-  /// Removes entries from memory until the rest costs at most this much; see
+  /// Removes entries from memory until the rest costs at most this much. See
   /// `MemoryCache.trim(toCost:order:)`. The disk keeps them.
   ///
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: the same as `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
@@ -114,7 +115,7 @@ extension MemoryTier: Trimming {
   /// Removes entries from memory that were last accessed, or written, longer ago than `age`. The
   /// disk keeps them.
   ///
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: O(n) for n held entries.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
@@ -122,9 +123,9 @@ extension MemoryTier: Trimming {
     return held.trim(olderThan: age, by: basis)
   }
 
-  /// Removes expired entries from memory. No read finds them anyway.
+  /// Removes expired entries from memory. No read finds these entries.
   ///
-  /// - Returns: what was removed.
+  /// - Returns: a summary of the removed entries.
   /// - Complexity: O(1), and O(log n) for each removed entry.
   @discardableResult
   public func removeExpired() -> RemovalSummary { held.removeExpired() }

@@ -1,31 +1,32 @@
-/// The options of the memory tier of a ``DiskCache``. Lifetimes and the clock are those of the
+/// The options of the memory tier of a ``DiskCache``. It uses the lifetimes and the clock of the
 /// disk.
 public struct MemoryTierConfiguration: Sendable {
-  /// The maximum number of entries in the tier; `nil`: no limit. Zero or less: none.
+  /// The maximum number of entries in the tier, or `nil` for no limit. Zero or less means no
+  /// entries.
   public var countLimit: Int?
 
-  /// The maximum total cost of the entries; `nil`: no limit. The unit is the byte on disk, unless
+  /// The maximum total cost of the entries, or `nil` for no limit. Costs are bytes on disk, unless
   /// the cache was opened with a `costing`.
   ///
-  /// A value that alone costs more is only on disk.
+  /// A value that alone costs more than the limit is only on disk.
   public var costLimit: Int?
 
-  /// Which entry is evicted when there is one too many. Default `.leastRecentlyUsed`.
+  /// Which entry is evicted when a limit is exceeded. Default `.leastRecentlyUsed`.
   public var policy: EvictionPolicy = .leastRecentlyUsed
 
   /// The longest delay before the disk learns of reads from memory. Default 1 s. Less than 1 ms
   /// means 1 ms.
   ///
-  /// The disk is told in the background, of all reads at once, and also before a trim, a close and,
-  /// if it matters, an eviction. Nothing is written for it. The disk is told at once of an access
-  /// to an entry with an idle limit.
+  /// The tier reports all reads together, in the background and also before a trim, a close and, if
+  /// it matters, an eviction. Reporting writes nothing to disk. An access to an entry with an idle
+  /// limit is reported at once.
   public var recencyInterval: Duration = .seconds(1)
 
-  /// How often expired entries are removed from memory while nobody uses the cache; see
+  /// How often expired entries are removed from memory while the cache is unused. See
   /// `MemoryCacheConfiguration.maintenanceInterval`. Default 60 s.
   public var maintenanceInterval: Duration? = .seconds(60)
 
-  /// Whether the tier shrinks when the system is short of memory; see
+  /// Whether the tier shrinks when the system is short of memory. See
   /// `MemoryCacheConfiguration.respondsToMemoryPressure`. Default `true`.
   public var respondsToMemoryPressure: Bool = true
 
@@ -35,17 +36,17 @@ public struct MemoryTierConfiguration: Sendable {
   /// Where values are destroyed. Default `.automatic`.
   public var release: ValueRelease = .automatic
 
-  /// Makes a configuration with these limits and the defaults for everything else.
+  /// Makes a configuration with these limits and the defaults for all other options.
   ///
   /// - Parameters:
-  ///   - countLimit: the maximum number of entries in the tier; `nil`: no limit.
-  ///   - costLimit: their maximum total cost; `nil`: no limit.
+  ///   - countLimit: the maximum number of entries in the tier, or `nil` for no limit.
+  ///   - costLimit: their maximum total cost, or `nil` for no limit.
   public init(countLimit: Int?, costLimit: Int?) {
     self.countLimit = countLimit
     self.costLimit = costLimit
   }
 
-  /// A tier that holds everything on disk, until memory is short.
+  /// A tier that can hold every entry on disk, until memory is short.
   public static var unlimited: MemoryTierConfiguration {
     MemoryTierConfiguration(countLimit: nil, costLimit: nil)
   }

@@ -1,7 +1,7 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Tells the tier on disk what was read from memory, so that trims on disk spare entries in use.
+/// Reports reads from memory to the disk tier, so that trims on disk spare entries in use.
 ///
 /// A read only sets a bit in its entry. The order of memory is the access order, so entries
 /// accessed since the last report are at its front, and are reported in that order.
@@ -15,7 +15,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// through memory, so that freeing memory does not wait for the disk.
   private let taken = Lock<ArraySlice<TierKey<Key>>>([])
   /// Allows one report at a time, so that a trim that waited for it finds everything reported. The
-  /// store and a ready-made coder are called under this lock; a user's coder is not.
+  /// store and a built-in coder are called under this lock, but a custom coder is not.
   private let telling = Lock(())
   /// Evictions below since the last report.
   private let evictionCount = Atomic(0)
@@ -42,7 +42,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Reports everything accessed until now. Does nothing if the store can no longer be used.
   ///
-  /// - Parameter body: called beforehand, once it is known what to report; with no lock held.
+  /// - Parameter body: called beforehand, once the keys to report are known, with no lock held.
   func tell(after body: () -> Void = {}) {
     guard let store = store.withLock({ $0.store }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)
@@ -59,9 +59,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       withExtendedLifetime(told) {}
       return
     }
-    // One by one, because a user's coder runs with no lock held. A caller that arrives meanwhile
-    // reports the rest, so that nothing is left when it returns, except keys that others are
-    // encoding.
+    // One by one, because a custom coder runs with no lock held. A caller that arrives meanwhile //
+    // reports the rest, so that no key is left when it returns, except keys that other threads are
+    // // encoding.
     while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
     let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
     withExtendedLifetime(told) {}
@@ -74,8 +74,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     tell(key, store, isBeingRead: true)
   }
 
-  /// - Parameter isBeingRead: `false` if the key was read some time ago. That counts for nothing if
-  ///   the entry on disk has an idle limit: either it was reported at once, or the read was of
+  /// - Parameter isBeingRead: `false` if the key was read some time ago. Such a read does not count
+  ///   if the entry on disk has an idle limit: either it was reported at once, or the read was of
   ///   another value.
   private func tell(_ key: TierKey<Key>, _ store: Store, isBeingRead: Bool = false) {
     memory.noteTold(key)
@@ -93,14 +93,14 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether the store may ask if a key about to be removed is in use: not if the coder is a user's
-  /// and memory does not know keys by their bytes.
+  /// Whether the store may ask if a key about to be removed is in use. It may not with a custom
+  /// coder if memory does not know keys by their bytes.
   var knowsKeysByBytes: Bool { Self.knowsKeysByBytes(keyCoder) }
 
   static func knowsKeysByBytes(_ keyCoder: KeyCoder<Key>) -> Bool { keyCoder.identity != .equality }
 
-  /// Whether a key was read from memory without the disk being told; this call tells it. Runs under
-  /// a lock of the store.
+  /// Whether a key was read from memory without a report to the disk. This call reports it. Runs
+  /// under a lock of the store.
   func isInUse(_ bytes: RawSpan) -> Bool {
     if keyCoder.identity == .bytes {
       let bytes = [UInt8](copying: bytes)
@@ -113,10 +113,10 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return memory.takeRead(hash: hash) { $0 == tierKey }
   }
 
-  /// Call before a write that may remove entries to keep limits: in a later report, earlier
-  /// accesses would count as later than the write. With many entries, it reports only after every
-  /// sixty-fourth of them was removed or read, because a report costs more than an eviction;
-  /// entries in use are spared in between.
+  /// Call before a write that may remove entries to keep limits. In a later report, earlier
+  /// accesses would count as later than the write. With many entries, it reports only each time a
+  /// sixty-fourth of them was removed or read, because a report costs more than an eviction.
+  /// Entries in use are spared in between.
   ///
   /// - Parameters:
   ///   - count: the number of entries to write.
@@ -125,7 +125,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if tells(beforeWriteOf: count, byteCount) { tell() }
   }
 
-  /// Whether to tell the disk before such a write.
+  /// Whether to report to the disk before such a write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int) -> Bool {
     guard let store = store.withLock({ $0.store }),
       store.isNearLimit(adding: count, byteCount: byteCount)
@@ -134,7 +134,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return untoldCount >= countToTell.load(ordering: .relaxed)
   }
 
-  /// Makes the background report after a while, once for all hits until then.
+  /// Schedules one background report for all hits until then.
   func tellLater(after interval: Duration) {
     background.run(after: interval) { [weak self] in
       // From here on, a read requests the next report.
@@ -143,7 +143,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Drops from memory what the disk removed.
+  /// Drops the entries that the disk removed from memory.
   func drop(_ event: RemovalEvent) {
     switch event {
     case .all(_, let count): memory.removeAll(cause: .removed, isToldOfNothing: count > 0)
@@ -162,13 +162,13 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
         memory.invalidate(TierKey(key), through: version, cause)
       } catch {
-        // Whatever it was, it can no longer be found. A ready-made coder never made this key.
+        // Whichever entry it was, no read may find it. A built-in coder never made this key.
         memory.removeAll(cause: cause)
       }
     }
   }
 
-  /// Makes the background report soon, so that no write has to: call after many reads.
+  /// Schedules a background report soon, so that no write has to report. Call after many reads.
   func tellSoon() {
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in

@@ -2,25 +2,25 @@ public import CairnStore
 
 /// Removing entries together, by their tags.
 extension DiskCache {
-  /// Removes all entries with a tag, in one write, however many there are.
+  /// Removes all entries with a tag in one write, however many they are.
   ///
   ///     try cache.setValue(page, forKey: url, options: .tags(["user/7"]))
   ///     try cache.removeAll(tagged: "user/7")
   ///
-  /// When it returns, no read finds an entry with this tag that was there when the call began, in
-  /// either tier. Later writes are found. A load that began before does not keep a value with the
-  /// tag, but its callers still get the value. The entries are removed in the background, and
-  /// observers are told of each. Until then they count for the limits and in `count()`, and the tag
-  /// counts in `statistics().sweepingTagCount`.
+  /// When the call returns, no read in either tier finds an entry with this tag that existed when
+  /// the call began. Reads find later writes. A load that began before the call does not keep a
+  /// value with the tag, but its callers still get the value. The entries are removed in the
+  /// background, and observers receive each removal. Until then, entries count towards the limits
+  /// and in `count()`, and the tag counts in `statistics().sweepingTagCount`.
   ///
-  /// A concurrent update of a value with the tag comes before the removal, or finds nothing. Marks are
-  /// similar to generations in memcached's namespaces, and to Varnish's bans.
+  /// A concurrent update of a value with the tag comes before the removal, or finds no value. Marks
+  /// are similar to generations in memcached's namespaces, and to Varnish's bans.
   ///
   /// - Parameters:
   ///   - tag: 1 to 255 bytes of UTF-8.
-  ///   - durability: `nil`: the configuration's.
-  /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still being
-  ///   removed in the background; otherwise see `setValue`.
+  ///   - durability: `nil` for the configured class.
+  /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still
+  ///   being removed in the background. Otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
   public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
     let tag = try TagLimits.bytes(of: tag)
@@ -35,7 +35,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes all entries with a tag; like the synchronous form, but no thread waits.
+  /// Removes all entries with a tag, like the synchronous form, but blocks no thread.
   public nonisolated(nonsending) func removeAll(
     tagged tag: String, durability: Durability? = nil
   ) async throws(CacheError) {
@@ -64,7 +64,8 @@ extension DiskCache {
 
   /// Writes the mark of a tag.
   ///
-  /// - Returns: `false` if the record has another version than the known one: nothing was written.
+  /// - Returns: `false` if the record's version differs from the known one, in which case nothing
+  ///   was written.
   private func mark(
     _ tag: [UInt8], in store: Store, _ durability: Durability?
   ) throws(CacheError) -> Bool {
@@ -75,7 +76,8 @@ extension DiskCache {
     do throws(CacheError) {
       entered = try enterMark(of: tag, in: store, durability, &removals)
     } catch { failure = error }
-    // Before any observer runs, because it may write an entry with the tag and would wait for this.
+    // Do this before any observer runs, because an observer may write an entry with the tag and //
+    // would wait for this.
     marks.endRemoval(of: tag)
     removals.removeAll { $0.isOfMarks }
     drop(removals)
@@ -119,8 +121,8 @@ extension DiskCache {
     if marks.isActive { store.wakeHousekeeping() }
   }
 
-  /// Reads the record of the marks again. If it is damaged, all tags count as removed: no removed
-  /// entry may be found.
+  /// Reads the record of the marks again. If it is damaged, all tags count as removed, because no
+  /// removed entry may be found.
   private func refreshMarks(in store: Store) throws(CacheError) {
     do throws(StoreError) {
       if try marks.refresh(store) { return }
@@ -174,7 +176,7 @@ extension DiskCache {
     do throws(StoreError) { return try marks.current().table } catch { throw .store(error) }
   }
 
-  /// The entry that a read finds while there are marks.
+  /// The entry that a read finds while marks exist.
   @inline(never)
   func unhiddenEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
@@ -203,8 +205,7 @@ extension DiskCache {
 
   /// Removes the entry of a key if a mark hides it, so that a write finds what a read would find.
   ///
-  /// - Returns: the tags and the version of the entry that is left; `nil` if there is none or it has
-  ///   no tags.
+  /// - Returns: the tags and the version of the remaining entry, or `nil` without an entry or tags.
   @discardableResult
   func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
     if !marks.isUsed || marks.isFollowing { return nil }

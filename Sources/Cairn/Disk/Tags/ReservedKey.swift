@@ -2,7 +2,7 @@ internal import CairnStore
 
 /// The keys reserved for the cache itself. A user's key with the same prefix is refused.
 enum ReservedKey {
-  /// Sixteen bytes, so that no integer and hardly any UUID begins so.
+  /// Sixteen bytes, so that no integer and hardly any UUID has this prefix.
   private static let prefix: [UInt8] = [0] + Array("cairn/reserved/".utf8)
   private static var byteCount: Int { 16 }
   /// The key of the marks of removed tags.

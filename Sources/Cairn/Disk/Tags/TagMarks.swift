@@ -1,17 +1,17 @@
 internal import CairnStore
 internal import Synchronization
 
-/// The marks of a cache's removed tags, the removals under way, and the sweep.
+/// The marks of a cache's removed tags, the removals in progress, and the sweep.
 ///
-/// 1. A mark is in the log before it hides anything here. It hides all that it must before the
+/// 1. A mark is in the log before it hides any entry here. It hides every entry it must before the
 ///    removal of its tag returns.
 /// 2. A tag is pending from before its removal reads the version of the mark until the mark hides.
 ///    Values that were read or loaded earlier, and must not outlive the removal, are written under
-///    the log's lock, and only if none of their tags is pending or marked. A removal runs no caller's
-///    code while its tag is pending, because a writer may wait for the end of that.
+///    the log's lock, and only if none of their tags is pending or marked. A removal runs no caller
+///    code while its tag is pending, because a writer may wait for the removal.
 /// 3. A mark is removed after all entries that it hides: first from the index, in a pass that could
-///    read every head, then from memory. So if a table is taken before an entry is read, the table has
-///    every mark that hides the entry.
+///    read every head, then from memory. So if a table is taken before an entry is read, the table
+///    has every mark that hides the entry.
 /// 4. Before a mark is removed for any reason, `swept` is at or above it: a load that began earlier
 ///    does not keep a value with tags.
 /// 5. `recordVersion` only grows, even when the record is removed. Code that finds a record of
@@ -21,13 +21,13 @@ final class TagMarks: Sendable {
   struct Memory: Sendable {
     /// Puts entries with tags in doubt up to this version.
     var doubt: @Sendable (UInt64) -> Void = { _ in }
-    /// Drops the entries in doubt, and refuses those that reads under way are about to insert.
+    /// Drops the entries in doubt, and refuses entries that reads in progress are about to insert.
     var dropDoubtful: @Sendable () -> Void = {}
   }
 
   /// A pass of the sweep.
   private struct Pass {
-    /// The marks of what it removes.
+    /// The marks whose entries it removes.
     var table: TagTable
     /// The next shard.
     var shard = 0
@@ -39,29 +39,29 @@ final class TagMarks: Sendable {
     /// Strong, because a weak reference makes every use of a store slower. `end` breaks the cycle.
     var store: Store?
     var table = TagTable()
-    /// The version of the record, or of the last one if there is none.
+    /// The version of the record or, without one, of the last record.
     var recordVersion: UInt64 = 0
     var hasRecord = false
     var pending: [[UInt8]: Int] = [:]
-    /// At or above all removed marks; `nil` if none was removed. 0 would forbid what was loaded before the
-    /// first write.
+    /// At or above all removed marks, or `nil` if none was removed. 0 would forbid values loaded
+    /// before the first write.
     var swept: UInt64?
     var pass: Pass?
-    /// Whether a pass could not read everything. The next one begins with the next mark, or by
+    /// Whether a pass could not read everything. The next pass begins with the next mark, or by
     /// `resume`.
     var isStalled = false
     var memory = Memory()
     /// The last record that a following cache read.
     var followed: (table: TagTable, version: UInt64, history: UInt64)?
 
-    /// Excludes the record from the limit on the number of entries, from before it is written.
+    /// Excludes the record from the count limit, even before it is written.
     func reserve() { store?.reserve(count: hasRecord || !pending.isEmpty ? 1 : 0) }
   }
 
   /// A round of the sweep begins no further shard after this many entries.
   private static let roundCount = 4096
 
-  /// Whether there are marks, or another process may have some.
+  /// Whether marks exist, or another process may have some.
   private let active = Atomic(false)
   /// At or above all marks of this session, including removed ones.
   private let highest = Atomic<UInt64>(0)
@@ -70,7 +70,7 @@ final class TagMarks: Sendable {
 
   var isActive: Bool { active.load(ordering: .acquiring) }
 
-  /// Whether an entry with tags was seen, or a mark, since the cache was opened.
+  /// Whether an entry with tags, or a mark, was seen since the cache was opened.
   var isUsed: Bool { used.load(ordering: .relaxed) }
 
   func noteUse() { if !isUsed { used.store(true, ordering: .relaxed) } }
@@ -84,7 +84,7 @@ final class TagMarks: Sendable {
     }
   }
 
-  /// Releases the store: there is nothing left to sweep.
+  /// Releases the store, because nothing is left to sweep.
   func end() {
     // Released outside the lock.
     let store = state.withLock { exchange(&$0.store, with: nil) }
@@ -95,7 +95,7 @@ final class TagMarks: Sendable {
 
   // MARK: Looking
 
-  /// The table as last published, and the version of its record; `nil` if there is no record.
+  /// The table as last published, and the version of its record, or `nil` if there is no record.
   var known: (table: TagTable, version: UInt64?) {
     state.withLock { ($0.table, $0.hasRecord ? $0.recordVersion : nil) }
   }
@@ -108,8 +108,7 @@ final class TagMarks: Sendable {
   /// The number of entries in the store that are the cache's own.
   func recordCount() throws(StoreError) -> Int { try current().version == nil ? 0 : 1 }
 
-  /// Whether there may be a mark, or may have been one, that hides an entry with this metadata and
-  /// version.
+  /// Whether a mark may hide, or may have hidden, an entry with this metadata and version.
   func mayHide(_ metadata: RawSpan, _ version: UInt64) -> Bool {
     version <= highest.load(ordering: .acquiring) && CacheMetadata.hasTags(metadata)
   }
@@ -167,7 +166,7 @@ final class TagMarks: Sendable {
     }
   }
 
-  /// The record; `nil` if there is none. Its table is `nil` if the value is damaged.
+  /// The record, or `nil` if there is none. Its table is `nil` if the value is damaged.
   private func read(_ store: Store) throws(StoreError) -> (table: TagTable?, version: UInt64)? {
     guard let entry = try store.entry(forKey: ReservedKey.marks) else { return nil }
     let version = entry.info.version
@@ -261,9 +260,10 @@ final class TagMarks: Sendable {
   func resume() { state.withLock { $0.isStalled = false } }
 
   /// Does one round of the sweep. Concurrent rounds do not wait for each other, because an observer
-  /// of a removal may ask for the whole sweep. Each begins at a shard that earlier rounds have reached.
+  /// of a removal may request the whole sweep. Each begins at a shard that earlier rounds have
+  /// reached.
   ///
-  /// - Returns: whether there is more to do.
+  /// - Returns: whether more work remains.
   func sweep() throws(StoreError) -> Bool {
     let begun = state.withLock { state -> (store: Store, pass: Pass)? in
       guard !state.isStalled, !state.table.isEmpty, let store = state.store else { return nil }
@@ -283,7 +283,7 @@ final class TagMarks: Sendable {
     }
     let isStalled = state.withLock { state in
       state.pass = nil
-      // Unreadable heads may become readable. New marks get a pass of their own.
+      // Unreadable heads may become readable. New marks get their own pass.
       state.isStalled = !pass.isWhole && state.table == pass.table
       return state.isStalled
     }
@@ -293,14 +293,14 @@ final class TagMarks: Sendable {
 
   /// Removes marks that hide nothing on disk any more.
   ///
-  /// - Returns: whether there are others.
+  /// - Returns: whether other marks remain.
   private func forget(_ table: TagTable, _ store: Store) throws(StoreError) -> Bool {
     let memory = state.withLock { state in
       state.swept = max(state.swept ?? 0, table.newest)
       return state.memory
     }
-    // A thread that removed an entry on disk may not have told memory yet. Memory hides that entry
-    // only while it is in doubt.
+    // A thread that removed an entry on disk may not have updated memory yet. Memory hides that
+    // entry // only while it is in doubt.
     memory.dropDoubtful()
     var rest: TagTable
     let version: UInt64?
@@ -323,7 +323,7 @@ final class TagMarks: Sendable {
 
   /// Writes the record if it is still the expected one, or removes it if no mark is left.
   ///
-  /// - Returns: the new `recordVersion`; `nil` if the record was another one.
+  /// - Returns: the new `recordVersion`, or `nil` if the record was another one.
   private func write(
     _ table: TagTable, expecting version: UInt64, to store: Store
   ) throws(StoreError) -> UInt64? {
@@ -341,7 +341,7 @@ final class TagMarks: Sendable {
 }
 
 extension EntryOptions {
-  /// The options of the record of the marks: it never expires, whatever the configuration says.
+  /// The options of the record of the marks, which never expires, whatever the configuration says.
   static var ofMarks: EntryOptions {
     EntryOptions(lifetime: .unlimited, idleLimit: .seconds(1 << 40))
   }

@@ -8,8 +8,8 @@ internal import CairnStore
 ///     │ 0xCB │ form │ reserved │ number n     │ all     │ n times: version, length, tag
 ///     └──────┴──────┴──────────┴──────────────┴─────────┴───────────────────────────────
 ///
-/// This is the value of one record. All numbers are little-endian; versions have 8 bytes and lengths
-/// one. `all` is a mark of every tag, which replaces lost marks; 0 if there is none.
+/// This is the value of one record. All numbers are little-endian; versions have 8 bytes and
+/// lengths one. `all` is a mark of every tag, which replaces lost marks, or 0 for none.
 struct TagTable: Equatable, Sendable {
   private(set) var marks: [[UInt8]: UInt64] = [:]
   private(set) var all: UInt64 = 0
@@ -50,8 +50,8 @@ struct TagTable: Equatable, Sendable {
     return isHidden
   }
 
-  /// Whether a mark hides an entry with these tags and this version. It is 0 for what was loaded before the
-  /// first write, which no mark hides if there is none.
+  /// Whether a mark hides an entry with these tags and this version. The version is 0 for a value
+  /// loaded before the first write.
   func hides(_ tags: [[UInt8]], _ version: UInt64) -> Bool {
     tags.contains { tag in
       all > 0 && version <= all || marks[tag].map { version <= $0 } == true

@@ -12,7 +12,7 @@ final class CheckpointProgress: Sendable {
   let isOvertaken = Atomic(false)
   /// Whether a compaction has removed it.
   let isGone = Atomic(false)
-  /// Whether the open replayed so much that the next one should not have to.
+  /// Whether the open replayed so much that the next open should not repeat it.
   let isDueSinceOpen: Atomic<Bool>
   /// It has accesses up to this tick; the last was at this time, in milliseconds.
   private let usedTick: Atomic<UInt64>
@@ -40,15 +40,14 @@ final class CheckpointProgress: Sendable {
     usedTime.store(time.millisecondsSinceEpoch, ordering: .relaxed)
   }
 
-  /// Whether there were accesses that it lacks, and those it has are older than this many
-  /// milliseconds.
+  /// Whether it lacks accesses, and its newest access is older than this many milliseconds.
   func lacksUse(in recency: RecencyClock, for interval: Int64, now: Timestamp) -> Bool {
     let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
     return recency.isNewer(than: usedTick.load(ordering: .relaxed))
       && known.advanced(byMilliseconds: interval) <= now
   }
 
-  /// It no longer exists: the next one is worthwhile at once.
+  /// Notes that it no longer exists, so that the next checkpoint is worthwhile at once.
   func noteGone() {
     isGone.store(true, ordering: .relaxed)
     isOvertaken.store(true, ordering: .relaxed)
@@ -56,12 +55,12 @@ final class CheckpointProgress: Sendable {
     byteCount.store(0, ordering: .relaxed)
   }
 
-  /// A segment was rolled and sealed.
+  /// Notes that a segment was rolled and sealed.
   func noteSealed(_ segment: Segment) {
     appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
   }
 
-  /// Segments were replaced by others, which an open must read until there is a new checkpoint.
+  /// Notes that new segments replaced others. An open must read them until the next checkpoint.
   func noteCompacted(byteCount: Int) {
     isOvertaken.store(true, ordering: .relaxed)
     appendedByteCount.wrappingAdd(byteCount, ordering: .relaxed)

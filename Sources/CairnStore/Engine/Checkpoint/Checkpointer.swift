@@ -10,8 +10,8 @@ enum CheckpointHindrance: UInt8, AtomicRepresentable {
 ///
 /// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these
 ///    are on disk.
-/// 2. While one is made, nothing switches segments: what it names stays in place until it is
-///    listed. One that a removal of all has overtaken is not listed.
+/// 2. While one is made, nothing switches segments, so its locations stay valid until it is listed.
+///    A checkpoint that a removal of all has overtaken is not listed.
 /// 3. An abandoned checkpoint leaves the store unchanged.
 ///
 /// The lock is taken before those of preparation, the catalog and the log.
@@ -21,7 +21,7 @@ final class Checkpointer: Sendable {
   private let expiry: Expiry
   private let index: HashIndex
   let progress: CheckpointProgress
-  /// What the session's open found.
+  /// The result of the session's open.
   let recovery: RecoveryReport
   /// Held throughout a checkpoint, while a removal of all is prepared, and by a compaction from the
   /// switch until the index names the copies. Never held while it copies, because a close needs the
@@ -46,14 +46,15 @@ final class Checkpointer: Sendable {
 
   // MARK: Exclusion
 
-  /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is prepared.
+  /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is
+  /// prepared.
   func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
     try switching.withLock { (_) throws(StoreError) in try body() }
   }
 
   var isBusy: Bool { switching.isHeld }
 
-  /// Waits until nobody holds off checkpoints or makes one.
+  /// Waits until no thread makes a checkpoint or keeps checkpoints out.
   func waitUntilIdle() { switching.withLock { _ in } }
 
   // MARK: When to make one
@@ -76,7 +77,7 @@ final class Checkpointer: Sendable {
 
   /// Makes a checkpoint.
   ///
-  /// - Throws: `durabilityUnknown`, `poisoned`; any other error has changed nothing.
+  /// - Throws: `durabilityUnknown`, `poisoned`. Any other error has changed nothing.
   func checkpoint() throws(StoreError) {
     try session.checkWritable()
     try switching.withLock { (_) throws(StoreError) in
@@ -94,8 +95,8 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Writes a checkpoint for a close, which lists it; `nil` if none is needed or it fails: the next
-  /// open does without.
+  /// Writes a checkpoint for a close, which lists it. Returns `nil` if none is needed or the write
+  /// fails. The next open then does without.
   func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
     let (last, isAppended) = log.withLock { ($0.nextSequence - 1, $0.active != nil) }
     let covered = progress.lastSequence.load(ordering: .relaxed)
@@ -126,10 +127,11 @@ final class Checkpointer: Sendable {
 
   // MARK: How to make one
 
-  /// Writes the file of a checkpoint of the current store, while no compaction switches. `nil`,
-  /// without a checkpoint, if it was cancelled, there is no room, or the file cannot be written.
+  /// Writes the file of a checkpoint of the current store, while no compaction switches. Returns
+  /// `nil`, without a checkpoint, if it was cancelled, the disk has no room, or the file cannot be
+  /// written.
   ///
-  /// - Throws: if the log or the directory cannot be synced: the store is then poisoned.
+  /// - Throws: if the log or the directory cannot be synced. The store is then poisoned.
   func writeCheckpoint(
     isCancelled: () -> Bool
   ) throws(StoreError) -> WrittenCheckpoint? {
@@ -163,8 +165,8 @@ final class Checkpointer: Sendable {
   private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
     while true {
       if let basis = try tryTakingCheckpointBasis() { return basis }
-      // A batch in the log may not be entirely in the index. That takes a moment, and needs no lock
-      // that is held here.
+      // A batch in the log may not be entirely in the index yet. Entering it takes a moment, and
+      // needs // no lock that is held here.
       log.waitUntil { $0.unpublished == nil ? () : nil }
     }
   }
@@ -177,7 +179,7 @@ final class Checkpointer: Sendable {
         if appender.unpublished != nil { return nil }
         // Nothing changes the index or the log meanwhile, so the two agree to the record.
         let segments = appender.segments.map { segment in
-          // The end of a rolled segment is not synced separately; an open reads it again.
+          // The end of a rolled segment is not synced separately, so an open reads it again.
           let isRolled = appender.rolled.contains { $0 === segment }
           var covered = segment.covered
           if isRolled { covered.end -= RecordHeader.rollByteCount }
@@ -198,12 +200,12 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Writes the file; `nil` if that fails, which is logged.
+  /// Writes the file. Returns `nil` if the write fails, which is logged.
   private func writeFile(
     _ basis: CheckpointBasis, isCancelled: () -> Bool
   ) -> (checksum: UInt32, byteCount: Int)? {
     do throws(StoreError) {
-      // The last room on a disk is for the log.
+      // Leave the last room on a disk to the log.
       let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
       let spare = DiskReserve.byteCount(forLogOf: logByteCount)
       let free = (try? session.directory.freeByteCount()) ?? .max
@@ -211,10 +213,10 @@ final class Checkpointer: Sendable {
         throw .noSpace(
           path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
-      // Some more may come while this runs.
+      // More samples may come while this runs.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
-      // Under the catalog's lock, and only while the store's own lock is held: a close that fails
-      // waits for nobody, and the name may then belong to another session.
+      // Under the catalog's lock, and only while the store's own lock is held, because a failed
+      // close // does not wait, and the name may then belong to another session.
       let file = try catalog.change { (_) throws(StoreError) -> File in
         // An id whose checkpoint was abandoned before a crash is reused.
         let name = FileName.checkpoint(basis.id)
@@ -234,9 +236,10 @@ final class Checkpointer: Sendable {
       toldHindrance.store(.none, ordering: .relaxed)
       return written
     } catch {
-      // If the close did not wait, the closing caller was told why.
+      // If the close did not wait, its caller already knows the reason.
       if case .closed = error { return nil }
-      // Logged once: it is retried with each segment, and the cause may last for hours.
+      // Log this only once, because it is retried with each segment, and the cause may last for
+      // hours.
       let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
       if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
         session.tell(.warning, .maintenance, "no checkpoint is made: \(error)")

@@ -1,4 +1,4 @@
-/// Copies what a round of a compaction keeps into new segments.
+/// Copies the records that a round of a compaction keeps into new segments.
 ///
 /// System calls read the inputs, and every byte is checked: a damaged record ends the round, and
 /// the inputs stay unchanged.
@@ -9,7 +9,8 @@ struct CompactionCopier: ~Copyable {
   let barrier: SequenceNumber
   private let compactor: Compactor
   private let inputs: [Segment]
-  /// If the only input is cut in two, the part before the cut stays in place; `nil`: nothing stays.
+  /// If the only input is cut in two, the part before the cut stays in place. With `nil`, nothing
+  /// stays.
   private let cut: SegmentOutline.Mark?
   private let pace: CompactionPace?
 
@@ -25,7 +26,7 @@ struct CompactionCopier: ~Copyable {
   private(set) var droppedTombstoneCount = 0
   private var recordsSinceBreath = 0
   /// How often a record could not follow the previous one because of its number or time, and how
-  /// often that may happen apart from the borders between inputs.
+  /// often this may happen within an input.
   private var farCount = 0
   private static let farLimit = 64
 
@@ -164,10 +165,10 @@ struct CompactionCopier: ~Copyable {
     moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
   }
 
-  /// Whether an extension must be kept: if it is in force and its put stays in place. A copied put
-  /// takes its end along. If the extension is not in force, a later one or another record of the
-  /// key replaced it. The replacement is on disk before the extension is dropped: the sync before
-  /// the switch also covers that.
+  /// Whether an extension must be kept, because it is in force and its put stays in place. A copied
+  /// put already has the extended end. If the extension is not in force, a later extension or
+  /// another record of the key replaced it. The replacement is on disk before the extension is
+  /// dropped, because the sync before the switch covers it too.
   private func mustKeepExtension(at location: Location, _ hash: UInt64) -> Bool {
     var owner: Segment?
     let put = compactor.lookup.index.location(hash, extendedBy: location) {

@@ -1,6 +1,6 @@
-/// Chooses what to compact next, only from the facts about the segments.
+/// Chooses the segments to compact next, using only the facts about the segments.
 ///
-/// Exact where it matters: a plan never counts a gain that does not exist, so a compaction that
+/// A plan never counts a gain that does not exist, so a compaction that
 /// follows it makes progress in every round, and ends.
 package struct CompactionPlanner: Sendable {
   /// The segments of the log, in any order.
@@ -31,7 +31,7 @@ package struct CompactionPlanner: Sendable {
     blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
   }
 
-  /// Bytes that compaction could reclaim from some segments, if it does not copy too much for them.
+  /// Bytes that compaction could reclaim from some segments without copying too much.
   package func gain(of isCounted: (SegmentID) -> Bool) -> Int {
     let barrier = barrier(without: [])
     return segments.reduce(0) { sum, facts in
@@ -41,7 +41,7 @@ package struct CompactionPlanner: Sendable {
     }
   }
 
-  /// Segments without anything needed: they are removed without being read.
+  /// Segments without any needed record, which are removed without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
     var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
     while true {
@@ -54,13 +54,13 @@ package struct CompactionPlanner: Sendable {
     }
   }
 
-  /// The segments that the next round should compact together; none if that is not worth it.
+  /// The segments that the next round should compact together, or none if no round is worthwhile.
   ///
   /// - Parameters:
   ///   - isOverBound: whether space must be reclaimed; if not, only small segments are merged.
   ///   - highestCost: how many bytes may be written for each byte reclaimed.
-  ///   - isUrgent: whether writers will soon wait; then what gives most back for what is copied
-  ///     comes first, whatever its age.
+  ///   - isUrgent: whether writers will soon wait. Segments with the highest gain per copied byte
+  ///     then come first, whatever their age.
   package func nextRound(
     isOverBound: Bool, highestCost: Int = Self.highestCost, isUrgent: Bool = false
   ) -> [SegmentID] {
@@ -71,14 +71,14 @@ package struct CompactionPlanner: Sendable {
     return smallSegments()
   }
 
-  /// The victims with the highest gain for what is copied, and the greatest age; or segments that
-  /// keep so many tombstones from being dropped that rewriting those is better.
+  /// The victims with the highest gain per copied byte and the greatest age, or segments that keep
+  /// so many tombstones from being dropped that rewriting these segments is better.
   private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])
     let secondBarrier = self.barrier(without: Set([first].compactMap { $0 }))
     let newest = segments.reduce(0) { max($0, Self.order($1)) }
-    // As many writes as there are entries: what stayed unchanged for longer than that is just old.
+    // As many writes as the store has entries. Segments unchanged for longer are simply old.
     let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
     // A segment that was written lately will soon have more to gain, so age counts too, as in
     // log-structured file systems (Rosenblum and Ousterhout, 1992). With its square root, compaction
@@ -169,7 +169,7 @@ package struct CompactionPlanner: Sendable {
     worthwhileBlockers(barrier(without: []), betterThan: 0) ?? []
   }
 
-  /// Small segments, if many have accumulated; each end of a process leaves one.
+  /// Small segments, if many have accumulated. Each end of a process leaves one.
   private func smallSegments() -> [SegmentID] {
     let small = segments.filter { $0.isCandidate && $0.byteCount < segmentByteLimit / 4 }
     guard small.count >= Self.smallSegmentCount else { return [] }

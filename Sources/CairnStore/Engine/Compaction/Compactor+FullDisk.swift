@@ -2,19 +2,19 @@ internal import Synchronization
 
 /// Compaction on a full disk.
 ///
-/// A usual round of a compaction writes before it removes. On a full disk it can use only the
-/// reserve, and works in pieces: it copies what is live at the end of a segment, then cuts the
-/// segment there, which makes room for the next piece. So no segment is too large for it.
+/// A regular round of a compaction writes before it removes. On a full disk, compaction can use
+/// only the reserve, and works in pieces: it copies the live records at the end of a segment, then
+/// cuts the segment there, which makes room for the next piece. So no segment is too large.
 extension Compactor {
   /// Room left for a manifest and the header of a segment while pieces are copied.
   private static let spareByteCount = 8 << 10
   /// A smaller piece is not worth its segment.
   private static let smallestPiece = 8 << 10
 
-  /// Makes room for a write that found none; `false` if there is none to make. Call under no lock
-  /// except that of evictions.
+  /// Makes room for a write that found none. Returns `false` if it cannot. Call under no lock
+  /// except the eviction lock.
   ///
-  /// - Parameter search: what the same write has tried before.
+  /// - Parameter search: the earlier attempts of the same write.
   func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
     if !isRemoval, search.failureCount == 0 { pressure.noteWait() }
     defer { search.failureCount += 1 }
@@ -37,13 +37,13 @@ extension Compactor {
     // A writer that adds something does not rewrite the whole log for a little room.
     let mayGain = isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live
     if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
-    // The first time, the work under way may have just ended. If much is dead, what keeps it, a
-    // reader or such work, ends soon.
+    // The first time, the current work may have just ended. If much is dead, the reader or work //
+    // that keeps it ends soon.
     if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
       search.evictionCount += 1
-      // Also waits for what is under way then: it may have the reserve.
+      // Also waits for the current work, which may have the reserve.
       search.failureCount = 0
       return true
     }
@@ -51,8 +51,8 @@ extension Compactor {
     return false
   }
 
-  /// The segments that can be compacted now. If there is none, rolls the active one if there is
-  /// room for that.
+  /// The segments that can be compacted now. If none can, rolls the active segment if a roll record
+  /// fits.
   func segmentsToGiveUp() throws(StoreError) -> [Segment] {
     try state.withLock { (state) throws(StoreError) in
       for isLast in [false, true] {
@@ -72,7 +72,7 @@ extension Compactor {
     }
   }
 
-  /// Reclaims up to `goal` bytes from the end of a segment, where little is live.
+  /// Reclaims up to `goal` bytes from the end of a segment, if few of them are live.
   func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in
       let before = log.allocatedByteCount
@@ -111,7 +111,7 @@ extension Compactor {
     return try body()
   }
 
-  /// Compacts for a writer that found no room; `false` if that reclaimed nothing.
+  /// Compacts for a writer that found no room. Returns `false` if this reclaimed nothing.
   private func compactForRoom(isRemoval: Bool, dead: Int) throws(StoreError) -> Bool {
     try state.withLock { (state) throws(StoreError) -> Bool in
       var report = CompactionReport()
@@ -148,7 +148,7 @@ extension Compactor {
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
     let pinnedBefore = lookup.table.total.pinnedByteCount
-    /// The bytes that the disk has gained, without those that are still being read.
+    /// The bytes that the disk has gained, excluding bytes that are still being read.
     var gained: Int {
       before - log.allocatedByteCount - max(0, lookup.table.total.pinnedByteCount - pinnedBefore)
     }
@@ -229,7 +229,7 @@ extension Compactor {
 
   /// Compacts a segment from its end, cutting off each piece once it is copied.
   ///
-  /// - Parameter byteCount: how much to copy at a time; `nil`: as much as there is room for.
+  /// - Parameter byteCount: how much to copy at a time, or `nil` for as much as fits.
   private func compactByPieces(
     _ id: SegmentID, of byteCount: Int?, _ state: inout CompactionState,
     _ report: inout CompactionReport, until isEnough: () -> Bool
@@ -259,7 +259,7 @@ extension Compactor {
       do throws(StoreError) {
         try run([id], behind: isWhole ? nil : mark, pace: nil, &state, &report)
       } catch {
-        // Others take room too, and free space does not show a quota.
+        // Other programs take room too, and the free space does not reflect a quota.
         guard case .noSpace = error else { throw error }
         limit = min(limit, try pieceByteCount()) / 2
         if limit < Self.smallestPiece { throw error }
@@ -271,9 +271,8 @@ extension Compactor {
     }
   }
 
-  /// Whether there is room for more copies, or the bytes that were cut off are free again, which
-  /// happens when nobody reads them any more. Reads end soon, but a snapshot may last: then copies
-  /// would only take what is kept.
+  /// Whether more copies fit, or the cut bytes are free again because no reader holds them any
+  /// more. Reads end soon, but a snapshot may last. Copies would then only use up the kept space.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = DiskReserve.byteCount(forLogOf: log.allocatedByteCount) / 4
     if try session.directory.freeByteCount() >= least { return true }
@@ -281,8 +280,8 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
 
-  /// Whether some of the removed bytes that are still being read become free, as after a removal of
-  /// all: the reader may be the store's own background work, which ends soon.
+  /// Whether some of the removed bytes that are still being read become free, for example after a
+  /// removal of all. The reader may be the store's own background work, which ends soon.
   private func getsPinnedBytesBack() -> Bool {
     let before = lookup.table.total.pinnedByteCount
     if before == 0 { return false }
@@ -290,9 +289,9 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount < before
   }
 
-  /// Waits, at most a second, until `isReached` accepts the number of pinned bytes: the reader that
-  /// holds them, perhaps of another store, may have to wait for a processor. After one vain wait, as for a
-  /// snapshot, it does not wait again until more was removed.
+  /// Waits, at most a second, until `isReached` accepts the number of pinned bytes. The reader that
+  /// holds them, perhaps of another store, may have to wait for a processor. After one futile wait,
+  /// for example for a snapshot, it does not wait again until more was removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 1000
     while true {
@@ -306,7 +305,7 @@ extension Compactor {
     }
   }
 
-  /// Tries again to free what was cut off while another session read it.
+  /// Tries again to free the bytes that were cut off while another session read them.
   func giveBackLeft() {
     if lookup.table.total.pinnedByteCount == 0 { return }
     for segment in log.withLock({ $0.sealed }) { segment.giveBackLeft() }
@@ -314,14 +313,14 @@ extension Compactor {
 
   // MARK: The reserve
 
-  // Nobody may write to the store after releasing its lock.
+  // No thread may write to the store after its lock is released.
 
   private func giveHalfOfReserve() -> Bool {
     let byteCount = log.allocatedByteCount
     return session.storeLock.whileHeld { _ in log.reserve.giveHalf(forLogOf: byteCount) } ?? false
   }
 
-  /// Lends the reserve to the compaction if there is little room without it; otherwise writers
+  /// Lends the reserve to the compaction if little room is left without it. Otherwise writers
   /// continue.
   private func lendReserveIfNeeded() throws(StoreError) {
     if log.reserve.isLent { return }
@@ -343,8 +342,8 @@ extension Compactor {
     log.withLock { $0.sealed.first { $0.id == id }?.usage.end }
   }
 
-  /// Adds the records of a segment up to `end` to an outline; `false` if the segment is missing or
-  /// cannot be read, which is noted.
+  /// Adds the records of a segment up to `end` to an outline. Returns `false` if the segment is
+  /// missing or cannot be read, which is noted.
   private func add(
     _ id: SegmentID, to end: Int, _ outline: inout SegmentOutline, _ state: inout CompactionState
   ) throws(StoreError) -> Bool {
@@ -361,8 +360,8 @@ extension Compactor {
     }
   }
 
-  /// Compacts every sealed segment in pieces, however much room there is: for tests, which cannot
-  /// have a full disk for everything that may happen in between.
+  /// Compacts every sealed segment in pieces, however much room the disk has. For tests, which
+  /// cannot use a full disk for every interleaving.
   func compactByPieces(
     of byteCount: Int, until isEnough: () -> Bool
   ) throws(StoreError) {
@@ -377,7 +376,7 @@ extension Compactor {
     }
   }
 
-  /// Frees what is preallocated for the writers, on a full disk.
+  /// Frees the space preallocated for writers, on a full disk.
   private func giveBackAhead() {
     log.withLock { appender in
       guard let active = appender.active, appender.failure == nil, !appender.isClosed else {

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// One round of a compaction: copy, switch, move.
 extension Compactor {
-  /// Compacts these segments, if they are still in the log. If one cannot be read, that is noted
+  /// Compacts these segments, if they are still in the log. If one cannot be read, this is noted
   /// and nothing has changed.
   ///
   /// - Parameter cut: if given, only the part of the one segment after the cut is compacted, and
@@ -23,14 +23,14 @@ extension Compactor {
       gain: (gain, .now - began - (pace?.rested ?? .zero)))
   }
 
-  /// - Returns: the segments that are out of the log, held only by their readers.
+  /// - Returns: the segments that have left the log, held only by their readers.
   private func runRound(
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark?, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) -> [Segment] {
     // Entries show what is live, including those not loaded yet.
     try lookup.index.loadAll()
-    // Segment numbers are kept in 16 bits. The rest is for another round.
+    // Segment numbers are kept in 16 bits. The other segments wait for another round.
     let wanted = Set(ids.prefix(1 << 14))
     let (inputs, began, barrier) = try log.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
@@ -50,7 +50,7 @@ extension Compactor {
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
-        // Without live records, and if all tombstones may be dropped, there is no need to read it.
+        // Without live records, and if all tombstones may be dropped, it need not be read.
         let usage = inputs[index].usage
         if cut == nil, usage.livePutCount == 0, usage.liveExtensionCount == 0,
           usage.highestTombstoneSequence < barrier

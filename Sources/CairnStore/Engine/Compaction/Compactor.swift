@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Compaction: copies what is live in segments with dead records into new segments, which replace
-/// them in the log, to reclaim the space of the dead records.
+/// Compaction: copies the live records of segments with dead records into new segments, which
+/// replace the old ones in the log, to reclaim the space of the dead records.
 ///
 /// A round copies at most a few segments, replaces the manifest once, and moves the entries of the
 /// index. A round that ends early leaves the log unchanged. Readers and writers wait only while it
@@ -14,9 +14,9 @@ internal import Synchronization
 ///    newer live put keeps those dead instead (`CompactionCopier`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files are removed
 ///    after it.
-/// 5. There is one round at a time. None begins while a batch is being published.
+/// 5. Rounds run one at a time. None begins while a batch is being published.
 ///
-/// The lock is taken before those of checkpoints, preparation, the catalog and the log.
+/// The lock is taken before the locks of checkpoints, preparation, the catalog and the log.
 final class Compactor: Sendable {
   let session: Session
   let lookup: Lookup
@@ -55,7 +55,7 @@ final class Compactor: Sendable {
   /// Runs one round if the segments take more than the space bound allows, if a whole segment is
   /// dead, or if small segments have accumulated.
   ///
-  /// - Returns: whether there may be more to do.
+  /// - Returns: whether more work may remain.
   func compactIfNeeded() throws(StoreError) -> Bool {
     giveBackLeft()
     // Its records count as dead until they are in the index. Its writer then wakes housekeeping.
@@ -149,7 +149,7 @@ final class Compactor: Sendable {
     try session.checkWritable()
     defer { session.wakeHousekeeping() }
     var report = CompactionReport()
-    // Its report must cover all work, so no pass may run meanwhile.
+    // The report must cover all work, so no pass may run meanwhile.
     try session.alarm.holdingBack { () throws(StoreError) in
       do throws(StoreError) { try compactAll(&report) } catch {
         throw error.located(in: session.path)
@@ -159,7 +159,7 @@ final class Compactor: Sendable {
     return report
   }
 
-  /// Runs one step of a manual compaction. Between steps others get the lock.
+  /// Runs one step of a manual compaction. Between steps, other threads can take the lock.
   func byHand<Value>(
     _ step: (inout CompactionState) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -172,7 +172,7 @@ final class Compactor: Sendable {
 
   private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
     report.byteCountBefore = log.allocatedByteCount
-    // The caller asked for it: retry segments that were unreadable before.
+    // A manual compaction retries segments that were unreadable before.
     state.withLock { $0.unreadable = [] }
     var isActiveLeft = true
     do throws(StoreError) { try supply.leaveActiveSegment { $0.deadByteCount > 0 } } catch {
@@ -214,8 +214,8 @@ final class Compactor: Sendable {
         if gained < 4096 { break }
       }
     }
-    // A sync may have failed after it had been through all that a round waited for, and what follows a
-    // failure does nothing and says nothing.
+    // A sync may have failed after the last one that a round waited for. The steps after such a
+    // failure do nothing and report nothing.
     try log.checkWritable()
     report.byteCountAfter = log.allocatedByteCount
     report.unreadableSegmentCount = state.withLock { $0.unreadable.count }
@@ -234,12 +234,12 @@ final class Compactor: Sendable {
     try compactRemainders(&report)
   }
 
-  /// Compacts what earlier rounds have made worthwhile: tombstones that waited for a segment of a
-  /// later round, and extensions whose puts were copied with their ends. These may be anywhere,
-  /// including in the segment being written to.
+  /// Compacts the remainders of earlier rounds: tombstones that waited for a segment of a later
+  /// round, and extensions whose puts were copied with their ends. These may be anywhere, even in
+  /// the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
-    // The extensions of what is copied here may be in yet other segments. Each pass leaves fewer in
-    // force, except those of writers, which are for another compaction.
+    // The extensions of records copied here may be in yet other segments. Each pass leaves fewer in
+    // // force, except extensions by writers, which wait for another compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
     repeat {
@@ -260,10 +260,10 @@ final class Compactor: Sendable {
 
   // MARK: State
 
-  /// Bytes that the segments of the log may take beyond the live ones.
+  /// Bytes that the segments of the log may take beyond the live bytes.
   ///
-  /// Below the size of two segments nothing is done: the active segment cannot be compacted, and
-  /// one is written while others still exist.
+  /// Below the size of two segments, compaction does nothing: the active segment cannot be
+  /// compacted, and a new segment is written while the old ones still exist.
   func allowedGarbage(live: Int) -> Int {
     let share = Double(live) * (session.configuration.spaceBound - 1)
     return max(
@@ -273,8 +273,9 @@ final class Compactor: Sendable {
 
   /// The garbage at which compaction starts.
   ///
-  /// It waits until all that is allowed is used: whatever dies meanwhile is not copied. With a limit
-  /// on disk space it starts earlier, because there a write waits for room.
+  /// Compaction waits until the whole allowance is used, because records that die meanwhile need
+  /// not be copied. With a limit on disk space it starts earlier, because a write then waits for
+  /// room.
   private func garbageAtStart(_ allowed: Int) -> Int {
     session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
   }
@@ -301,9 +302,9 @@ final class Compactor: Sendable {
     )
   }
 
-  /// Sets how many bytes writers may make dead, after a look at the log.
+  /// Sets how many bytes writers may make dead, based on the log.
   ///
-  /// - Parameter gain: what a round has reclaimed, and how long it took.
+  /// - Parameter gain: the bytes that a round has reclaimed, and its duration.
   func updateAllowance(
     _ planner: CompactionPlanner, allowed: Int, _ state: CompactionState,
     gain: (byteCount: Int, duration: Duration)? = nil
@@ -323,26 +324,26 @@ struct RoomSearch {
   let byteCount: Int
   /// How often it found none.
   var failureCount = 0
-  /// How often a cache has evicted entries for it, and how many more may go; `nil`: a tenth.
+  /// How often a cache has evicted entries for it, and how many more may go. `nil` means a tenth.
   var evictionCount = 0
   var allowance: Int?
 }
 
-/// A cache that evicts entries for a write without room, by writes of its own.
+/// A cache that evicts entries for a write without room, with its own writes.
 struct LastResort: Sendable {
-  /// Makes room for this many bytes; `false` if it does not.
+  /// Makes room for this many bytes. Returns `false` if it cannot.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
-  /// Called if the write found no room even so.
+  /// Called if the write still found no room.
   let noteFailure: @Sendable () -> Void
 }
 
-/// What the compactions of a session know.
+/// The state that the compactions of a session share.
 struct CompactionState: Sendable {
   /// Damaged or unreadable segments, which are left unchanged.
   var unreadable: Set<SegmentID> = []
   /// Bytes that the rounds of the session have reclaimed.
   var reclaimedByteCount = 0
-  /// Whether a caller is waiting for the result; read errors are then thrown.
+  /// Whether a caller is waiting for the result. Read errors are then thrown.
   var isByHand = false
 }
 

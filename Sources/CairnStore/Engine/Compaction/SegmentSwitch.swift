@@ -18,8 +18,8 @@ struct SegmentSwitch {
     checkpointer = compactor.checkpointer
   }
 
-  /// Puts the new segments into the log in place of the old ones; `nil` if a removal of all has
-  /// taken those meanwhile.
+  /// Puts the new segments into the log in place of the old ones. Returns `nil` if a removal of all
+  /// has taken the old ones meanwhile.
   func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -81,8 +81,8 @@ struct SegmentSwitch {
     }
   }
 
-  /// Puts the new segments into the log in place of the part after a cut, and ends the old one
-  /// there; `nil` if a removal of all has taken it meanwhile.
+  /// Puts the new segments into the log in place of the part after a cut, and ends the old segment
+  /// at the cut. Returns `nil` if a removal of all has taken it meanwhile.
   func switchOver(
     _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -127,7 +127,7 @@ struct SegmentSwitch {
 
   /// Removes segments from the log that no entry names any more.
   ///
-  /// - Returns: those that a removal of all has not taken meanwhile.
+  /// - Returns: the segments that a removal of all has not taken meanwhile.
   func takeOut(_ inputs: [Segment]) -> [Segment] {
     // Snapshots wait for this.
     defer { log.wakeAll() }
@@ -143,8 +143,8 @@ struct SegmentSwitch {
 
   /// Makes the entries of copied records name the copies.
   ///
-  /// Without the catalog's lock. After a removal of all in between, nothing is moved: the granules
-  /// of the segments may by then belong to other segments, and entries name records there.
+  /// Runs without the catalog's lock. After a removal of all in between, it moves nothing, because
+  /// the granules of the segments may by then belong to other segments whose records entries name.
   func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
   ) {
@@ -154,8 +154,8 @@ struct SegmentSwitch {
       if output.isRetired { return }
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
-      // An entry that names another record by now is newer. An extension made after the copy ends
-      // later than the copy says, and stays in force.
+      // If an entry names another record by now, that record is newer. An extension made after the
+      // // copy ends later than the copy, and stays in force.
       guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
         return
       }
@@ -196,7 +196,7 @@ struct SegmentSwitch {
   /// Entries that are moved under one hold of the log's lock.
   private static let moveLimit = 64
 
-  /// Removes the files of segments that are out of the log. Readers that hold one continue.
+  /// Removes the files of segments that have left the log. Readers that hold one continue.
   func unlinkFiles(of segments: consuming [Segment]) {
     if segments.isEmpty { return }
     // One by one, so that a file that must stay open for readers is closed before the next one is

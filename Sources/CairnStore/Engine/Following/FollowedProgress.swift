@@ -4,7 +4,7 @@ struct FollowedProgress {
   struct Part {
     let id: SegmentID
     let salt: UInt64
-    /// The end of its records; `nil`: at its roll record.
+    /// The end of its records, or `nil` for its roll record.
     let end: Int?
     let compactedAt: SequenceNumber
   }
@@ -13,7 +13,7 @@ struct FollowedProgress {
   /// The segments that were read, and how far.
   private(set) var segments: [SegmentID: Segment]
   private(set) var ends: [SegmentID: Int]
-  /// Those that end with a roll record or are sealed.
+  /// The segments that end with a roll record or are sealed.
   private var complete: Set<SegmentID>
   /// The number of the last record, including those that a compaction has dropped.
   private(set) var lastSequence: SequenceNumber
@@ -42,8 +42,8 @@ struct FollowedProgress {
     lastSequence = max(lastSequence, last)
   }
 
-  /// What a manifest and a position add to what is known; `nil` if they take something away, or if
-  /// the order of the log is unclear.
+  /// The parts that a manifest and a position add to the known log, or `nil` if they remove parts,
+  /// or if the order of the log is unclear.
   func tail(in next: Manifest, _ position: LogPosition) -> [Part]? {
     guard next.storeIdentifier == manifest.storeIdentifier,
       next.hashSecret == manifest.hashSecret, next.floorSequence == manifest.floorSequence

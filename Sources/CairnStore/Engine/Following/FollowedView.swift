@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// A followed store as one open found it, with what was appended since.
+/// A followed store as one open found it, with the records appended since.
 ///
-/// 1. While changes are entered, and after some could not be, the view is not whole: no read begins
-///    then. So no read sees a part of a batch that a later read misses.
+/// 1. While changes are entered, and after a change could not be entered, the view is not whole,
+///    and no read begins. So no read sees a part of a batch that a later read misses.
 /// 2. Its knowledge comes from the log up to a published position, and from a manifest that was in
 ///    place when that position was loaded, or before.
 ///
@@ -14,7 +14,7 @@ final class FollowedView: Sendable {
   private let position: Atomic<UInt64>
   private let generation: Atomic<UInt64>
   let session: UInt64
-  /// Whether the end of the log was announced; otherwise the view has what it found.
+  /// Whether the end of the log was announced. Otherwise the view ends where its own search ended.
   let isAnnounced: Bool
   private let whole = Atomic(true)
   private let historyNumber = Atomic<UInt64>(0)
@@ -64,7 +64,7 @@ final class FollowedView: Sendable {
         let lacksCheckpoint = manifest.checkpointID != 0 && parts.checkpoint == nil
         if lacksCheckpoint, !isLast, followed.page?.generation != words?.generation { continue }
         if parts.lacksSegment, hasMoved(followed, since: manifest, words) {
-          // The writer has removed it since; what it held is elsewhere.
+          // The writer has removed the file since, and its content is elsewhere.
           if isLast { throw StoreError.outdated(path: followed.directory.path) }
           environment.pause(pauseOfAttempt)
           continue
@@ -107,8 +107,8 @@ final class FollowedView: Sendable {
     return (try? readManifest(followed))?.generation != manifest.generation
   }
 
-  /// Releases what can no longer be found, once nobody reads it. A read may have just found it, and
-  /// a value read in place holds only its segment.
+  /// Releases the unreachable state once no read uses it. A read may have just found it, and a
+  /// value read in place holds only its segment.
   func retire() {
     Reclamation.retire(self, keeping: self)
     for segment in engine.log.segments { Reclamation.retire(segment, keeping: segment) }
@@ -141,10 +141,11 @@ final class FollowedView: Sendable {
 
   // MARK: Advancing
 
-  /// Enters what was appended since.
+  /// Enters the records appended since.
   ///
-  /// - Returns: `false` if the appended records alone do not tell: the store must be reopened.
-  /// - Throws: means the same; the view is then not whole.
+  /// - Returns: `false` if the appended records alone do not suffice, and the store must be
+  ///   reopened.
+  /// - Throws: an error means the same, and the view is then not whole.
   func goOn(_ followed: OpenedStore.Followed) throws(StoreError) -> Bool {
     guard isWhole, isAnnounced, let page else { return false }
     return try progress.withLock { (progress) throws(StoreError) -> Bool in

@@ -2,11 +2,11 @@ internal import Synchronization
 
 /// Follows a store that another process may have open for writing.
 ///
-/// 1. A read sees a state that the store was in, and no earlier one than any previous read saw.
-/// 2. What was appended is entered in place. If segments were replaced or removed, the store is
-///    reopened alongside the current view, which the new one then replaces as a whole.
+/// 1. A read sees one state of the store, and none earlier than any previous read saw.
+/// 2. Appended records are entered in place. If segments were replaced or removed, the store is
+///    reopened alongside the current view, which the new view then replaces as a whole.
 /// 3. If published data is gone, because a recovery discarded it or another store took its place,
-///    one call throws `outdated`; later calls see what is there.
+///    one call throws `outdated`, and later calls see the current store.
 ///
 /// Views are opened and changed under the lock; it is never held together with a lock of another
 /// store, and a view's locks come after it.
@@ -16,12 +16,12 @@ package final class Follower: Sendable {
   private let configuration: StoreConfiguration
   private let environment: Environment
   private let freshness: Freshness
-  /// The engine for questions that need no entries: whether the store is open, and why it takes no
+  /// The engine for questions that need no entries: whether the store is open, and why it refuses
   /// writes.
   let shell: Engine
   private let clock: StoreClock
   private let views = ReferenceTable<FollowedView>(slotCount: 1)
-  /// `nil` once it is closed: it then holds nothing.
+  /// `nil` once it is closed, because it then holds nothing.
   private let state: Lock<State?>
   /// When it last checked whether the path still leads to the store, and whether there is something
   /// new.
@@ -98,7 +98,7 @@ package final class Follower: Sendable {
     get throws(StoreError) { try view().engine.reader }
   }
 
-  /// The reader of the last read; `nil` once it is closed. Does not look for changes, so that a call
+  /// The reader of the last read, or `nil` once closed. Does not look for changes, so that a call
   /// that can throw reports `outdated`.
   var lastReader: Reader? {
     guard let pin = Pin() else { return state.withLock { $0?.view.engine.reader } }
@@ -160,7 +160,7 @@ package final class Follower: Sendable {
 
   // MARK: Advancing
 
-  /// Lets reads see everything that was acknowledged before the call.
+  /// Lets reads see every write acknowledged before the call.
   func catchUp() throws(StoreError) {
     try shell.session.checkUsable()
     _ = try refresh(isAsked: true)
@@ -227,7 +227,7 @@ package final class Follower: Sendable {
         // A writer of an earlier version does not update the page.
         guard state.view.isCurrent, hasChanged(state.view, in: directory) else { return false }
       } else if !isAsked && !hasChanged(state.view, in: directory) {
-        // Nobody announces what is new.
+        // No writer announces changes.
         return false
       }
     }
@@ -244,7 +244,7 @@ package final class Follower: Sendable {
     return true
   }
 
-  /// Whether another manifest is in place than the one a view was made from.
+  /// Whether the manifest in place differs from the one that a view was made from.
   private func hasChanged(_ view: FollowedView, in directory: Directory) -> Bool {
     // If it is overwritten while it is read, check again later.
     guard let manifest = try? ManifestFile(directory: directory).readBesideWriter() else {

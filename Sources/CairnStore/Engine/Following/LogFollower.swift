@@ -7,8 +7,8 @@ struct LogFollower {
 
   /// Enters the records of a part of the log, under its lock.
   ///
-  /// - Throws: `corrupt` if they are not what was published; `outOfMemory`, `system`. Some may have
-  ///   been entered by then.
+  /// - Throws: `corrupt` if they are not the published records; `outOfMemory`, `system`. Some may
+  ///   have been entered by then.
   func enter(
     _ part: FollowedProgress.Part, in progress: inout FollowedProgress
   ) throws(StoreError) {

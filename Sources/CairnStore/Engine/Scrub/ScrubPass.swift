@@ -1,9 +1,10 @@
 /// One reading of the log from its first segment to its last, step by step.
 ///
-/// Segments are read in the order of their ids, up to the highest at the beginning. So a pass ends
-/// however much is written: it has checked what a compaction moves to later ones.
+/// A pass reads segments in the order of their ids, up to the highest at its start. So it ends
+/// however much is written. Records that a compaction moves to later segments have already been
+/// checked.
 struct ScrubPass: Sendable {
-  /// Bytes read at a time; the longest head fits. A step reads one window, and a second one if a
+  /// Bytes read at a time, enough for the longest head. A step reads one window, and a second if a
   /// long head extends beyond the first.
   static let windowByteCount = 256 << 10
 
@@ -13,15 +14,15 @@ struct ScrubPass: Sendable {
   private(set) var id: UInt64
   /// Where it resumes after a restart: a record, or a hole.
   private(set) var offset: Int
-  /// What is under way there.
+  /// The unfinished work at that place.
   private var part = Part.none
-  /// Whether the record at the offset is still unverified: the offset comes from the file.
+  /// Whether the record at the offset is still unverified, because the offset comes from the file.
   private var isResumed = false
   private(set) var readByteCount = 0
   private(set) var recordCount = 0
   private(set) var damageCount = 0
 
-  /// What a step leaves to the next one.
+  /// The work that a step leaves to the next step.
   private enum Part {
     case none
     /// A partly checked value.
@@ -37,7 +38,7 @@ struct ScrubPass: Sendable {
     offset = SegmentHeader.byteCount
   }
 
-  /// Resumes where an earlier session stopped; `nil` if that had finished.
+  /// Resumes where an earlier session stopped, or `nil` if its cycle had finished.
   init?(_ mark: ScrubMark, highestID: UInt64) {
     if mark.id == 0 { return nil }
     began = mark.began
@@ -58,7 +59,7 @@ struct ScrubPass: Sendable {
     mark.readByteCount = readByteCount
   }
 
-  /// What a step has found.
+  /// The findings of a step.
   enum Finding {
     /// A value that a read of its key would find.
     case value(key: [UInt8], record: Int, value: Int, isUnreadable: Bool)
@@ -142,7 +143,7 @@ struct ScrubPass: Sendable {
   /// Skips the rest of a segment.
   mutating func leaveOut(_ segment: Segment) { begin(segment.id.rawValue + 1) }
 
-  /// Whether the next head is in what was read, like most, or nothing was read yet.
+  /// Whether the next head is in the bytes already read, as most are, or nothing was read yet.
   private static func mayGoOn(
     _ scanner: borrowing SegmentScanner, at position: Int, end: Int
   ) -> Bool {
@@ -151,7 +152,7 @@ struct ScrubPass: Sendable {
         && scanner.holds(position..<min(end, position + 4096))
   }
 
-  /// Checks the part of a value that was read.
+  /// Checks the bytes read of a value.
   ///
   /// - Returns: whether the value is complete, so that the record is done.
   private mutating func readValue(

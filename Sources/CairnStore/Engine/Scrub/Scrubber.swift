@@ -1,10 +1,10 @@
 /// Scrubbing: slowly rereads the log, to find damage in data that nobody reads while an undamaged
 /// backup still exists.
 ///
-/// Checks every head, and every value that a read would find: by system calls, always against its
-/// checksum. Pages in the page cache come from there; damage below such a page is found once it has
-/// left the cache. A scrub changes nothing and holds no lock while it reads the log, so nobody
-/// waits for a step.
+/// Checks every head, and every value that a read would find, by system calls and always against
+/// the checksum. Cached pages come from the page cache, so damage below such a page is found only
+/// once the page has left the cache. A scrub changes nothing and holds no lock while it reads the
+/// log, so no thread waits for a step.
 ///
 /// 1. The state is touched only for moments. A thread that takes a step takes the pass out and puts
 ///    it back.
@@ -24,12 +24,12 @@ final class Scrubber: Sendable {
     state = Lock(Self.scrubState(parts, lookup.session.configuration))
   }
 
-  /// Waits until nobody is saving the progress. In a closed store, nobody saves it after that.
+  /// Waits until no thread is saving the progress. In a closed store, none saves it after that.
   func waitForEnd() { state.withLock { _ in } }
 
   /// Reads the whole log once.
   ///
-  /// - Parameter progress: called after each step; `.stop` ends it there.
+  /// - Parameter progress: called after each step. `.stop` ends the scrub there.
   func scrub(
     bytesPerSecond: Int?, progress: (WorkProgress) -> Visit
   ) throws(StoreError) -> ScrubReport {
@@ -56,8 +56,8 @@ final class Scrubber: Sendable {
       guard let bytesPerSecond else { continue }
       due = ScrubPace(bytesPerSecond: bytesPerSecond).next(
         after: due, byteCount: byteCount, now: scrubTime)
-      // In pieces, so that the caller can stop it and close the store. It counts its pauses, so it
-      // ends even if the clock stands still.
+      // Pause in pieces, so that the caller can stop the scrub and close the store. The loop counts
+      // its // pauses, so it ends even if the clock stands still.
       var rest = due - scrubTime
       while rest > .zero {
         session.environment.pause(min(rest, .milliseconds(100)))
@@ -75,7 +75,7 @@ final class Scrubber: Sendable {
 
   // MARK: Maintenance
 
-  /// Starts taking steps, if the configuration asks for it.
+  /// Starts taking steps, if the configuration enables them.
   func start() {
     guard session.configuration.scrubBytesPerSecond != nil,
       session.configuration.maintenanceInterval != nil,
@@ -84,7 +84,7 @@ final class Scrubber: Sendable {
     scheduleScrub()
   }
 
-  /// Steps have a timer of their own: with a pass of housekeeping for each, every segment would be
+  /// Steps have their own timer. If each step ran a pass of housekeeping, every segment would be
   /// checked many times a second.
   private func scheduleScrub() {
     let now = scrubTime
@@ -99,18 +99,18 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Takes the steps that are due, at most a few: other waiting work comes next.
+  /// Takes the due steps, at most a few, so that other waiting work comes next.
   func scrubIfDue() throws(StoreError) {
     guard let bytesPerSecond = session.configuration.scrubBytesPerSecond else { return }
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
       tell(damage)
-      // What was reported is not read again. After a kill in between, it is reported twice.
+      // Reported damage is not read again. After a kill in between, it is reported twice.
       saveScrub()
     }
   }
 
-  /// - Returns: what it found; `nil` if no step was due.
+  /// - Returns: the damage found, or `nil` if no step was due.
   private func takeDueStep(_ pace: ScrubPace) throws(StoreError) -> [DamageEvent]? {
     let (now, time) = (scrubTime, session.clock.now())
     guard var pass = passIfDue(now: now, time: time) else { return nil }
@@ -134,7 +134,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// The current cycle, or a new one, if a step of it is due and nobody else is taking it.
+  /// The current cycle, or a new one, if a step is due and no other thread is taking it.
   private func passIfDue(now: Duration, time: Timestamp) -> ScrubPass? {
     let isDue = state.withLock { state in
       if state.isAtWork || state.due > now { return false }
@@ -168,7 +168,7 @@ final class Scrubber: Sendable {
 
   /// Reads one more window of a segment.
   ///
-  /// - Returns: the damage there; `nil` if there was nothing left to read.
+  /// - Returns: the damage there, or `nil` if nothing was left to read.
   private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [DamageEvent]? {
     try session.checkUsable()
     // Entries show what is live, including those not loaded yet.
@@ -210,7 +210,7 @@ final class Scrubber: Sendable {
     return isSame
   }
 
-  /// The event to report; `nil` if it no longer matters.
+  /// The event to report, or `nil` if it no longer matters.
   private func event(
     of finding: ScrubPass.Finding, in segment: Segment
   ) throws(StoreError) -> DamageEvent? {
@@ -234,7 +234,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// The event for a segment whose file has lost its name; `nil` if that is expected. As long as
+  /// The event for a segment whose file has lost its name, or `nil` if this is expected. As long as
   /// the store is open, the mapping may still be readable.
   private func eventOfMissingFile(
     _ segment: Segment, end: Int
@@ -249,8 +249,8 @@ final class Scrubber: Sendable {
       keyCount: count)
   }
 
-  /// The keys that the index has in a part of a segment, and their number. The key of a damaged
-  /// head may be sound: then its hash is that of the entry.
+  /// The keys that the index has in a part of a segment, and their number. If the key of a damaged
+  /// head is sound, its hash equals the entry's.
   private func keys(
     in range: Range<Int>, of segment: Segment
   ) throws(StoreError) -> (keys: [[UInt8]], count: Int) {
@@ -273,7 +273,7 @@ final class Scrubber: Sendable {
     return (keys, count)
   }
 
-  /// The key of a record, whatever its checksum; `nil` if its head is impossible or unreadable.
+  /// The key of a record, whatever its checksum, or `nil` if its head is impossible or unreadable.
   private func key(at offset: Int, in segment: Segment) throws(StoreError) -> [UInt8]? {
     let limit = segment.usage.end - offset
     do throws(StoreError) {
@@ -335,7 +335,8 @@ final class Scrubber: Sendable {
 
   // MARK: The file
 
-  /// The initial state of a session: where the previous one stopped, if it scrubs by itself.
+  /// The initial state of a session. If it scrubs by itself, it continues where the previous
+  /// session stopped.
   private static func scrubState(
     _ parts: borrowing OpenedStore, _ configuration: StoreConfiguration
   ) -> ScrubState {
@@ -354,7 +355,7 @@ final class Scrubber: Sendable {
   private static func readScrubMark(
     in directory: Directory, of storeIdentifier: [UInt8]
   ) -> ScrubMark? {
-    // Whatever is wrong with it, the scrub begins again.
+    // If anything is wrong with the file, the scrub begins again.
     guard let file = try? directory.openFile(FileName.scrub, mode: .readOnly) else { return nil }
     var bytes = [UInt8](repeating: 0, count: ScrubMark.byteCount)
     guard (try? file.read(into: &bytes, at: 0)) == bytes.count else { return nil }
@@ -372,8 +373,8 @@ final class Scrubber: Sendable {
       // A close waits for this, and nothing is written after it.
       if session.isClosed { return }
       let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
-      // Written in place and without a sync: what a crash leaves either has the right checksum or
-      // is ignored, and what is lost is read once more.
+      // Written in place and without a sync. After a crash, the content either has the right
+      // checksum or // is ignored, and lost progress is only read once more.
       guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
       else {
         return

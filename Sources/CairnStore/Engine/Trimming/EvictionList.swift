@@ -1,24 +1,24 @@
 /// The eviction order for limits that hold at every write: exactly the least recently used first,
-/// at O(1) a removal.
+/// at O(1) per removal.
 ///
 /// Removals consume a list of the least recently used entries from its beginning. Each removal also
 /// collects a part of the next list from some shards: the entries with a tick below a bound. Ticks
 /// only grow, so every entry that is not in the list, or was used since, was used later than all
 /// entries in it, and the order is exact.
 struct EvictionList: ~Copyable {
-  /// In the order of removal; those before `next` are gone.
+  /// In the order of removal. Candidates before `next` are gone.
   private var candidates: [RemovalCandidate] = []
   private var next = 0
   /// The list being collected: entries with a tick below `bound`, from the shards before `shard`.
   private var collected: [RemovalCandidate] = []
   private var bound: UInt64 = 0
   private var shard = HashIndex.shardCount
-  /// The shard whose ticks represent all when a bound is chosen; the shards take turns.
+  /// The shard whose ticks represent all shards when a bound is chosen. The shards take turns.
   private var sampledShard = 0
   private var entries: [IndexEntry] = []
   /// Grows with each list.
   private(set) var number = 0
-  /// Whether the list is the one from the start, for which no other is being collected yet.
+  /// Whether this is the first list. No other list is being collected yet.
   private var isFirst = false
 
   private var remainingCount: Int { candidates.count - next }
@@ -27,15 +27,15 @@ struct EvictionList: ~Copyable {
   /// The length of a list for an index with this many entries.
   private static func length(count: Int) -> Int { min(max(1024, count / 64), 1 << 16) }
 
-  /// Begins with a list that was known before: entries in the order of their ticks, when no other
-  /// entry had a lower tick than the last.
+  /// Begins with a known list: entries in the order of their ticks, when no other entry had a lower
+  /// tick than the last of them.
   mutating func start(with known: [RemovalCandidate]) {
     candidates = known
     next = 0
     isFirst = !known.isEmpty
   }
 
-  /// Takes up to `count` entries that go next; none only if the index is empty.
+  /// Takes up to `count` entries to remove next. Returns none only if the index is empty.
   ///
   /// A taken entry that is not removed is found again only in a later list.
   mutating func take(
@@ -66,10 +66,10 @@ struct EvictionList: ~Copyable {
     return Array(candidates[next..<end])
   }
 
-  /// Puts back the last entries taken; they go next.
+  /// Puts back the last entries taken, which then go next.
   mutating func putBack(_ count: Int) { next -= count }
 
-  /// Collects a part of the first list; `true` once it is ready.
+  /// Collects a part of the first list. Returns `true` once it is ready.
   mutating func collectFirst(from index: HashIndex) throws(StoreError) -> Bool {
     if !isCollecting {
       if remainingCount > 0 && !isFirst { return true }

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// 1. Entries in the list were used before all others, or were used since the list was
 ///    collected.
-/// 2. The list is touched only under its lock, which is taken before those of compaction,
+/// 2. The list is touched only under its lock, which is taken before the locks of compaction,
 ///    checkpoints, the catalog and the log.
 final class Evictor: Sendable {
   private let session: Session
@@ -22,7 +22,7 @@ final class Evictor: Sendable {
 
   /// The maximum number of entries removed at a time.
   private static let groupLimit = 64
-  /// The same while shards may have to be read for it.
+  /// The same limit while shards may have to be read for the removal.
   private static let loadingGroupLimit = 4
 
   /// Whether a write of this many entries and bytes, with some margin, may remove others.
@@ -77,7 +77,7 @@ final class Evictor: Sendable {
     }
   }
 
-  /// Whether enforcing the limits needs work, with this many entries more.
+  /// Whether enforcing the limits needs work, with this many more entries.
   func isAsked(adding count: Int) -> Bool {
     lookup.index.count + count > start.count.load(ordering: .relaxed)
       || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
@@ -91,10 +91,10 @@ final class Evictor: Sendable {
     remover.tell(removals)
   }
 
-  /// Makes a list in the background if the store was opened near its limits: otherwise, one of the
+  /// Makes a list in the background if the store was opened near its limits. Otherwise one of the
   /// first writes would have to scan the whole index.
   ///
-  /// - Parameter oldest: the entries to remove first until then, as far as they are known.
+  /// - Parameter oldest: the entries to remove first until then, if known.
   func prepare(startingWith oldest: [RemovalCandidate], _ recovery: RecoveryReport) {
     guard !session.isReadOnly, start.isReached(by: lookup.index, lookup.table.total) else { return }
     if recovery.source == .scan {
@@ -112,8 +112,8 @@ final class Evictor: Sendable {
           try list.collectFirst(from: evictor.lookup.index)
         }
         if isReady ?? true { return evictor.start.wait(for: evictor.session.limits) }
-        // A write that must evict now takes precedence: a thread that releases a lock and takes it
-        // again at once lets nobody in.
+        // A write that must evict now takes precedence. A thread that releases a lock and takes it
+        // // again at once would keep every other thread out.
         evictor.session.environment.pause(.microseconds(100))
       }
     }
@@ -135,7 +135,7 @@ final class Evictor: Sendable {
     start.restart(for: session.limits)
   }
 
-  /// Everything is gone, including the chosen entries.
+  /// Starts over after a removal of all, which includes the chosen entries.
   func restart() {
     eviction.withLock { $0 = EvictionList() }
     start.restart(for: session.limits)
@@ -202,14 +202,14 @@ final class Evictor: Sendable {
   /// the limits, so that not every write has to look for one.
   private var excess: (count: Int, byteCount: Int) {
     let count = lookup.index.count
-    // The newest stays, however large it is: alone it is within the limits.
+    // The newest entry stays, however large it is, because alone it is within the limits.
     let most = min(groupLimit, max(1, count - 1))
     if count > session.limits.countLimit {
       let excess = count - session.limits.countLimit + session.limits.countLimit / 100
       return (min(excess, most), .max)
     }
     let live = lookup.table.total.liveByteCount
-    // Others may have made room meanwhile.
+    // Other threads may have made room meanwhile.
     let excess = max(
       1, live - session.limits.byteLimit + min(session.limits.byteLimit / 100, 64 << 10))
     let meanByteCount = max(1, live / max(1, count))

@@ -3,7 +3,7 @@ private struct UnsettledEntry {
   var entry: IndexEntry
   var shard: Int
   var segment: Segment
-  /// The extended end of its lifetime; `Int64.min`: not extended.
+  /// The extended end of its lifetime, or `Int64.min` if not extended.
   var end: Int64
 
   var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
@@ -38,7 +38,7 @@ final class Expiry: Sendable {
   /// Calls `body` under the shard's lock with each entry whose deadline has come.
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
-  /// - Returns: the number of entries in the shard, without those.
+  /// - Returns: the number of entries in the shard that have not certainly expired.
   @inline(__always)
   func forEachDue(
     inShard shard: Int, _ look: ExpiryLook, visitsPassed: Bool = false,
@@ -56,7 +56,7 @@ final class Expiry: Sendable {
   ///
   /// A deadline stays unchanged if the head cannot be read or the entry changes meanwhile.
   ///
-  /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
+  /// - Returns: the number of unexpired entries, or `nil` if deadlines alone do not show it.
   func settleDeadlines(_ look: ExpiryLook) throws(StoreError) -> Int? {
     var entries: [UnsettledEntry] = []
     var isComplete = true
@@ -68,7 +68,8 @@ final class Expiry: Sendable {
       try settle(entries, look.now)
       return count
     }
-    // After an open, this may be nearly all of them. Segment by segment, so that each is read once.
+    // After an open, these may be nearly all entries. Proceed segment by segment, so that each is
+    // // read once.
     for granules in granulesOfSegmentGroups {
       entries.removeAll(keepingCapacity: true)
       _ = try findUnsettled(look) { unsettled in
@@ -81,7 +82,7 @@ final class Expiry: Sendable {
 
   /// Calls `body` with each entry whose deadline has come and is not exact.
   ///
-  /// - Returns: the number of unexpired entries; `nil` if deadlines alone do not show it.
+  /// - Returns: the number of unexpired entries, or `nil` if deadlines alone do not show it.
   private func findUnsettled(
     _ look: ExpiryLook, _ body: (UnsettledEntry) -> Void
   ) throws(StoreError) -> Int? {
@@ -167,8 +168,8 @@ final class Expiry: Sendable {
     return count
   }
 
-  /// Updates the earliest end of a lifetime in each segment, for the checkpoint that follows: the
-  /// next session then reads no records of segments in which nothing has expired by then.
+  /// Updates the earliest end of a lifetime in each segment, for the next checkpoint. The next
+  /// session then reads no records of segments without expired entries.
   ///
   /// - Complexity: O(keys), without a read.
   func updateEarliestExpiries() {

@@ -6,7 +6,7 @@ struct Removal {
   let written: Timestamp
   /// Whether to spare an entry that was read since it was chosen.
   var sparesRead: Bool
-  /// Whether to spare an entry that was read elsewhere, too.
+  /// Whether to spare an entry that was read in the memory tier, too.
   var asksForUse: Bool
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
@@ -20,7 +20,7 @@ struct Removal {
   /// Whether the medium could not read a head. It may be readable later.
   private(set) var hasUnreadable = false
 
-  /// - Parameter written: `nil`: the same as `now`.
+  /// - Parameter written: `nil` for `now`.
   init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
     self.cause = cause
     self.now = now
@@ -49,7 +49,7 @@ struct Removal {
     summary.damagedCount = damaged.count
   }
 
-  /// Continues from what another call has done.
+  /// Adds the progress of another call.
   mutating func add(_ other: Removal) {
     summary.count += other.summary.count
     summary.cost += other.summary.cost
@@ -81,7 +81,7 @@ package struct KeyRemoval {
 
 /// Entries that are removed under one hold of the log's lock.
 struct VictimGroup {
-  /// So few entries, and so few bytes of tombstones, that the lock is held for far less than a
+  /// Few enough entries, and bytes of tombstones, that the lock is held for far less than a
   /// millisecond.
   static let victimLimit = 64
   static let byteLimit = 8 << 10
@@ -89,8 +89,8 @@ struct VictimGroup {
   struct Victim {
     var candidate: RemovalCandidate
     var location: Location
-    /// The id of its segment. Not a reference: a compaction may have to reclaim the segment's space
-    /// meanwhile.
+    /// The id of its segment. Not a reference, because a compaction may have to reclaim the
+    /// segment's space meanwhile.
     var segmentID: SegmentID
     /// The tombstone.
     var header: RecordHeader
@@ -98,7 +98,7 @@ struct VictimGroup {
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// The end of its lifetime as known then; `Int64.min` if it has no end.
+    /// The end of its lifetime as known then, or `Int64.min` without an end.
     var end: Int64
     var hasExpired: Bool
   }

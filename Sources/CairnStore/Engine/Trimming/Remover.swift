@@ -1,8 +1,7 @@
 /// Removes many entries, a few at a time, for all trims.
 ///
-/// Victims are chosen under no lock except that of one shard at a time, and checked once more when
-/// their turn comes. Each gets a tombstone of its own, so after a crash only
-/// the first of them may be removed.
+/// Victims are chosen under no lock except one shard's at a time, and checked again when their turn
+/// comes. Each gets its own tombstone, so after a crash only the first of them may be removed.
 final class Remover: Sendable {
   let session: Session
   let lookup: Lookup
@@ -36,7 +35,7 @@ final class Remover: Sendable {
     }
   }
 
-  /// Gives the removals their promised durability, and returns what was removed.
+  /// Gives the removals their promised durability, and returns a summary of the removed entries.
   func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
     if removal.summary.count > 0 { session.wakeHousekeeping() }
     try commit(removalThrough: removal.lastSequence, durability)
@@ -74,8 +73,8 @@ final class Remover: Sendable {
     return next
   }
 
-  /// Reads what the tombstone of an entry needs, with no lock held: the record may have to come
-  /// from the disk.
+  /// Reads the data for an entry's tombstone, with no lock held, because the record may have to
+  /// come from the disk.
   private func prepare(
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
@@ -127,7 +126,7 @@ final class Remover: Sendable {
     return lookup.index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
   }
 
-  /// The head of a record; `nil`, and a note, if it is damaged or unreadable.
+  /// The head of a record. If it is damaged or unreadable, notes this and returns `nil`.
   func head(
     in segment: Segment, at location: Location, in removal: inout Removal
   ) throws(StoreError) -> Record? {
@@ -140,7 +139,7 @@ final class Remover: Sendable {
     }
   }
 
-  /// Appends the tombstones of those victims that are unchanged.
+  /// Appends the tombstones of the unchanged victims.
   private func take(
     _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
   ) throws(StoreError) {
@@ -175,16 +174,16 @@ final class Remover: Sendable {
     }
   }
 
-  /// Reports removals to the observer; with no lock held.
+  /// Reports removals to the observer, with no lock held.
   func tell(_ removal: inout Removal) { tell(removal.takeEvents()) }
 
-  /// Reports what a write removed to the observer; with no lock held.
+  /// Reports a write's removals to the observer, with no lock held.
   func tell(_ removals: [RemovalEvent]) {
     for event in removals { session.configuration.removalObserver?(event) }
   }
 
   /// The location of the record that a victim's entry names, if it is still the same record. Only
-  /// writers change that, and the log's lock keeps them out.
+  /// writers change the record, and the log's lock keeps them out.
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
@@ -212,7 +211,7 @@ final class Remover: Sendable {
     guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
-    // If an extension in between found it alive by an earlier time, that keeps it alive.
+    // If an extension in between found it alive by an earlier time, it stays alive.
     if victim.hasExpired, end > victim.end { return nil }
     return (
       found.entry.location, found.segment, byteCount,
@@ -223,7 +222,7 @@ final class Remover: Sendable {
   // MARK: Finding victims
 
   /// Calls `body` with each entry of a shard whose segment `mayMatter` accepts, and the head of its
-  /// record; with no lock held.
+  /// record, with no lock held.
   func forEachHead(
     inShard shard: Int, in removal: inout Removal,
     where mayMatter: (Segment) -> Bool = { _ in true },
@@ -238,8 +237,8 @@ final class Remover: Sendable {
     }
   }
 
-  /// Removes the entries that `choose` picks from each shard, one shard after the other, the lowest
-  /// ranks first.
+  /// Removes the entries that `choose` picks from each shard, shard by shard, the lowest ranks
+  /// first.
   func removeShardByShard(
     in removal: inout Removal,
     _ choose: (_ shard: Int, inout Removal) throws(StoreError) -> [RemovalCandidate]

@@ -47,7 +47,7 @@ final class SegmentEvictor: Sendable {
   /// Makes room for a write that found none; `false` if the cache evicts nothing for it. Call under
   /// no lock.
   ///
-  /// - Parameter allowance: how many entries may go for this write; `nil`: a tenth of all.
+  /// - Parameter allowance: how many entries may go for this write, or `nil` for a tenth of all.
   private func makeRoom(
     forByteCount byteCount: Int, _ allowance: inout Int?
   ) throws(StoreError) -> Bool {

@@ -26,7 +26,7 @@ final class DiagnosticLogTests {
     #expect(
       handler.lines == [
         "error pages writing \(path): writing by subscript: a key has 0 bytes; "
-          + "it must have from 1 to 65535"
+          + "it must have 1 to 65535"
       ])
     try await cache.close()
   }
