@@ -88,6 +88,9 @@ extension DiskCache {
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool {
+    if let isKept = try keepAlone(loaded, forKey: key, replacing: version, since: start, flight) {
+      return isKept
+    }
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let tier = try tierSteps(loaded.value, key, options)

@@ -67,7 +67,8 @@ extension DiskCache: Trimming {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`.
+  /// Removes the entries that were last accessed, or written, longer ago than `age`, and all entries
+  /// in memory only.
   ///
   /// - Parameters:
   ///   - age: zero or less removes everything.
@@ -79,6 +80,7 @@ extension DiskCache: Trimming {
     -> RemovalSummary
   {
     if age <= .zero { return try trim(toCount: 0) }
+    held?.dropAlone()
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
@@ -99,7 +101,8 @@ extension DiskCache: Trimming {
   ///
   /// Calls the closure once with each unexpired entry, in no particular order, with no lock held.
   /// Removal begins after the closure has seen every entry. An entry that was rewritten since then
-  /// stays. An entry whose key cannot be decoded is skipped and stays; the log reports it.
+  /// stays. An entry whose key cannot be decoded is skipped and stays; the log reports it. Entries
+  /// in memory only all go, unseen.
   ///
   /// - Throws: what `shouldRemove` throws, unchanged: nothing was removed. Else a ``CacheError``.
   /// - Complexity: O(keys), with a read of each record's head.
@@ -108,6 +111,7 @@ extension DiskCache: Trimming {
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     recency?.tell()
+    held?.dropAlone()
     var failure: (any Error)?
     // As they are before the look: a mark goes only after what it hides.
     let table = try removedTags()

@@ -43,7 +43,8 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case notACounter(byteCount: Int)
   /// A counter would overflow 64 bits. It is unchanged.
   case counterOverflow
-  /// A store has no such option of an entry: tags are a `DiskCache`'s. Nothing was written.
+  /// A store has no such option of an entry: tags are a `DiskCache`'s, and entries in memory only are
+  /// one's with a memory tier. Nothing was written.
   case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)

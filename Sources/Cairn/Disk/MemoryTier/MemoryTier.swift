@@ -3,7 +3,8 @@ public import CairnStore
 /// The memory tier of a ``DiskCache``: what callers may do with it alone.
 ///
 /// It holds a part of what is on disk, so callers can inspect and shrink it; the cache sets the
-/// values.
+/// values. The entries that only memory has, by their placement or the cache's admission, are lost
+/// when the tier drops them.
 ///
 /// In a cache that follows another process, the tier also holds values that the writer has since
 /// replaced or removed, until the key is read or the room is needed. No lookup of a key finds them.
