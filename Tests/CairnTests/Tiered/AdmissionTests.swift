@@ -144,7 +144,7 @@ struct AdmissionTests {
 
   // MARK: The sketch
 
-  @Test("The sketch knows the last hundred thousand keys, forgets old ones, and takes few new for known")
+  @Test("The sketch knows the last hundred thousand keys, forgets old ones, and mistakes few")
   func sketch() {
     let sketch = AdmissionSketch(secret: [UInt8](0..<16))
     func note(_ number: Int) -> Bool {
