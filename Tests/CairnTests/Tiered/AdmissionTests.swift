@@ -97,6 +97,18 @@ struct AdmissionTests {
     #expect(try cache.storedValue(forKey: "a") == "second" && cache.value(forKey: "a") == "second")
   }
 
+  @Test("A value in memory only is loaded again ahead of its end, and then goes to disk")
+  func refreshAhead() async throws {
+    var policy = LoadPolicy()
+    policy.refreshAhead = 0.5
+    let cache = try cache { $0.loadPolicy = policy }
+    _ = try await cache.value(forKey: "a", lifetime: .seconds(10)) { "first" }
+    scene.clock.advance(by: .seconds(6))
+    #expect(try await cache.value(forKey: "a") { "second" } == "first")
+    await eventually { (try? cache.storedValue(forKey: "a")) == "second" }
+    #expect(try cache.value(forKey: "a") == "second" && cache.audit() == [])
+  }
+
   @Test("What the origin finds not modified lives on in memory only")
   func notModified() async throws {
     var policy = LoadPolicy()
