@@ -164,6 +164,8 @@ extension OpenedStore {
       offset += record.byteCount
       if record.kind == .roll { return offset }
     }
+    // A segment that was full at a close needs none.
+    if offset == entry.byteCount { return offset }
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
 
@@ -202,7 +204,13 @@ extension OpenedStore {
   ///   - before: the last announcement.
   ///   - opened: the manifest that was found.
   func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
-    guard let page, let before, !opened.isClean,
+    guard let page, let before else { return }
+    // The manifest itself has gone back, after a failed sync. The greatest number means that the
+    // last writer announced nothing.
+    if before.generation != .max, before.generation > opened.generation {
+      return page.beginSession()
+    }
+    guard !opened.isClean,
       let last = opened.openSegments.firstIndex(where: { before.position.lies(in: $0.id) })
     else { return }
     let end = ends[opened.openSegments[last].id] ?? SegmentHeader.byteCount
@@ -221,9 +229,15 @@ extension OpenedStore {
     // Once more: a follower may have opened the store since.
     tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
+    let last = manifest.openSegments.last { $0.byteCount > SegmentHeader.byteCount }
     if let resumable {
       page.publish(LogPosition(id: resumable.id, end: ends[resumable.id] ?? resumable.usage.end))
+    } else if let last {
+      page.publish(LogPosition(id: last.id, end: last.byteCount))
     }
     page.publish(generation: manifest.generation)
+    // A position in no segment tells that nothing was appended. If the manifest has gone back, a
+    // later segment may get the number of the one that the position is in.
+    if resumable == nil, last == nil { page.publish(LogPosition(rawValue: 0)) }
   }
 }

@@ -36,6 +36,34 @@ final class FollowingChangesTests {
     #expect(system.mappingCount == 0)
   }
 
+  @Test("After a restart of the machine the log ends in the full segment that a close has left")
+  func fullSegment() throws {
+    let page = "\(directory.store)/\(FileName.followPage)"
+    let wide = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
+    var writer = try Store.announcing(directory.store, wide, background: queue)
+    for number in 0..<300 {
+      try writer.setValue([UInt8](repeating: 1, count: 1000), forKey: "\(number)")
+    }
+    try writer.close()
+    let left = try #require(try Image(of: directory.store).manifest.openSegments.last)
+    try FileManager.default.removeItem(atPath: page)
+    // With less room in a segment, nothing is appended to it.
+    writer = try Store.announcing(directory.store, .small(), background: queue)
+    let words = try readFile(page)[FollowPageLayout.positionOffset...].prefix(8)
+    #expect(
+      words.reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        == LogPosition(id: left.id, end: left.byteCount).rawValue)
+    let follower = try Store.following(directory.store)
+    for number in 300..<500 {
+      try writer.setValue([UInt8](repeating: 1, count: 1000), forKey: "\(number)")
+      let later = try Store.following(directory.store)
+      #expect(try later.count() == number + 1)
+      try later.close()
+      #expect(try follower.count() == number + 1)
+    }
+    #expect(try follower.contents() == writer.contents())
+  }
+
   @Test("A closed follower holds no file and no lock, though its store is still there")
   func closed() throws {
     let writer = try Store.announcing(directory.store, background: queue)

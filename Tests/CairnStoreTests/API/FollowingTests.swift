@@ -246,6 +246,56 @@ final class FollowingEndTests {
     try writer.close()
   }
 
+  @Test("A manifest that has gone back is told once, and the numbers of its segments may be used again")
+  func manifestWentBack() throws {
+    func files() throws -> [String] {
+      try FileManager.default.contentsOfDirectory(atPath: directory.store).filter {
+        $0 != FileName.followPage && $0 != FileName.lock
+      }
+    }
+    var writer = try Store.announcing(directory.store, .small(), background: queue)
+    try writer.setValue("1", forKey: "a")
+    // As a process leaves it that is killed.
+    let old = try Dictionary(
+      uniqueKeysWithValues: files().map { name in
+        (name, FileManager.default.contents(atPath: "\(directory.store)/\(name)"))
+      })
+    try writer.removeAll()
+    try writer.close()
+    writer = try Store.announcing(directory.store, .small(), background: queue)
+    for number in 0..<300 {
+      try writer.setValue([UInt8](repeating: 1, count: 2000), forKey: "\(number)")
+    }
+    let follower = try Store.following(directory.store)
+    #expect(try follower.count() == 300)
+    try writer.close()
+    // As after a failed sync, when the kernel drops what it could not write.
+    for name in try files() {
+      try FileManager.default.removeItem(atPath: "\(directory.store)/\(name)")
+    }
+    for (name, contents) in old {
+      #expect(
+        FileManager.default.createFile(
+          atPath: "\(directory.store)/\(name)", contents: contents,
+          attributes: [.posixPermissions: 0o600]))
+    }
+    writer = try Store.announcing(directory.store, .small(), background: queue)
+    #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
+    // Not in a segment of the lost session: a later one may get its number.
+    let page = try readFile("\(directory.store)/\(FileName.followPage)")
+    #expect(page[FollowPageLayout.positionOffset...].prefix(8).allSatisfy { $0 == 0 })
+    for number in 0..<400 {
+      try writer.setValue([UInt8](repeating: 2, count: 2000), forKey: "\(number)")
+      if number.isMultiple(of: 20) {
+        let later = try Store.following(directory.store)
+        #expect(try later.count() == number + 2)
+        try later.close()
+      }
+      #expect(try follower.count() == number + 2)
+    }
+    #expect(try follower.contents() == writer.contents())
+  }
+
   @Test("Another store at the path is told once; without one, reads go on")
   func replaced() throws {
     let writer = try Store.announcing(directory.store, background: queue)

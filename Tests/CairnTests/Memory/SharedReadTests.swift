@@ -82,7 +82,8 @@ struct SharedReadTests {
     let cache: DiskCache<Int, Int> = try TieredScene().cache { $0.memory?.policy = policy }
     try cache.setValue(1, forKey: 1, options: .tags(["x"]))
     try cache.setValue(2, forKey: 2)
-    #expect(try cache.value(forKey: 1) == 1)
+    // Read in memory too, so that the report of that will cover later reads.
+    for _ in 0..<3 { #expect(try cache.value(forKey: 1) == 1) }
     try cache.removeAll(tagged: "x")
     // Makes the hits shared.
     for _ in 0..<9 { #expect(try cache.value(forKey: 2) == 2) }
