@@ -62,10 +62,10 @@ extension DiskCache {
     let tierKey = try tierKey(key)
     let before = held.info(forKey: tierKey)
     let ticket = held.ticket(forKey: tierKey)
+    if before != nil, let entry = held.entryAlone(forKey: tierKey) {
+      return CacheEntry(key: key, value: entry.value, info: entry.info)
+    }
     guard let found = try storedEntry(forKey: key) else {
-      if let entry = held.entryAlone(forKey: tierKey) {
-        return CacheEntry(key: key, value: entry.value, info: entry.info)
-      }
       held.noteShown(nil, of: tierKey)
       return nil
     }
@@ -95,8 +95,8 @@ extension DiskCache {
   ///   with the store's other errors.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     let before = try held?.info(forKey: tierKey(key))
+    if before != nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     var info = try storedInfo(forKey: key)
-    if info == nil, let held, let alone = held.infoAlone(forKey: try tierKey(key)) { return alone }
     try noteShown(info?.version, of: key)
     info?.note(before)
     return info

@@ -57,6 +57,7 @@ struct PlacementTests {
     let version = try cache.setValue("b", forKey: "z")
     #expect(try cache.setValue("x", forKey: "a", options: options) == version)
     #expect(try cache.entry(forKey: "a")?.value == "x")
+    #expect(try cache.statistics().hitCount == 1 && cache.statistics().missCount == 0)
     #expect(try cache.entry(forKey: "a")?.metadata == [])
     let info = try #require(try cache.info(forKey: "a"))
     #expect(info.cost == 3 && info.version == version && info.valueByteCount == nil)
@@ -172,7 +173,9 @@ struct PlacementTests {
     // One that a caller was shown on disk.
     try cache.setValue(4, forKey: "a", options: .alone)
     try cache.setStored(5, forKey: "a")
-    #expect(try cache.entry(forKey: "a")?.value == 5 && cache.value(forKey: "a") == 5)
+    #expect(try cache.value(forKey: "a") == 4 && cache.entry(forKey: "a")?.value == 4)
+    #expect(try cache.metadata(forKey: "a") == [])
+    #expect(try cache.value(forKey: "a") == 5 && cache.entry(forKey: "a")?.value == 5)
     // A ticket from before a write, a removal, a miss.
     for kind in 0..<4 {
       let times = cache.tier.held.clock.times(.standard, idleLimit: nil)

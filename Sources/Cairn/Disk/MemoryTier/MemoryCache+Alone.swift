@@ -46,6 +46,7 @@ extension MemoryCache {
       guard state.table.nodes[Int(slot)].isAlone, let payload = state.table.payloads[Int(slot)]
       else { return nil }
       let info = state.info(slot)
+      state.statistics.hitCount &+= 1
       state.touch(slot, at: now)
       return (payload.value, info)
     }
