@@ -23,7 +23,7 @@ extension DiskCache {
       let isKept = try flights.keeping { () throws(CacheError) in
         try write(loaded, forKey: key, replacing: version, since: start, flight)
       }
-      if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
+      if !isKept { flights.noteOutdated() }
     }
   }
 
@@ -106,7 +106,10 @@ extension DiskCache {
           !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
         }
       }
-      if case .stored = result { isWritten = true }
+      if case .stored = result {
+        isWritten = true
+        events.hasRoom.store(true, ordering: .relaxed)
+      }
     }
     return isWritten
   }
