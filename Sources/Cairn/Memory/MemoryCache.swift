@@ -76,8 +76,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
-        policy: configuration.policy, isAboveOther: clockBelow != nil),
-      sharesReads: configuration.policy != .leastRecentlyUsed)
+        policy: configuration.policy, isAboveOther: clockBelow != nil))
     if let loadPolicy { retain(loadPolicy) }
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }

@@ -10,17 +10,17 @@
 /// uses them, which must not see the C library.
 @usableFromInline
 @safe
-struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
+struct CacheLock<State: SharedState & ~Copyable>: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
-  // change, as a mutex requires. The state is touched only between lock and unlock.
+  // change, as a mutex requires. The state is changed only between lock and unlock, and read in
+  // between or by a reader that has entered.
   @usableFromInline let mutex: UnsafeMutableRawPointer
   @usableFromInline let state: UnsafeMutablePointer<State>
   @usableFromInline let readers: SharedReaders
 
-  /// - Parameter sharesReads: whether reads may go on beside each other; see `SharedReaders`.
   @inlinable
-  init(_ initial: consuming State, sharesReads: Bool = false) {
-    readers = SharedReaders(isEnabled: sharesReads)
+  init(_ initial: consuming State) {
+    readers = SharedReaders()
     unsafe mutex = makeMutex()
     unsafe state = .allocate(capacity: 1)
     unsafe state.initialize(to: initial)
@@ -42,12 +42,44 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     forReading isRead: Bool = false, _ body: (inout State) -> Result
   ) -> Result {
     unsafe lockMutex(mutex)
-    if readers.isEnabled { readers.endSharing(forReading: isRead) }
+    if readers.endSharing(forReading: isRead) { unsafe state.pointee.makeMoves(of: readers) }
     defer {
-      if readers.isEnabled { readers.shareIfRead() }
+      readers.shareIfRead()
       unsafe unlockMutex(mutex)
     }
     return unsafe body(&state.pointee)
+  }
+
+  /// Looks beside others that do the same, if that is possible without waiting for a writer.
+  ///
+  /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
+  @inlinable
+  @inline(__always)
+  func sharedFind(_ query: borrowing State.Query) -> State.Found? {
+    guard let stripe = readers.enter() else { return nil }
+    // SAFETY: nobody changes the state while a reader is inside.
+    var isFull = false
+    let found = unsafe state.pointee.sharedFind(query, in: stripe, of: readers, isFull: &isFull)
+    readers.leave(stripe, isHit: found != nil)
+    return isFull ? makeRoomAndFind(query) : found
+  }
+
+  /// Makes the moves that shared reads have noted, and looks once more.
+  @inlinable
+  @inline(never)
+  func makeRoomAndFind(_ query: borrowing State.Query) -> State.Found? {
+    unsafe lockMutex(mutex)
+    let isPaused = readers.pauseSharing()
+    if isPaused {
+      unsafe state.pointee.makeMoves(of: readers)
+      readers.resumeSharing()
+    }
+    unsafe unlockMutex(mutex)
+    guard isPaused, let stripe = readers.enter() else { return nil }
+    var isFull = false
+    let found = unsafe state.pointee.sharedFind(query, in: stripe, of: readers, isFull: &isFull)
+    readers.leave(stripe, isHit: found != nil)
+    return found
   }
 }
 
@@ -58,23 +90,16 @@ protocol SharedState: ~Copyable {
   associatedtype Found
 
   /// What is asked for; `nil`: only a holder of the lock can tell. Changes nothing, except words as
-  /// atomics.
-  func sharedFind(_ query: borrowing Query) -> Found?
-}
-
-extension CacheLock where State: SharedState & ~Copyable {
-  /// Looks beside others that do the same, if that is possible without waiting.
+  /// atomics, and notes a move in the stripe.
   ///
-  /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
-  @inlinable
-  @inline(__always)
-  func sharedFind(_ query: borrowing State.Query) -> State.Found? {
-    guard let stripe = readers.enter() else { return nil }
-    // SAFETY: nobody changes the state while a reader is inside.
-    let found = unsafe state.pointee.sharedFind(query)
-    readers.leave(stripe, isHit: found != nil)
-    return found
-  }
+  /// - Parameter isFull: set if the stripe has no room for the move.
+  func sharedFind(
+    _ query: borrowing Query, in stripe: Int, of readers: borrowing SharedReaders,
+    isFull: inout Bool
+  ) -> Found?
+
+  /// Makes the moves that shared reads have noted.
+  mutating func makeMoves(of readers: borrowing SharedReaders)
 }
 
 func yieldThread() { sched_yield() }
