@@ -6,7 +6,7 @@ extension DiskCache {
   /// How often a value is placed anew because other keys were written meanwhile.
   private static var placingLimit: Int { 16 }
 
-  /// Whether to write a value to disk after all, or that it was not kept.
+  /// Why a value was not placed yet: something was removed first, or it must not be placed.
   private enum Obstacle { case removed, present, unwanted }
 
   /// Sets a value in memory only.
