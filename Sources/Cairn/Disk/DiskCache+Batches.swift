@@ -127,10 +127,10 @@ extension DiskCache {
     var written: [WrittenChange<Key, Value>] = []
     var byteCount = 0
     // From here on, a load of these keys is outdated. If a loaded value was kept before, its write
-    // // precedes this one, under the same lock.
+    // precedes this one, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
     // Report only the last change of each key. Otherwise observers would learn of a removal before
-    // // the insertion.
+    // the insertion.
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
       var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {

@@ -187,7 +187,18 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     if let held {
       marks.begin(
         telling: TagMarks.Memory(
-          doubt: { held.doubt(before: $0) }, dropDoubtful: { held.dropDoubtful() }))
+          doubt: { held.doubt(before: $0) },
+          dropDoubtful: { [keyCoder] store in
+            held.dropDoubtful { key, version in
+              guard let store else { return false }
+              let info = try? keyCoder.encode(key.key) { (bytes) throws(CacheError) in
+                do throws(StoreError) { return try store.info(forKey: bytes) } catch {
+                  throw CacheError.store(error)
+                }
+              }
+              return info?.version == version
+            }
+          }))
     }
     if freshness == nil { try loadMarks() } else { marks.follow(original) }
     if let loadPolicy { retain(loadPolicy) }

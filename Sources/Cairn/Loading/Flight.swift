@@ -99,7 +99,7 @@ final class Flight<Value: Sendable>: Sendable {
       }
       state.isAbandoned = true
       // Must happen before another flight can replace this one, because this one would not learn of
-      // // the other's end.
+      // the other's end.
       noteWrite()
       return (continuation, true, state.task)
     }

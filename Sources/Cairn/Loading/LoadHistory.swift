@@ -52,7 +52,7 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     _ key: Key, now: Int64, unless isOutdated: () -> Bool, _ body: (inout Record) -> Void
   ) {
     // Must come before the check: a caller that outdates the load forgets the record afterwards,
-    // and // must find it.
+    // and must find it.
     count.add(1, ordering: .sequentiallyConsistent)
     let added = stripe(key).records.withLock { records -> Int in
       if isOutdated() { return 0 }

@@ -286,7 +286,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       outcome = .failure(error)
     }
     // Remove it from the table first: a caller that arrives now looks again, and finds the value or
-    // // starts a new load.
+    // starts a new load.
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.
     if hasFailed, !flight.hasOutcome { count { $0.failedCount += 1 } }

@@ -61,7 +61,7 @@ extension Store {
   }
 
   // A cache writes in two steps. The first enters the write and returns the removed entries, even
-  // if it // throws, without calling the observer. The second finishes the write.
+  // if it throws, without calling the observer. The second finishes the write.
 
   /// Enters the value of a key.
   ///

@@ -1,5 +1,5 @@
 // The text that `print` shows for reports and statistics. It is for people, and later versions may
-// // change its wording.
+// change its wording.
 
 /// One line, without empty parts.
 private func line(_ first: String, _ others: String?...) -> String {

@@ -333,7 +333,7 @@ struct Appender: ~Copyable {
       try segment.write(bytes, at: offset ?? self.offset, byCalls: isAppendedByCalls)
     } catch {
       // Some of the bytes may be in the segment. If they followed a later, shorter record, they
-      // could // pass for a part of it.
+      // could pass for a part of it.
       do throws(StoreError) { try segment.trim(to: self.offset) } catch {
         let cause = error.asFailure
         failure = cause

@@ -70,7 +70,7 @@ struct Backup {
       let file = try copy.createFile(segment.name)
       try segment.bytes().copy(byteCount: end, into: file)
       // DURABILITY: the copies are on disk before the manifest lists them, and the check reads the
-      // // disk's data.
+      // disk's data.
       try file.synchronize()
       let entry = Manifest.SealedSegment(
         id: segment.id, salt: segment.header.salt, byteCount: end,

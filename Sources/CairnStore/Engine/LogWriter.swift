@@ -202,7 +202,7 @@ final class LogWriter: Sendable {
       // In the order of the log, so that a segment's sync mark vouches for earlier segments.
       for (segment, end) in targets {
         // DURABILITY: records reach the disk here, and only then are they acknowledged as durable.
-        // // A crash before this leaves a torn tail that was never acknowledged.
+        // A crash before this leaves a torn tail that was never acknowledged.
         if segment !== active { segment.mapping?.unmapPages() }
         // A failure is not retried.
         try segment.synchronizeData()

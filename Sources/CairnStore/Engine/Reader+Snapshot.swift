@@ -63,8 +63,8 @@ extension Reader {
     // segments.
     return log.waitUntil { appender -> SnapshotState? in
       // While a compaction moves entries, each number has two records. For some keys the old record
-      // // is live, for others the new one, so a replay of the log may differ from the index. A
-      // backup // must not copy this state. The moves take a fraction of a second. While a batch is
+      // is live, for others the new one, so a replay of the log may differ from the index. A
+      // backup must not copy this state. The moves take a fraction of a second. While a batch is
       // being published, the index has only a part of it.
       if !appender.isConsistent { return nil }
       return SnapshotState(

@@ -138,7 +138,7 @@ extension SegmentSupply {
     let allocated = (need + 4095) & ~4095
     let salt = try session.directory.randomNumbers(count: 1)[0]
     // Under the catalog's lock, and only while the store is open, because a close removes the files
-    // // of all pending ids, and no thread creates another afterwards.
+    // of all pending ids, and no thread creates another afterwards.
     return try catalog.change { (state) throws(StoreError) in
       try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())

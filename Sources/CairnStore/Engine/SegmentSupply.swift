@@ -86,7 +86,7 @@ final class SegmentSupply: Sendable {
         guard let segment = state.resumable else { return try createFirstSegment() }
         state.resumable = nil
         // Include the space that the close left for removals. Otherwise a write that finds no room
-        // // would free it.
+        // would free it.
         try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
         log.withLock { appender in
           appender.sealed.removeAll { $0 === segment }

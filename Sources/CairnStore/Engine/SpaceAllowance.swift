@@ -85,7 +85,7 @@ struct SpaceAllowance {
       byteCount = limit - reclaimable
     } else if !isLifted {
       // A mass removal makes more dead at once than is allowed. No writer waits until all of it is
-      // // reclaimed.
+      // reclaimed.
       byteCount = min(byteCount, share) + (gain?.byteCount ?? 0)
     }
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }

@@ -230,7 +230,7 @@ package final class Segment: Sendable {
   package func openFile() throws(StoreError) {
     try file.keepForWriting { (file) throws(StoreError) in
       // DURABILITY: a header that was never synced is written again. The descriptor that wrote it
-      // // was closed, and a failed write may not be reported to this one.
+      // was closed, and a failed write may not be reported to this one.
       guard syncedByteCount == 0 else { return }
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     }

@@ -138,7 +138,7 @@ extension OpenedStore {
     if byteCount - end <= Segment.slack, room.allSatisfy({ $0 == 0 }) { return }
     try file.truncate(to: end)
     // DURABILITY: the removed bytes are durably gone before anything is appended, or another power
-    // // cut could bring them back after new records.
+    // cut could bring them back after new records.
     try file.synchronize()
   }
 

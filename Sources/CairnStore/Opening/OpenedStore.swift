@@ -73,7 +73,7 @@ struct OpenedStore {
     isReadOnly = readOnly
     background = environment.background
     // Check before taking the lock, so that no lock file is created in a foreign directory, and
-    // again // under the lock, when no other process changes names.
+    // again under the lock, when no other process changes names.
     let names = try directory.names()
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
@@ -195,7 +195,7 @@ struct OpenedStore {
     }
     try file.lockStore(at: directory.path, exclusively: !readOnly)
     // A failed salvage removes the file while it holds the lock. A process that already had it open
-    // // would hold a useless lock.
+    // would hold a useless lock.
     let isNamed: Bool
     do throws(StoreError) { isNamed = try file.status().linkCount == 1 } catch {
       file.unlock()
@@ -239,7 +239,7 @@ struct OpenedStore {
   /// Removes the files of unfinished work, and quarantines unexplained files.
   mutating func sweep() throws(StoreError) {
     // DURABILITY: the previous process may have died between the exchange of the manifests and the
-    // // sync of the directory. Nothing is done on the manifest's word before it is durably in
+    // sync of the directory. Nothing is done on the manifest's word before it is durably in
     // place.
     try ManifestFile(directory: directory).settle()
     let listed = manifest.listedFiles

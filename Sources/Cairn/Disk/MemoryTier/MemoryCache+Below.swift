@@ -252,7 +252,7 @@ extension MemoryCache {
     let (hasRead, evicted) = lock.withLock { state in
       let newest = state.table.list.newest
       // A read of an entry that was taken but not yet reported is not counted, but moves the entry
-      // to // the front.
+      // to the front.
       let hasMoved = newest != noSlot && state.table.nodes[Int(newest)].isRecent
       let count = exchange(&state.untoldReadCount, with: 0)
       return (count > 0 || hasMoved, exchange(&state.evictedUntold, with: []))
@@ -356,7 +356,7 @@ extension MemoryState {
     let isToldAtOnce = table.nodes[Int(slot)].idleLimit != never
     if isToldAtOnce, table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
     // An access that was reported at once must not be reported again or spare the entry later,
-    // which // would prolong its lifetime.
+    // which would prolong its lifetime.
     if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
       table.nodes[Int(slot)].isRead = true
       untoldReadCount &+= 1

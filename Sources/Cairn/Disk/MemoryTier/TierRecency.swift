@@ -61,7 +61,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     // One by one, because a custom coder runs with no lock held. A caller that arrives meanwhile //
     // reports the rest, so that no key is left when it returns, except keys that other threads are
-    // // encoding.
+    // encoding.
     while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
     let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
     withExtendedLifetime(told) {}

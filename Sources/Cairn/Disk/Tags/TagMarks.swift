@@ -21,8 +21,8 @@ final class TagMarks: Sendable {
   struct Memory: Sendable {
     /// Puts entries with tags in doubt below this version.
     var doubt: @Sendable (UInt64) -> Void = { _ in }
-    /// Drops the entries in doubt, and refuses entries that reads in progress are about to insert.
-    var dropDoubtful: @Sendable () -> Void = {}
+    /// Drops the entries in doubt, except those that a store still has, and refuses entries that reads in progress are about to insert.
+    var dropDoubtful: @Sendable (_ sparing: Store?) -> Void = { _ in }
   }
 
   /// A pass of the sweep.
@@ -237,7 +237,7 @@ final class TagMarks: Sendable {
       if version > 0 { state.swept = max(state.swept ?? 0, version - 1) }
       return state.memory
     }
-    memory.dropDoubtful()
+    memory.dropDoubtful(nil)
     state.withLock { state in
       guard version >= state.recordVersion else { return }
       (state.table, state.recordVersion, state.hasRecord) = (TagTable(), version, false)
@@ -301,8 +301,8 @@ final class TagMarks: Sendable {
       return state.memory
     }
     // A thread that removed an entry on disk may not have updated memory yet. Memory hides that
-    // entry // only while it is in doubt.
-    memory.dropDoubtful()
+    // entry only while it is in doubt. Entries that the index still has are not hidden by these marks.
+    memory.dropDoubtful(store)
     var rest: TagTable
     let version: UInt64?
     (rest, version) = known

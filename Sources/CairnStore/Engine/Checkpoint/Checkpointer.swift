@@ -166,7 +166,7 @@ final class Checkpointer: Sendable {
     while true {
       if let basis = try tryTakingCheckpointBasis() { return basis }
       // A batch in the log may not be entirely in the index yet. Entering it takes a moment, and
-      // needs // no lock that is held here.
+      // needs no lock that is held here.
       log.waitUntil { $0.unpublished == nil ? () : nil }
     }
   }
@@ -216,7 +216,7 @@ final class Checkpointer: Sendable {
       // More samples may come while this runs.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
       // Under the catalog's lock, and only while the store's own lock is held, because a failed
-      // close // does not wait, and the name may then belong to another session.
+      // close does not wait, and the name may then belong to another session.
       let file = try catalog.change { (_) throws(StoreError) -> File in
         // An id whose checkpoint was abandoned before a crash is reused.
         let name = FileName.checkpoint(basis.id)

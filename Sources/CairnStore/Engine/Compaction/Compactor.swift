@@ -239,7 +239,7 @@ final class Compactor: Sendable {
   /// the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
     // The extensions of records copied here may be in yet other segments. Each pass leaves fewer in
-    // // force, except extensions by writers, which wait for another compaction.
+    // force, except extensions by writers, which wait for another compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
     repeat {

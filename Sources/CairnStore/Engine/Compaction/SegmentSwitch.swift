@@ -155,7 +155,7 @@ struct SegmentSwitch {
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
       // If an entry names another record by now, that record is newer. An extension made after the
-      // // copy ends later than the copy, and stays in force.
+      // copy ends later than the copy, and stays in force.
       guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
         return
       }

@@ -57,7 +57,7 @@ final class Scrubber: Sendable {
       due = ScrubPace(bytesPerSecond: bytesPerSecond).next(
         after: due, byteCount: byteCount, now: scrubTime)
       // Pause in pieces, so that the caller can stop the scrub and close the store. The loop counts
-      // its // pauses, so it ends even if the clock stands still.
+      // its pauses, so it ends even if the clock stands still.
       var rest = due - scrubTime
       while rest > .zero {
         session.environment.pause(min(rest, .milliseconds(100)))
@@ -374,7 +374,7 @@ final class Scrubber: Sendable {
       if session.isClosed { return }
       let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
       // Written in place and without a sync. After a crash, the content either has the right
-      // checksum or // is ignored, and lost progress is only read once more.
+      // checksum or is ignored, and lost progress is only read once more.
       guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
       else {
         return

@@ -113,7 +113,7 @@ final class Evictor: Sendable {
         }
         if isReady ?? true { return evictor.start.wait(for: evictor.session.limits) }
         // A write that must evict now takes precedence. A thread that releases a lock and takes it
-        // // again at once would keep every other thread out.
+        // again at once would keep every other thread out.
         evictor.session.environment.pause(.microseconds(100))
       }
     }

@@ -69,7 +69,7 @@ final class Expiry: Sendable {
       return count
     }
     // After an open, these may be nearly all entries. Proceed segment by segment, so that each is
-    // // read once.
+    // read once.
     for granules in granulesOfSegmentGroups {
       entries.removeAll(keepingCapacity: true)
       _ = try findUnsettled(look) { unsettled in
