@@ -222,11 +222,11 @@ struct CoderTests {
       (.noCacheDirectory(reason: "r"), "no directory for caches: r"),
       (
         .insideStore(path: "/c/s/n", store: "/c/s/"),
-        "/c/s/n: a cache cannot lie in the directory of a store, as /c/s/ is"
+        "/c/s/n: a cache cannot be inside the directory of a store: /c/s/"
       ),
       (.cancelled, "the task was cancelled before the work began"),
       (
-        .otherType(found: "A", expected: "B"), "the live cache of that name is a A, not a B"
+        .otherType(found: "A", expected: "B"), "the open cache of that name is a A, not a B"
       ),
       (.circularLoad, "a load waits for itself"),
     ]
