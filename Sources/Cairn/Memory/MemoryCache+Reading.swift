@@ -11,11 +11,11 @@ extension MemoryCache {
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    let shared = lock.sharedFind { state, stripe, isFull in
-      state.sharedFind(
-        key, hash: hash, at: now, in: stripe, of: lock.readers, isFull: &isFull)
+    if lock.readers.isEnabled,
+      let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now))
+    {
+      return value
     }
-    if let shared { return shared }
     var hasExpired = false
     return look(key, hash: hash, at: now, isRead: true, hasExpired: &hasExpired) { state, slot in
       state.table.payloads[Int(slot)]?.value

@@ -76,7 +76,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
-        policy: configuration.policy, isAboveOther: clockBelow != nil))
+        policy: configuration.policy, isAboveOther: clockBelow != nil),
+      sharesReads: configuration.policy != .leastRecentlyUsed)
     if let loadPolicy { retain(loadPolicy) }
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }

@@ -1,44 +1,36 @@
 internal import Synchronization
 
-/// Hits beside each other.
-extension MemoryState: SharedState {
-  /// The value of a key, if nothing but bits of its entry must change, and the order of use.
-  ///
-  /// - Parameters:
-  ///   - needsReport: whether to find a value only while a report to the tier below is scheduled,
-  ///     which then covers this read.
-  ///   - isFull: set if the stripe has no room for the move.
-  @inlinable
-  @inline(__always)
-  func sharedFind(
-    _ key: Key, hash: UInt32, at now: Int64, needsReport: Bool = false, in stripe: Int,
-    of readers: borrowing SharedReaders, isFull: inout Bool
-  ) -> Value? {
-    if needsReport, !isTellingScheduled { return nil }
-    let slot = table.find(key, hash: hash)
-    if slot == noSlot { return nil }
-    let isNoted = table.nodes.noteSharedHit(
-      Int(slot), at: now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
-    if !isNoted { return nil }
-    if policy == .leastRecentlyUsed, !readers.noteMove(of: slot, in: stripe) {
-      isFull = true
-      return nil
-    }
-    return table.payloads[Int(slot)]?.value
-  }
+/// A look-up beside others; see `SharedReaders`.
+@usableFromInline
+struct SharedQuery<Key: Hashable & Sendable> {
+  @usableFromInline let key: Key
+  @usableFromInline let hash: UInt32
+  @usableFromInline let now: Int64
+  /// Whether to find a value only while a report to the tier below is scheduled, which then covers
+  /// this read.
+  @usableFromInline let needsReport: Bool
 
   @inlinable
-  mutating func makeMoves(of readers: borrowing SharedReaders) {
-    if policy == .leastRecentlyUsed { table.list.makeMoves(of: readers, &table.nodes) }
+  init(_ key: Key, hash: UInt32, at now: Int64, needsReport: Bool = false) {
+    self.key = key
+    self.hash = hash
+    self.now = now
+    self.needsReport = needsReport
   }
 }
 
-extension RecencyList {
-  @usableFromInline
-  mutating func makeMoves(
-    of readers: borrowing SharedReaders, _ nodes: inout SlotArray<EntryNode>
-  ) {
-    readers.takeMoves { touch($0, policy: .leastRecentlyUsed, &nodes) }
+/// Hits of SIEVE and S3-FIFO beside each other.
+extension MemoryState: SharedState {
+  /// The value of a key, if nothing but bits of its entry must change.
+  @inlinable
+  @inline(__always)
+  func sharedFind(_ query: borrowing SharedQuery<Key>) -> Value? {
+    if query.needsReport, !isTellingScheduled { return nil }
+    let slot = table.find(query.key, hash: query.hash)
+    if slot == noSlot { return nil }
+    let isNoted = table.nodes.noteSharedHit(
+      Int(slot), at: query.now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
+    return isNoted ? table.payloads[Int(slot)]?.value : nil
   }
 }
 

@@ -10,17 +10,17 @@
 /// uses them, which must not see the C library.
 @usableFromInline
 @safe
-struct CacheLock<State: SharedState & ~Copyable>: ~Copyable, @unchecked Sendable {
+struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
-  // change, as a mutex requires. The state is changed only between lock and unlock, and read in
-  // between or by a reader that has entered.
+  // change, as a mutex requires. The state is touched only between lock and unlock.
   @usableFromInline let mutex: UnsafeMutableRawPointer
   @usableFromInline let state: UnsafeMutablePointer<State>
   @usableFromInline let readers: SharedReaders
 
+  /// - Parameter sharesReads: whether reads may go on beside each other; see `SharedReaders`.
   @inlinable
-  init(_ initial: consuming State) {
-    readers = SharedReaders()
+  init(_ initial: consuming State, sharesReads: Bool = false) {
+    readers = SharedReaders(isEnabled: sharesReads)
     unsafe mutex = makeMutex()
     unsafe state = .allocate(capacity: 1)
     unsafe state.initialize(to: initial)
@@ -42,55 +42,39 @@ struct CacheLock<State: SharedState & ~Copyable>: ~Copyable, @unchecked Sendable
     forReading isRead: Bool = false, _ body: (inout State) -> Result
   ) -> Result {
     unsafe lockMutex(mutex)
-    if readers.endSharing(forReading: isRead) { unsafe state.pointee.makeMoves(of: readers) }
+    if readers.isEnabled { readers.endSharing(forReading: isRead) }
     defer {
-      readers.shareIfRead()
+      if readers.isEnabled { readers.shareIfRead() }
       unsafe unlockMutex(mutex)
     }
     return unsafe body(&state.pointee)
-  }
-
-  /// Looks beside others that do the same, if that is possible without waiting for a writer.
-  ///
-  /// - Parameter body: looks. Changes nothing, except words as atomics, and notes a move in its
-  ///   stripe; or says that the stripe is full, and finds nothing.
-  /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
-  @inlinable
-  @inline(__always)
-  func sharedFind<Found>(
-    _ body: (_ state: borrowing State, _ stripe: Int, _ isFull: inout Bool) -> Found?
-  ) -> Found? {
-    guard let stripe = readers.enter() else { return nil }
-    var isFull = false
-    // SAFETY: nobody changes the state while a reader is inside.
-    let found = unsafe body(state.pointee, stripe, &isFull)
-    readers.leave(stripe, isHit: found != nil)
-    guard isFull, makeRoom(), let stripe = readers.enter() else { return found }
-    let again = unsafe body(state.pointee, stripe, &isFull)
-    readers.leave(stripe, isHit: again != nil)
-    return again
-  }
-
-  /// Makes the moves that shared reads have noted.
-  ///
-  /// - Returns: whether reads are still shared.
-  @inlinable
-  @inline(never)
-  func makeRoom() -> Bool {
-    unsafe lockMutex(mutex)
-    defer { unsafe unlockMutex(mutex) }
-    guard readers.pauseSharing() else { return false }
-    unsafe state.pointee.makeMoves(of: readers)
-    readers.resumeSharing()
-    return true
   }
 }
 
 /// State that may be read while others read it.
 @usableFromInline
 protocol SharedState: ~Copyable {
-  /// Makes the moves that shared reads have noted.
-  mutating func makeMoves(of readers: borrowing SharedReaders)
+  associatedtype Query
+  associatedtype Found
+
+  /// What is asked for; `nil`: only a holder of the lock can tell. Changes nothing, except words as
+  /// atomics.
+  func sharedFind(_ query: borrowing Query) -> Found?
+}
+
+extension CacheLock where State: SharedState & ~Copyable {
+  /// Looks beside others that do the same, if that is possible without waiting.
+  ///
+  /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
+  @inlinable
+  @inline(__always)
+  func sharedFind(_ query: borrowing State.Query) -> State.Found? {
+    guard let stripe = readers.enter() else { return nil }
+    // SAFETY: nobody changes the state while a reader is inside.
+    let found = unsafe state.pointee.sharedFind(query)
+    readers.leave(stripe, isHit: found != nil)
+    return found
+  }
 }
 
 func yieldThread() { sched_yield() }

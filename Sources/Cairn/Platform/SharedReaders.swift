@@ -9,11 +9,7 @@ internal import Synchronization
 /// 2. Whoever takes the mutex ends the sharing. Then it waits for the readers in the stripes.
 /// 3. Both are in one total order. So either the reader sees the end and leaves, or the other sees
 ///    the reader and waits.
-/// 4. After some reads in a row under the mutex, reads are shared again when it is released: four, or
-///    more if few hits came of the last times.
-/// 5. A hit that moves its entry notes the slot in its stripe. Whoever ends the sharing makes the
-///    moves before anything else, stripe by stripe, each in order. The slots are then what they were,
-///    because nothing has changed since.
+/// 4. After some reads in a row under the mutex, reads are shared again when it is released.
 ///
 /// Each stripe is on cache lines of its own and counts the hits as well: a hit writes nothing that
 /// a hit of another thread writes.
@@ -21,33 +17,27 @@ internal import Synchronization
 @safe
 struct SharedReaders: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
-  // Words are atomic; the mutex guards changes of all but the first two of the head.
+  // Words are atomic, except the number of reads, which the mutex guards.
   /// Of the head: whether reads are shared; which stripes were entered; the number of reads under the
-  /// mutex since the last change; how many of them have reads shared again, less four; the number of
-  /// hits when reads were last shared. Then the stripes: readers inside in the low half, hits in the high
-  /// one; the number of noted moves; their slots, in 32 bits each.
-  @usableFromInline let memory: UnsafeMutableRawPointer
+  /// mutex since the last change. Then the stripes: readers inside in the low half, hits in the high
+  /// one. `nil`: reads are never shared.
+  @usableFromInline let memory: UnsafeMutableRawPointer?
 
   /// Threads with the same number modulo this share a stripe.
   private static var stripeCount: Int { 16 }
-  /// In words.
-  private static var stride: Int { 32 }
-  /// How many moves a stripe can note.
-  private static var moveLimit: UInt64 { UInt64(stride - 2) * 2 }
+  private static var stride: Int { 16 }
   private static var readCount: Int { 2 }
   private static var readerMask: UInt64 { 0xFFFF }
   private static var hit: UInt64 { 1 << 16 }
-  private static var delay: UInt64 { 4 }
-  private static var longestDelay: UInt64 { 1024 }
-  private static var delayIndex: Int { 3 }
-  private static var hitsIndex: Int { 4 }
-
-  private static var isShared: UInt64 { 1 }
-  /// Moves are being made; reads are shared again in a moment.
-  private static var isPaused: UInt64 { 2 }
+  /// How many reads in a row under the mutex have reads shared again.
+  private static var readsBeforeSharing: UInt64 { 4 }
 
   @usableFromInline
-  init() {
+  init(isEnabled: Bool) {
+    guard isEnabled else {
+      unsafe memory = nil
+      return
+    }
     let count = Self.stride * (1 + Self.stripeCount)
     let words = unsafe UnsafeMutableRawPointer.allocate(
       byteCount: count * MemoryLayout<UInt64>.stride, alignment: 128
@@ -57,25 +47,21 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   }
 
   @inlinable
-  deinit { unsafe memory.deallocate() }
+  deinit { unsafe memory?.deallocate() }
 
-  private var words: UnsafeMutablePointer<Atomic<UInt64>> {
-    unsafe memory.assumingMemoryBound(to: Atomic<UInt64>.self)
+  private var words: UnsafeMutablePointer<Atomic<UInt64>>? {
+    unsafe memory?.assumingMemoryBound(to: Atomic<UInt64>.self)
   }
 
-  /// The slots of the moves that a stripe has noted.
-  private func moves(_ stripe: Int) -> UnsafeMutablePointer<Atomic<UInt32>> {
-    unsafe (memory + (stripe + 2) * MemoryLayout<UInt64>.stride)
-      .assumingMemoryBound(to: Atomic<UInt32>.self)
-  }
+  @inlinable
+  var isEnabled: Bool { @inline(__always) get { unsafe memory != nil } }
 
   /// Enters, if reads are shared.
   ///
   /// - Returns: the stripe, for `leave`.
   @usableFromInline
   func enter() -> Int? {
-    let words = unsafe words
-    guard unsafe words[0].load(ordering: .relaxed) == Self.isShared || becomesShared() else {
+    guard let words = unsafe words, unsafe words[0].load(ordering: .relaxed) != 0 else {
       return nil
     }
     let number = threadNumber() & (Self.stripeCount &- 1)
@@ -85,101 +71,27 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       unsafe words[1].bitwiseOr(bit, ordering: .sequentiallyConsistent)
     }
     unsafe words[stripe].wrappingAdd(1, ordering: .sequentiallyConsistent)
-    if unsafe words[0].load(ordering: .sequentiallyConsistent) == Self.isShared { return stripe }
+    if unsafe words[0].load(ordering: .sequentiallyConsistent) != 0 { return stripe }
     unsafe words[stripe].wrappingSubtract(1, ordering: .releasing)
     return nil
   }
 
-  /// Waits while moves are being made, which takes about a microsecond.
-  @inline(never)
-  private func becomesShared() -> Bool {
-    let words = unsafe words
-    for _ in 0..<2000 {
-      let state = unsafe words[0].load(ordering: .relaxed)
-      if state != Self.isPaused { return state == Self.isShared }
-    }
-    return false
-  }
-
   @usableFromInline
   func leave(_ stripe: Int, isHit: Bool) {
-    unsafe words[stripe].wrappingAdd((isHit ? Self.hit : 0) &- 1, ordering: .releasing)
-  }
-
-  /// Notes that the entry of a slot is to be moved. Call between `enter` and `leave`.
-  ///
-  /// Of two threads with the same stripe that do so at once, one may note nothing: of two uses at
-  /// the same moment, one is forgotten.
-  ///
-  /// - Returns: `false` if the stripe is full.
-  @usableFromInline
-  func noteMove(of slot: UInt32, in stripe: Int) -> Bool {
-    let words = unsafe words
-    let moves = unsafe moves(stripe)
-    let count = unsafe words[stripe + 1].load(ordering: .relaxed)
-    if count > 0, unsafe moves[Int(count) - 1].load(ordering: .relaxed) == slot { return true }
-    if count >= Self.moveLimit { return false }
-    unsafe moves[Int(count)].store(slot, ordering: .relaxed)
-    unsafe words[stripe + 1].store(count + 1, ordering: .relaxed)
-    return true
-  }
-
-  /// Calls `body` with the slots of all noted moves, and forgets them. Call once the readers are gone.
-  func takeMoves(_ body: (UInt32) -> Void) {
-    let words = unsafe words
-    var entered = unsafe words[1].load(ordering: .sequentiallyConsistent)
-    while entered != 0 {
-      let stripe = Self.stride * (entered.trailingZeroBitCount + 1)
-      let moves = unsafe moves(stripe)
-      for index in 0..<Int(unsafe words[stripe + 1].load(ordering: .relaxed)) {
-        unsafe body(moves[index].load(ordering: .relaxed))
-      }
-      unsafe words[stripe + 1].store(0, ordering: .relaxed)
-      entered &= entered - 1
-    }
+    guard let words = unsafe words else { return }
+    unsafe words[stripe].wrappingAdd(
+      (isHit ? Self.hit : 0) &- 1, ordering: .releasing)
   }
 
   /// Call once the mutex is taken.
-  ///
-  /// - Returns: whether reads were shared: there may be moves.
   @usableFromInline
-  func endSharing(forReading isRead: Bool) -> Bool {
-    let words = unsafe words
+  func endSharing(forReading isRead: Bool) {
+    guard let words = unsafe words else { return }
     let reads = unsafe isRead ? words[Self.readCount].load(ordering: .relaxed) &+ 1 : 0
     unsafe words[Self.readCount].store(reads, ordering: .relaxed)
-    if unsafe words[0].load(ordering: .relaxed) == 0 { return false }
+    if unsafe words[0].load(ordering: .relaxed) == 0 { return }
     unsafe words[Self.readCount].store(0, ordering: .relaxed)
     unsafe words[0].store(0, ordering: .sequentiallyConsistent)
-    awaitReaders()
-    // Ending it again and again costs more than a few hits gain.
-    let hits = hitCount
-    let delay = unsafe words[Self.delayIndex].load(ordering: .relaxed)
-    let gain = unsafe hits &- words[Self.hitsIndex].load(ordering: .relaxed)
-    unsafe words[Self.hitsIndex].store(hits, ordering: .relaxed)
-    unsafe words[Self.delayIndex].store(
-      gain > Self.delay + delay ? 0 : min(2 * delay + Self.delay, Self.longestDelay),
-      ordering: .relaxed)
-    return true
-  }
-
-  /// Pauses the sharing, if reads are shared. Call under the mutex.
-  ///
-  /// - Returns: whether it did.
-  @usableFromInline
-  func pauseSharing() -> Bool {
-    let words = unsafe words
-    if unsafe words[0].load(ordering: .relaxed) == 0 { return false }
-    unsafe words[0].store(Self.isPaused, ordering: .sequentiallyConsistent)
-    awaitReaders()
-    return true
-  }
-
-  /// Ends the pause. Call under the mutex.
-  @usableFromInline
-  func resumeSharing() { unsafe words[0].store(Self.isShared, ordering: .sequentiallyConsistent) }
-
-  private func awaitReaders() {
-    let words = unsafe words
     var entered = unsafe words[1].load(ordering: .sequentiallyConsistent)
     while entered != 0 {
       let stripe = Self.stride * (entered.trailingZeroBitCount + 1)
@@ -200,23 +112,18 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   /// Call before the mutex is released.
   @usableFromInline
   func shareIfRead() {
-    let words = unsafe words
-    let delay = unsafe Self.delay + words[Self.delayIndex].load(ordering: .relaxed)
-    guard unsafe words[Self.readCount].load(ordering: .relaxed) >= delay else { return }
-    unsafe words[0].store(Self.isShared, ordering: .sequentiallyConsistent)
+    guard let words = unsafe words,
+      unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing
+    else { return }
+    unsafe words[0].store(1, ordering: .sequentiallyConsistent)
   }
 
   /// The hits of shared reads so far. Call under the mutex.
   var hitCount: UInt64 {
-    let words = unsafe words
-    var entered = unsafe words[1].load(ordering: .relaxed)
-    var count: UInt64 = 0
-    while entered != 0 {
-      let stripe = Self.stride * (entered.trailingZeroBitCount + 1)
-      unsafe count &+= words[stripe].load(ordering: .relaxed) >> 16
-      entered &= entered - 1
+    guard let words = unsafe words else { return 0 }
+    return (1...Self.stripeCount).reduce(0) {
+      unsafe $0 &+ words[Self.stride * $1].load(ordering: .relaxed) >> 16
     }
-    return count
   }
 }
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Hits of SIEVE and S3-FIFO beside each other, without the mutex", .timeLimit(.minutes(5)))
 struct SharedReadTests {
-  static let policies: [EvictionPolicy] = [.leastRecentlyUsed, .sieve, .s3FIFO]
+  static let policies: [EvictionPolicy] = [.sieve, .s3FIFO]
   let scene = MemoryScene()
 
   /// A cache whose next hits are shared.
@@ -35,27 +35,11 @@ struct SharedReadTests {
     #expect(cache.audit() == [])
   }
 
-  @Test(
-    "Shared hits move entries in their order, however many there are",
-    arguments: [1, 59, 60, 61, 500])
-  func moves(count: Int) throws {
-    let cache: MemoryCache<Int, Int> = scene.cache(count: 100)
-    for key in 0..<100 { cache[key] = key }
-    for _ in 0..<4 { _ = cache[99] }
-    var random = FuzzRandom(seed: TestSeed.current)
-    var order = Array(0..<100)
-    for _ in 0..<count {
-      let key = random.below(100)
-      #expect(cache[key] == key)
-      order.removeAll { $0 == key }
-      order.append(key)
-    }
-    #expect(cache.sharedHitCount == UInt64(count), TestSeed.comment)
-    for (index, key) in order.enumerated() {
-      cache[100 + index] = 0
-      #expect(!cache.contains(key), "\(index) \(TestSeed.comment)")
-    }
-    #expect(cache.audit() == [])
+  @Test("LRU moves entries at each hit, so it shares none")
+  func never() {
+    let cache = sharing(.leastRecentlyUsed, [(1, 1)])
+    for _ in 0..<10 { _ = cache.value(forKey: 1) }
+    #expect(cache.sharedHitCount == 0 && cache.statistics().hitCount == 14)
   }
 
   @Test("A shared hit spares its entry, and gives it a later time of access", arguments: policies)

@@ -31,12 +31,11 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    let shared = lock.sharedFind { state, stripe, isFull in
-      state.sharedFind(
-        key, hash: hash, at: now, needsReport: true, in: stripe, of: lock.readers,
-        isFull: &isFull)
+    if lock.readers.isEnabled,
+      let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now, needsReport: true))
+    {
+      return value
     }
-    if let shared { return shared }
     var expired: ExpiredEntry<Key, Value>?
     let value = lock.withLock(forReading: true) { state -> Value? in
       let slot = state.table.find(key, hash: hash)
