@@ -6,7 +6,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   public var version: UInt64
   /// The cost given to the entry, or else the cost that the cache computes.
   public var cost: Int
-  /// When it was written.
+  /// When it was written; on disk, to the second.
   public var written: Timestamp
   /// When it was last read or written.
   public var accessed: Timestamp

@@ -10,7 +10,7 @@ extension DiskCache {
   /// Sets new limits, and removes the least recently used entries above them. Set the limits of the
   /// memory tier at `memory`.
   ///
-  /// The next open uses its configuration again.
+  /// Sets both limits: `nil` removes one. The next open uses its configuration again.
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.

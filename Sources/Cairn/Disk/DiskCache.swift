@@ -332,9 +332,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// The number of keys that a read would find. Includes keys whose records are damaged, and keys
-  /// that a removal by tag has left to the background. `statistics().sweepingTagCount` is 0 if
-  /// there are none of the latter.
+  /// The number of keys on disk that have not expired. Includes keys whose records are damaged, and
+  /// entries that a removal by tag has hidden but not yet removed. If
+  /// `statistics().sweepingTagCount` is 0, there are none of the latter.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
   /// - Complexity: the same as `Store.count()`. `statistics().heldCount` is always O(1).
@@ -342,7 +342,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
 
-  /// Whether a read would find no key. See `count()`.
+  /// Whether `count()` is 0.
   public var isEmpty: Bool { get throws(CacheError) { try count() == 0 } }
 
   /// The live bytes of the log, which the byte limit counts. Includes expired entries until they

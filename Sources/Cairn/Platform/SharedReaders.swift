@@ -67,7 +67,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     let number = threadNumber() & (Self.stripeCount &- 1)
     let stripe = Self.stride &* (number &+ 1)
     let bit = UInt64(1) << UInt64(number)
-    if unsafe words[1].load(ordering: .acquiring) & bit == 0 {
+    if unsafe words[1].load(ordering: .sequentiallyConsistent) & bit == 0 {
       unsafe words[1].bitwiseOr(bit, ordering: .sequentiallyConsistent)
     }
     unsafe words[stripe].wrappingAdd(1, ordering: .sequentiallyConsistent)

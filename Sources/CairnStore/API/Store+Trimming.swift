@@ -21,7 +21,7 @@
 extension Store {
   /// Sets new limits, and removes the least recently used entries above them.
   ///
-  /// The next open uses its configuration again.
+  /// Sets both limits: `nil` removes one. The next open uses its configuration again.
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.

@@ -190,8 +190,8 @@ extension StoreError: CustomStringConvertible {
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
-      "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or by what byteLimit, a cache's "
-        + "byteLimit, leaves beside its key"
+      "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or because "
+        + "byteLimit must hold key and value"
     case .metadataTooLarge(let count, let limit):
       "metadata has \(count) bytes; the limit is \(limit)"
     case .batchTooLarge(let count, let limit):

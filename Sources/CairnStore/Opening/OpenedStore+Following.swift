@@ -36,7 +36,11 @@ extension OpenedStore {
       page = try FollowPage.open(
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
       // From here on, no process truncates a file.
-      let isKept = try Self.keepsFiles(from: page?.file ?? lockFile)
+      // Without a page nothing is mapped, so a filesystem without such locks will do.
+      let isKept =
+        if let page { try Self.keepsFiles(from: page.file) } else {
+          (try? Self.keepsFiles(from: lockFile)) ?? false
+        }
       mapsFiles =
         page != nil && isKept && configuration.access == .mapped && directory.mapsFiles
       clock = known ?? StoreClock(configuration.clock, lastRecorded: manifest.lastTime)
