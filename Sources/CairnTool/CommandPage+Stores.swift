@@ -11,7 +11,7 @@ extension CommandPage {
 
       If a record is lost with its key, it may have been a newer value or a removal. An older value
       may then reappear, and the command warns about it. When the command returns, the copy survives
-      power loss. Ctrl-C removes the copy.
+      a power cut. Ctrl-C removes the copy.
 
       The exit status is 0 if everything was copied. It is 3 if data was lost, if the manifest is
       unusable or does not list a segment, or if the log ends with torn bytes. These usually come
@@ -32,7 +32,7 @@ extension CommandPage {
   static let trim = CommandPage(
     "remove keys by count, size, age or expiry",
     about: """
-      Removes keys. When the command returns, the removals survive power loss. The store gives the
+      Removes keys. When the command returns, the removals survive a power cut. The store gives the
       space back over time while it is in use, or at once with cairn compact. For full disks, see
       cairn help compact.
       """,

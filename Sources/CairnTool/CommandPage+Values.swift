@@ -7,7 +7,7 @@ extension CommandPage {
     operands: ["STORE", "KEY", "[VALUE]"],
     about: """
       Stores VALUE, or all of standard input, under KEY. When the command returns, the value
-      survives power loss. Creates STORE if it is missing.
+      survives a power cut. Creates STORE if it is missing.
       """,
     options: [OptionUse(.lifetime, "remove the key after this time: \(lifetimes)")],
     notes: """
@@ -61,7 +61,7 @@ extension CommandPage {
     "remove keys",
     operands: ["STORE", "KEY..."],
     about: """
-      Removes the keys. When the command returns, the removal survives power loss. The exit status
+      Removes the keys. When the command returns, the removal survives a power cut. The exit status
       is 1 if a key was missing; the other keys are removed anyway.
       """,
     examples: ["cairn delete notes.cairn greeting token"])
@@ -75,7 +75,7 @@ extension CommandPage {
 
       With KEY and --lifetime, makes each key expire after this time from now, whether it would have
       expired sooner, later or never. Cost, idle limit and metadata stay. When the command returns,
-      the change survives power loss. The exit status is 1 if a key was missing; the other keys are
+      the change survives a power cut. The exit status is 1 if a key was missing; the other keys are
       changed anyway.
       """,
     options: [

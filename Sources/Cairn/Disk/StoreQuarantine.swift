@@ -91,7 +91,7 @@ struct StoreQuarantine {
     defer { lockFile?.unlock() }
     // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the
     // corrupt store in its place, and an unused copy; after it, the copy is in its place. Until the
-    // sync, a power loss may leave either. So the lock of the copy is held until then, and whoever
+    // sync, a power cut may leave either. So the lock of the copy is held until then, and whoever
     // opens a cache that may have been replaced like this syncs the parent first
     // (`DiskCache.openStore`).
     do throws(StoreError) {

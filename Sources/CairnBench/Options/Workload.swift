@@ -42,7 +42,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
   /// space by itself.
   case churn
-  /// New keys, each put acknowledged once it survives power loss.
+  /// New keys, each put acknowledged once it survives a power cut.
   case durablePut = "durable-put"
   /// The same by sixteen threads on one store; their total.
   case durablePut16Threads = "durable-put-16-threads"

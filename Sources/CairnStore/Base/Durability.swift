@@ -9,14 +9,14 @@ public enum Durability: Sendable, Hashable {
   /// call.
   case process
 
-  /// The death of the process and, except for writes of the last interval, power loss.
+  /// The death of the process and, except for writes of the last interval, a power cut.
   ///
   /// A background sync follows at most this long after a write. In a configuration, the duration
   /// must be positive. For a single write, zero or less requests a sync at once but does not wait
   /// for it.
   case interval(Duration)
 
-  /// Power loss.
+  /// A power cut.
   ///
   /// The call returns after `fdatasync`. Concurrent writers share one sync (group commit), so
   /// throughput grows with the number of writing threads.

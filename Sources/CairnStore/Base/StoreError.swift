@@ -50,7 +50,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   /// The disk or a limit has no room for the write, which has not happened. The store stays usable:
   /// writes succeed again once space is free.
   case noSpace(path: String, neededByteCount: Int, limit: SpaceLimit)
-  /// A sync failed while this write waited for it: the write may or may not survive a power loss.
+  /// A sync failed while this write waited for it: the write may or may not survive a power cut.
   case durabilityUnknown(cause: SystemFailure)
   /// An earlier sync or change of the manifest failed, so the store refuses writes. Reads continue.
   /// Reopening the store recovers it.

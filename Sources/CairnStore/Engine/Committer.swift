@@ -33,7 +33,7 @@ final class Committer: Sendable {
   }
 
   /// Gives a removal that found nothing its promised durability. The write that made the key absent
-  /// may have come a moment ago, without a sync, and a power failure must not undo it either.
+  /// may have come a moment ago, without a sync, and a power cut must not undo it either.
   func commitAbsence(_ durability: Durability) throws(StoreError) {
     if durability == .process { return }
     try commit(log.lastSequence, durability)

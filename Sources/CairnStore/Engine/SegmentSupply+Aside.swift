@@ -86,7 +86,7 @@ extension SegmentSupply {
           isEntered = true
           appender.prepared = nil
           // DURABILITY: a kill before the exchange leaves a rolled segment, and an empty one after
-          // it. A power loss may undo the exchange: a sync of the log syncs the directory first.
+          // it. A power cut may undo the exchange: a sync of the log syncs the directory first.
           do throws(StoreError) { try file.installNext() } catch {
             state.failure = error.asFailure
             appender.failure = error.asFailure

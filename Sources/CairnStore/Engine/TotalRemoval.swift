@@ -137,7 +137,7 @@ final class TotalRemoval: Sendable {
         emptied.reserve(
           salts: try session.directory.randomNumbers(count: Manifest.reservedSegmentCount))
         state.manifest.nextID = emptied.nextID
-        // DURABILITY: if a power loss undoes the removal, the next open removes their files.
+        // DURABILITY: if a power cut undoes the removal, the next open removes their files.
         state.manifest.pendingIDs += emptied.openSegments.map(\.id.rawValue)
         return emptied
       }

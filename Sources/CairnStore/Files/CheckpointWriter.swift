@@ -150,7 +150,7 @@ struct CheckpointWriter: ~Copyable {
     if try file.status().byteCount != offset { try file.truncate(to: offset) }
     // DURABILITY: the contents are on disk before a manifest lists the file. (An invalid file would
     // cost only a scan, but the checksum says nothing about a page that is still unwritten at a
-    // power loss.)
+    // a power cut.)
     try file.synchronize()
     return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
   }

@@ -132,7 +132,7 @@ package struct ManifestFile: Sendable {
 
   /// Puts the prepared manifest into place, without a sync.
   package func installNext() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power loss may undo it: the clean manifest is then
+    // DURABILITY: the exchange is atomic. A power cut may undo it: the clean manifest is then
     // found beside the writes of this session, none of which was durable; a sync of the log syncs
     // the directory first.
     try exchange(FileName.nextManifest)
@@ -150,7 +150,7 @@ package struct ManifestFile: Sendable {
 
   /// Puts the manifest that removes all into place, without a sync.
   package func installEmptied() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power loss may undo it: everything that the old
+    // DURABILITY: the exchange is atomic. A power cut may undo it: everything that the old
     // manifest lists still exists, and later writes are not durable; a sync of the log syncs the
     // directory first.
     try exchange(FileName.emptiedManifest)

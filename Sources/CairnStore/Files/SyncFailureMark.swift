@@ -2,7 +2,7 @@
 /// when the store was recovered.
 ///
 /// After a failed sync, the kernel treats unwritten pages as clean. A process that opens
-/// the store then finds holes, as after a power loss, though the machine has not restarted; without
+/// the store then finds holes, as after a power cut, though the machine has not restarted; without
 /// this mark it would have to treat them as damage. The mark matters only until the machine
 /// restarts, so it needs no sync; and a length needs no room on a full disk.
 struct SyncFailureMark {

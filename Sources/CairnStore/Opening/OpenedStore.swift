@@ -95,7 +95,7 @@ struct OpenedStore {
       recovery.source = .scan
     } else {
       guard mayCreate else { throw .noStore(path: path) }
-      // DURABILITY: without this, a power loss could take the directory with everything
+      // DURABILITY: without this, a power cut could take the directory with everything
       // acknowledged in it. A manifest in the directory means that it was done.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(

@@ -29,7 +29,7 @@ extension File {
     }
     do throws(StoreError) {
       try file.write(bytes, at: 0)
-      // DURABILITY: the bytes before the name, or a power loss would leave an empty file in place
+      // DURABILITY: the bytes before the name, or a power cut would leave an empty file in place
       // of the old one.
       try file.synchronize()
       try naming { () throws(SystemError) in

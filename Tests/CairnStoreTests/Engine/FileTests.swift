@@ -264,7 +264,7 @@ struct FileTests {
   @Test("An open makes the directory durable before it removes what the manifest allows")
   func syncBeforeSweep() throws {
     // A process may die between the exchange of the manifest and the sync of the directory. If the next one removes
-    // files by that manifest, a power loss may keep the removal and undo the exchange.
+    // files by that manifest, a power cut may keep the removal and undo the exchange.
     let scene = try StoreScene()
     let store = try scene.open { $0.durability = .durable }
     try store.setValue("1", forKey: "a")

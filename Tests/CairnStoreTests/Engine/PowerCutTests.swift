@@ -46,7 +46,7 @@ struct PowerCutTests {
         last[thread] = acknowledgement.number
         let operation = Workload(seed: seed, thread: thread).operation(acknowledgement.number)
         // A sync that meets the cut may succeed and leave zeros: the kernel drops the error of what it cannot
-        // note in the journal any more. A power failure has no later.
+        // note in the journal any more. A power cut has no later.
         if case .durable = operation.durability, start < countBeforeCut ?? 0 {
           lastDurable[thread] = acknowledgement.number
         }

@@ -23,7 +23,7 @@ struct ParentDirectoryTests {
 
   @Test("A new store's directory is made durable also where it existed before")
   func existing() throws {
-    // A run before may have made it and not synced it into its parent. A power loss then takes it, with all that was
+    // A run before may have made it and not synced it into its parent. A power cut then takes it, with all that was
     // acknowledged.
     let scene = try StoreScene()
     try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)

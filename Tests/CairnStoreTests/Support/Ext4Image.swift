@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// An ext4 filesystem in a file, that can be cut off from it as by a power failure. Only root may mount one,
+/// An ext4 filesystem in a file, that can be cut off from it as by a power cut. Only root may mount one,
 /// and not everywhere.
 final class Ext4Image: Sendable {
   /// Why there can be none here.

@@ -228,7 +228,7 @@ struct RemoveAllTests {
     queue.runAll()
   }
 
-  @Test("The first write after it waits for no sync either; a power loss undoes both")
+  @Test("The first write after it waits for no sync either; a power cut undoes both")
   func writeAfter() throws {
     let (store, directory, _, queue, calls) = try readyStore()
     try store.removeAll()
