@@ -65,16 +65,16 @@ final class CheckRun {
     checkGrowth()
     report.checks = [
       (
-        "requests of the checker that were answered",
+        "answered requests of the checker",
         client.counts.answered.load(ordering: .relaxed)
       ),
-      ("and that were cut off by a kill", client.counts.unanswered.load(ordering: .relaxed)),
-      ("additions to counters, each count checked", counters.additionCount),
+      ("requests cut off by a kill", client.counts.unanswered.load(ordering: .relaxed)),
+      ("increments, each count checked", counters.additionCount),
       ("visits of sessions, each count checked", sessions.visitCount),
-      ("visits refused after the end of a session", sessions.refusalCount),
+      ("visits refused after a session expired", sessions.refusalCount),
       ("pages compared byte for byte", pages.readCount),
-      ("rushes of \(PageCheck.rushSize) at once for a new page, made once", pages.rushCount),
-      ("**lost, wrong, or made twice**", findings.count),
+      ("bursts of \(PageCheck.rushSize) requests for a new page, computed once", pages.rushCount),
+      ("**lost, wrong, or computed twice**", findings.count),
     ]
     report.print(seconds: seconds)
   }

@@ -52,19 +52,19 @@ struct Report {
     row("answered from memory", ["\(memory)"])
     row("answered from disk", ["\(disk)"])
     let joined = pages["loads.joined", default: 0]
-    row("made", ["\(made)"])
-    row("waited for one that was being made", ["\(joined)"])
+    row("computed", ["\(made)"])
+    row("waited for a computation in progress", ["\(joined)"])
     let share = Double(memory + disk) / Double(max(1, memory + disk + made + joined))
     row("hit rate", [String(format: "%.1f %%", 100 * share)])
     table(
-      "the server took", ["at most, with kills", "at most, without", "early median", "late median"])
+      "resource", ["maximum with kills", "maximum without", "early median", "late median"])
     resources("memory", \.residentBytes, 1 << 20, "MiB")
-    resources("memory without mapped files", \.ownBytes, 1 << 20, "MiB")
+    resources("memory except mapped files", \.ownBytes, 1 << 20, "MiB")
     resources("disk, persist", \.persistDiskBytes, 1 << 20, "MiB")
     resources("disk, pages", \.pagesDiskBytes, 1 << 20, "MiB")
     resources("descriptors", \.descriptorCount, 1, "")
     resources("threads", \.threadCount, 1, "")
-    Swift.print("\nAt the end persist held \(persist["count", default: 0]) keys.")
+    Swift.print("\nAt the end, the persist store held \(persist["count", default: 0]) keys.")
   }
 
   private func resources(
