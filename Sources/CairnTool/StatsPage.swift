@@ -21,7 +21,7 @@ struct StatsPage {
     var style: Style?
   }
 
-  /// - Parameter width: the columns that there are, or `nil` for any number.
+  /// - Parameter width: the number of columns, or `nil` for no limit.
   func lines(width: Int?) -> [Line] {
     let segments = segmentLines(isNarrow: (width ?? .max) < 55)
     return figureLines.map { Line(text: $0, indent: 12) }
