@@ -281,7 +281,6 @@ final class FollowingEndTests {
           attributes: [.posixPermissions: 0o600]))
     }
     writer = try Store.announcing(directory.store, .small(), background: queue)
-    #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     // Not in a segment of the lost session: a later one may get its number.
     let page = try readFile("\(directory.store)/\(FileName.followPage)")
     #expect(page[FollowPageLayout.positionOffset...].prefix(8).allSatisfy { $0 == 0 })
@@ -292,8 +291,9 @@ final class FollowingEndTests {
         #expect(try later.count() == number + 2)
         try later.close()
       }
-      #expect(try follower.count() == number + 2)
     }
+    // There are more versions again than the follower has seen, so versions alone do not tell.
+    #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(try follower.contents() == writer.contents())
   }
 
