@@ -1,9 +1,8 @@
-/// The file of a checkpoint with a valid header.
+/// A checkpoint file with a valid header.
 struct CheckpointFile: Sendable {
   let name: String
   let header: Checkpoint
-  /// The whole contents, if they are small: the file then need not stay open until all shards were
-  /// loaded.
+  /// The whole file, if it is small, so that it need not stay open until all shards are loaded.
   private let bytes: [UInt8]?
   private let file: File?
 
@@ -11,7 +10,7 @@ struct CheckpointFile: Sendable {
 
   /// Opens the checkpoint that a manifest lists, or any other checkpoint file.
   ///
-  /// - Parameter checksum: the checksum in the manifest, or `nil` if not compared.
+  /// - Parameter checksum: the checksum in the manifest, or `nil` to accept any.
   /// - Throws: `corrupt` if it is invalid, `unsafeFile`, `system`.
   init(
     in directory: Directory, id: UInt64, storeIdentifier: [UInt8], checksum: UInt32?
@@ -108,7 +107,7 @@ struct CheckpointFile: Sendable {
 }
 
 extension CheckpointFile {
-  /// The extensions after the entries of a shard, or `nil` if they do not fit these.
+  /// The extensions after the entries of a shard, or `nil` if they do not fit these entries.
   private static func extensions(
     in bytes: RawSpan, of shard: Checkpoint.Shard, _ extended: Set<Location>,
     _ places: SegmentPlaces
@@ -131,8 +130,8 @@ extension CheckpointFile {
 }
 
 extension CheckpointFile {
-  /// The least recently used entries when the checkpoint was made, in that order; no other entry
-  /// has a lower tick than the last.
+  /// The least recently used entries when the checkpoint was made, in that order. Every other entry
+  /// has a tick at least as high as the last one's.
   ///
   /// - Throws: `corrupt` if they are not what was written; `system`.
   func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
@@ -165,7 +164,7 @@ extension CheckpointFile {
 /// Maps locations to the segments in a checkpoint's table.
 struct SegmentPlaces: Sendable {
   private let segments: [Checkpoint.CoveredSegment]
-  /// The number of the segment that takes each granule; -1: none.
+  /// The number of the segment that takes each granule, or -1 for none.
   private let numbers: [Int32]
 
   init(_ segments: [Checkpoint.CoveredSegment]) {

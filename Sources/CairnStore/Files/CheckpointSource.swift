@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// Gives the index its shards from a checkpoint; rebuilds a damaged shard from the log.
+/// Loads index shards from a checkpoint, and rebuilds damaged ones from the log.
 ///
-/// Its knowledge ends with the checkpoint: replay enters later records when the store is opened,
-/// and loads the shards they concern. So a shard that is still unloaded has no later records, and
-/// no write can have come since: a write would have loaded the shard first.
+/// It knows nothing later than the checkpoint. When the store is opened, replay enters the later
+/// records and loads the shards they concern. So a shard that is still unloaded has no later
+/// records. No write can have changed it either, because a write would have loaded it first.
 final class CheckpointSource: ShardSource {
   private let file: CheckpointFile
   private let places: SegmentPlaces
@@ -15,16 +15,16 @@ final class CheckpointSource: ShardSource {
   private let hash: SipHash
   private let floor: SequenceNumber
   private let recency: RecencyClock
-  /// Logs a warning, also from under a lock.
+  /// Logs a warning; may be called under a lock.
   private let warn: @Sendable (String) -> Void
-  /// Whether the ticks are still those of the file.
+  /// Whether the ticks are still those in the file.
   private let knowsOldest = Atomic(true)
   /// The last accesses of omitted entries, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
-  /// Damaged shards that were rebuilt from the log. They are kept as long as any shard is not
-  /// loaded: a lookup that loads nothing may need them again.
+  /// Damaged shards that were rebuilt from the log. They are kept until all shards are loaded: a
+  /// lookup that loads nothing may need them again.
   private let rebuilt = Lock<[Int: ShardContents]>([:])
-  /// Roughly how many entries one reading of the log rebuilds. Bounds the memory for it.
+  /// Roughly how many entries one pass over the log rebuilds. Bounds the memory it takes.
   private static let rebuildLimit = 1 << 20
   /// Extensions of omitted entries, by their hashes.
   private let droppedExtensions = Lock<[UInt64: LifetimeExtension]>([:])
@@ -53,7 +53,7 @@ final class CheckpointSource: ShardSource {
     do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
       // If entries are omitted, the log alone does not give the usage counts of the rest.
       guard error.isLoss, !dropsEntries else { throw error }
-      warn("\(error); what it held is read from the log")
+      warn("\(error); its contents are read from the log")
       return try rebuiltContents(ofShard: number)
     }
     if !dropsEntries { return contents }
@@ -78,17 +78,17 @@ final class CheckpointSource: ShardSource {
     return contents
   }
 
-  /// The least recently used entries, in that order; no other entry of the checkpoint has a lower
-  /// tick than the last. Some may have been accessed or replaced since.
+  /// The least recently used entries, in that order. Every other entry of the checkpoint has a tick
+  /// at least as high as the last one's. Some may have been accessed or replaced since.
   func oldest() -> [RemovalCandidate] {
     if !knowsOldest.load(ordering: .relaxed) { return [] }
     do throws(StoreError) { return try file.oldest(in: places) } catch {
-      warn("\(error); what goes first is looked for in the index")
+      warn("\(error); the index is searched for the entries to remove first")
       return []
     }
   }
 
-  /// Call before all ticks change.
+  /// Call before all ticks are renumbered.
   func forgetOldest() { knowsOldest.store(false, ordering: .relaxed) }
 
   /// Whether the checkpoint covers the record at a location.
@@ -105,7 +105,7 @@ final class CheckpointSource: ShardSource {
   }
 
   /// The extended end of an entry's lifetime, if the entry was omitted because its record has
-  /// moved. The copy may have been made before the extension, and the checkpoint after it.
+  /// moved. The record may have been copied before the extension, and the checkpoint made after it.
   func droppedExtension(of hash: UInt64) -> LifetimeExtension? {
     guard var known = droppedExtensions.withLock({ $0[hash & ~0xFF_FF00] }) else { return nil }
     if !isThere(known.location) { known.location = .none }
@@ -135,7 +135,7 @@ final class CheckpointSource: ShardSource {
     }
   }
 
-  /// A damaged shard and other damaged ones, as many as one reading of the log rebuilds.
+  /// A damaged shard and other damaged ones, as many as one pass over the log rebuilds.
   private func damagedShards(with number: Int, except isKnown: (Int) -> Bool) -> Set<Int> {
     var damaged: Set<Int> = [number]
     var entryCount = file.header.shards[number].count
@@ -150,7 +150,7 @@ final class CheckpointSource: ShardSource {
     return damaged
   }
 
-  /// Some shards, from all the records that the checkpoint covers.
+  /// Rebuilds shards from all the records that the checkpoint covers.
   private func rebuild(_ numbers: Set<Int>) throws(StoreError) -> [Int: ShardContents] {
     let isWanted = (0..<HashIndex.shardCount).map { numbers.contains($0) }
     var newest: [[UInt8]: Found] = [:]
@@ -185,7 +185,7 @@ final class CheckpointSource: ShardSource {
         offset += header.byteCount
       }
     }
-    // Their last accesses are lost: as without a checkpoint, opening the store counts as the
+    // Their last accesses are lost. As without a checkpoint, opening the store counts as the
     // access.
     var contents: [Int: ShardContents] = [:]
     for number in numbers { contents[number] = ShardContents(entries: []) }

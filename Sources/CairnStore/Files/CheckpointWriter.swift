@@ -5,14 +5,14 @@ struct CheckpointBasis {
   let lastSequence: SequenceNumber
   let snapshot: IndexSnapshot
   let segments: [Checkpoint.CoveredSegment]
-  /// The segments that may not be on disk yet, and how much of them must be.
+  /// The segments that may not be on disk yet, and up to where each must be.
   let unsynced: [(segment: Segment, end: Int)]
-  /// How much of what it covers is in the active segment.
+  /// How many of the covered bytes are in the active segment.
   let activeByteCount: Int
-  /// The bytes counted as appended until then.
+  /// The number of appended bytes at that moment.
   var appendedByteCount = 0
 
-  /// The size of its file, without the header.
+  /// The size of the file without the header.
   var leastByteCount: Int {
     snapshot.count * Checkpoint.entryByteCount
       + segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount
@@ -29,7 +29,7 @@ struct WrittenCheckpoint {
 
 /// Writes the file of a checkpoint.
 struct CheckpointWriter: ~Copyable {
-  /// Entries are collected into pieces of this size.
+  /// Entries are collected in a buffer of this size.
   private static let pieceByteCount = 1 << 20
 
   private let file: File
@@ -40,7 +40,7 @@ struct CheckpointWriter: ~Copyable {
   /// The least recently used entries, so that a store opened at its limit knows what goes first.
   private var oldest: CandidateSelection?
 
-  /// Allocates all of it in a new file.
+  /// Creates the file and allocates all its blocks.
   ///
   /// - Throws: `noSpace`, `system`.
   init(_ basis: CheckpointBasis, samples: Int, file: File, storeIdentifier: [UInt8])
@@ -65,8 +65,7 @@ struct CheckpointWriter: ~Copyable {
     offset = header.headerByteCount
   }
 
-  /// How many of this many entries are stored again: enough to continue with while the index is
-  /// scanned.
+  /// How many of the oldest entries are stored again: enough to last while the index is scanned.
   static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
 
   /// Adds the contents of the next shard.
@@ -126,7 +125,7 @@ struct CheckpointWriter: ~Copyable {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Writes the rest, and brings everything to disk.
+  /// Writes the rest, and syncs the file.
   ///
   /// - Parameters: the last tick and the times of ticks, as many as `init` expects.
   /// - Returns: the checksum of the header, and the size of the file.
@@ -135,13 +134,14 @@ struct CheckpointWriter: ~Copyable {
   ) throws(StoreError) -> (checksum: UInt32, byteCount: Int) {
     addOldest()
     try flush()
-    // Ticks advance while the shards are written: only now can none of them have a higher one.
+    // Ticks advance while the shards are written: only now is it certain that none has a higher
+    // one.
     header.tick = tick
     let (room, count) = (header.samples.count, samples.count)
     for index in 0..<room {
-      // If there are fewer by now, the last one is repeated, which means the same. If there are
-      // more, those between others are dropped: without the last ones, the latest reads would seem
-      // as old as this checkpoint's beginning.
+      // If fewer remain, the last one is repeated, which changes nothing. If there are more, some
+      // between others are dropped, but not the last ones: without them, the latest reads would
+      // seem as old as the beginning of this checkpoint.
       let chosen = count > room ? index * (count - 1) / (room - 1) : min(index, count - 1)
       header.samples[index] = samples[chosen]
     }
@@ -150,7 +150,7 @@ struct CheckpointWriter: ~Copyable {
     if try file.status().byteCount != offset { try file.truncate(to: offset) }
     // DURABILITY: the contents are on disk before a manifest lists the file. (An invalid file would
     // cost only a scan, but the checksum says nothing about a page that is still unwritten at a
-    // a power cut.)
+    // power cut.)
     try file.synchronize()
     return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
   }

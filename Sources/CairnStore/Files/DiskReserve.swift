@@ -1,11 +1,11 @@
 internal import Synchronization
 
-/// Unused disk space, kept for operations that reclaim space: the tombstones of removals, and the
-/// segments that a compaction writes. ZFS keeps "slop space" for the same purpose.
+/// Unused disk space, kept for operations that reclaim space: for the tombstones of removals and
+/// the segments that a compaction writes. ZFS keeps "slop space" for the same purpose.
 ///
-/// It is a file beside the log. Writers that add something first ensure that it exists, so that
-/// they are refused while there is still room to remove something. That also works for the next
-/// process after a kill, and if others filled the disk.
+/// It is a file beside the log. Writers that add data first ensure that it exists, so they are
+/// refused while there is still room to remove something. A file also works for the next process
+/// after a kill, and when other programs filled the disk.
 final class DiskReserve: Sendable {
   /// The size for a small store.
   static let lowestByteCount = 128 << 10
@@ -13,7 +13,7 @@ final class DiskReserve: Sendable {
   private struct State {
     /// Its size, once known.
     var byteCount: Int?
-    /// Whether a compaction uses it.
+    /// Whether a compaction is using it.
     var isLent = false
   }
 
@@ -22,24 +22,24 @@ final class DiskReserve: Sendable {
   private let state = Lock(State())
   private let short = Atomic(false)
 
-  /// - Parameter isUsed: without a real reservation of allocated blocks, there is no reserve.
+  /// - Parameter isUsed: `false` if the filesystem cannot reserve blocks: there is then no reserve.
   init(directory: Directory, isUsed: Bool) {
     self.directory = directory
     self.isUsed = isUsed
   }
 
-  /// Whether a part of it was released or lent, and has not been taken back.
+  /// Whether part of it was released or lent and has not been taken back.
   var isShort: Bool { short.load(ordering: .relaxed) }
 
-  /// Whether a compaction uses it now.
+  /// Whether a compaction is using it.
   var isLent: Bool { state.withLock { $0.isLent } }
 
   /// The target size for a log of some size: 1 MiB for 24 MiB, 8 MiB for 1 GiB.
   ///
-  /// One half is for tombstones and one for pieces of a compaction. The records that the tombstones
-  /// make dead must exceed the losses of the pieces, which grow as the pieces shrink: so the square
-  /// of the reserve is proportional to the size of the log. Powers of two, so that it seldom
-  /// changes. See Docs/Decisions.
+  /// One half is for tombstones and one for the pieces of a compaction. The tombstones must make
+  /// more bytes dead than the pieces waste, and smaller pieces waste more. So the square of the
+  /// reserve is proportional to the size of the log. Sizes are powers of two, so that they seldom
+  /// change. See Docs/Decisions.
   static func byteCount(forLogOf byteCount: Int) -> Int {
     var wanted = lowestByteCount
     while wanted / (16 << 10) * wanted < byteCount { wanted *= 2 }
@@ -49,7 +49,8 @@ final class DiskReserve: Sendable {
   /// Ensures that it exists for a log that is about to grow.
   ///
   /// - Parameter added: by how much.
-  /// - Throws: `noSpace` if it does not exist and there is no room for it, or a compaction uses it.
+  /// - Throws: `noSpace` if it does not exist and there is no room for it, or if a compaction is
+  ///   using it.
   func ensure(forLogOf logByteCount: Int, adding added: Int = 0) throws(StoreError) {
     if !isUsed { return }
     let wanted = Self.byteCount(forLogOf: logByteCount + added)
@@ -58,8 +59,8 @@ final class DiskReserve: Sendable {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       do throws(StoreError) { try resize(&state, to: wanted) } catch {
-        // The size for the current log. Another process that fills the disk now must not find only
-        // the half that a compaction leaves.
+        // The size for the current log. If another process fills the disk now, more than the half
+        // that a compaction leaves must be there.
         grow(&state, to: Self.byteCount(forLogOf: logByteCount))
         throw error
       }
@@ -67,7 +68,7 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Frees the growth for a write that failed.
+  /// Frees what the reserve has grown for a write that failed.
   func shrink(forLogOf logByteCount: Int) {
     if !isUsed { return }
     let wanted = Self.byteCount(forLogOf: logByteCount)
@@ -79,9 +80,9 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Takes back as much of it as there is room for.
+  /// Takes back as much of it as the disk has room for.
   ///
-  /// - Parameter isForRemoval: whether a removal waits; one half is then left for it.
+  /// - Parameter isForRemoval: whether a removal is waiting; one half is then left for it.
   func takeBack(forLogOf logByteCount: Int, isForRemoval: Bool) {
     if !isUsed { return }
     state.withLock { state in
@@ -99,8 +100,8 @@ final class DiskReserve: Sendable {
   /// Releases one half for removals; `false` if it is gone already.
   ///
   /// A log that has just grown beyond a step has the reserve of the previous step. A file of that
-  /// size may also be the rest of a larger one that an earlier process left, so a quarter of the
-  /// log's target is kept in any case.
+  /// size may also be what an earlier process left of a larger one, so a quarter of the log's
+  /// target is always kept.
   func giveHalf(forLogOf logByteCount: Int) -> Bool {
     if !isUsed { return false }
     let wanted = Self.byteCount(forLogOf: logByteCount)
@@ -129,7 +130,7 @@ final class DiskReserve: Sendable {
 
   private var path: String { "\(directory.path)/\(FileName.reserve)" }
 
-  /// The file, if there is one, and its size.
+  /// Opens the file, if there is one, and notes its size.
   private func look(_ state: inout State) throws(StoreError) -> File? {
     guard let file = try directory.openFile(FileName.reserve, mode: .readWrite) else {
       state.byteCount = 0
@@ -160,7 +161,7 @@ final class DiskReserve: Sendable {
         try file.allocate(from: byteCount, to: wanted, orExtend: false)
       } catch {
         guard case .noSpace(_, _, let limit) = error else { throw error }
-        // Frees what a failed allocation got.
+        // Frees the blocks of a failed allocation.
         try? file.truncate(to: byteCount)
         // A limit on file size says nothing about the disk: keep as much as allowed.
         if case .fileSize = limit { return }

@@ -49,7 +49,7 @@ package final class FollowPage: Sendable {
     let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
     let page = FollowPage(try SharedPage(file, writable: true))
     if try page.readHead() == head { return (page, page.words) }
-    // Readers meanwhile find no page.
+    // Until the head is complete, readers find no page.
     let nothing = [UInt8](repeating: 0, count: Layout.headByteCount)
     try nothing.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     page.page.store(0, at: Layout.positionOffset)
@@ -59,7 +59,7 @@ package final class FollowPage: Sendable {
     return (page, nil)
   }
 
-  /// Stops announcements in a page that an earlier writer has left.
+  /// Stops announcements in a page left by an earlier writer.
   ///
   /// - Returns: the file, on which followers hold locks.
   package static func withdraw(in directory: Directory) throws(StoreError) -> File? {
@@ -96,7 +96,7 @@ package final class FollowPage: Sendable {
 
   // MARK: Followers
 
-  /// Opens the page of a store. Returns `nil` if this store has none for this run of the kernel.
+  /// Opens the page of a store. Returns `nil` if the store has none for this run of the kernel.
   package static func open(
     in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
   ) throws(StoreError) -> FollowPage? {
@@ -108,7 +108,7 @@ package final class FollowPage: Sendable {
     return try page.readHead() == head ? page : nil
   }
 
-  /// The end of the log. Words loaded after it are at least as new.
+  /// The end of the log. Words loaded afterwards are at least as new.
   @inline(__always)
   package var position: LogPosition { LogPosition(rawValue: page.load(Layout.positionOffset)) }
   @inline(__always)
@@ -122,7 +122,7 @@ package final class FollowPage: Sendable {
     min(Int(clamping: page.load(Layout.capacityOffset)), 1 << 30)
   }
 
-  /// The words, the position first.
+  /// All words; the position is loaded first.
   package var words: Words {
     var words = Words()
     words.position = position

@@ -7,8 +7,8 @@ package struct ManifestFile: Sendable {
   /// The manifest, or `nil` if there is none.
   package func read() throws(StoreError) -> Manifest? { try read(FileName.manifest) }
 
-  /// The manifest of a store that another process may be writing to. A file that loses its name
-  /// while it is opened counts as missing, so this tries more than once.
+  /// The manifest of a store that another process may be writing to. A file whose name is removed
+  /// while it is being opened counts as missing, so this tries more than once.
   ///
   /// - Throws: `noStore` if there is none.
   package func readBesideWriter() throws(StoreError) -> Manifest {
@@ -31,7 +31,7 @@ package struct ManifestFile: Sendable {
     return try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes) }
   }
 
-  /// A replacement that is written but not yet in place.
+  /// A replacement that has space but is not yet in place.
   package struct Prepared: ~Copyable {
     fileprivate let file: File
     fileprivate let bytes: [UInt8]
@@ -56,19 +56,20 @@ package struct ManifestFile: Sendable {
     return try directory.createFile(name)
   }
 
-  /// Allocates space for the replacement after this one, so that it is possible on a full disk. A
+  /// Allocates space for the replacement after this one, so that it succeeds on a full disk. A
   /// failure does not matter now.
   ///
-  /// The removal of all needs none of this: the file of the previous manifest already exists, and
-  /// its list of segments, which this one may have lengthened by one, has room for their ids.
+  /// Removing everything needs none of this space: the file of the previous manifest already
+  /// exists. Its list of segments, which this one may have lengthened by one, has room for their
+  /// ids.
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
     guard let file = try? openSpare() else { return }
     try? file.allocate(from: 0, to: byteCount, orExtend: true, mayExceedQuota: true)
   }
 
-  /// Writes a replacement out. After a failure the old manifest stays, but after a failed sync
-  /// nothing more may be written.
+  /// Writes the replacement to disk. After a failure the old manifest stays, but after a failed
+  /// sync nothing more may be written.
   package func write(_ prepared: borrowing Prepared) throws(StoreError) {
     try prepared.bytes.withSpan { (bytes) throws(StoreError) in
       try prepared.file.write(bytes, at: 0)
@@ -79,20 +80,22 @@ package struct ManifestFile: Sendable {
     try prepared.file.synchronize()
   }
 
-  /// Puts a written replacement into place. After a failure, it is unknown which of the two a power
+  /// Puts a written replacement into place. If this fails, it is unknown which of the two a power
   /// loss would leave.
   ///
-  /// - Parameter announce: reports that it is in place, though its name may not be on disk.
+  /// - Parameter announce: called when the replacement is in place, though its name may not be on
+  ///   disk yet.
   package func install(announcing announce: () -> Void = {}) throws(StoreError) {
     try exchange(FileName.newManifest)
     announce()
     try settle()
   }
 
-  /// Puts the replacement of that name into place, without a sync.
+  /// Puts the replacement with that name into place, without a sync.
   private func exchange(_ name: String) throws(StoreError) {
     // DURABILITY: both are atomic: a crash leaves one manifest or the other. The exchange keeps the
-    // blocks of the old one for the next; on a full disk, a rename could lose them to others.
+    // old file's blocks for the next replacement. On a full disk, a rename could lose them to other
+    // programs.
     if try !directory.exchange(name, with: FileName.manifest) {
       try directory.rename(name, to: FileName.manifest)
     }
@@ -102,7 +105,7 @@ package struct ManifestFile: Sendable {
 
   /// The manifest for the start of the next session after this one, if it is ready.
   package func readNext(after manifest: Manifest, in bootIdentifier: [UInt8]) -> Manifest? {
-    // Whatever is wrong with it, a new one is made.
+    // If anything is wrong with it, a new one is made.
     guard let next = try? read(FileName.nextManifest), next.continues(manifest, in: bootIdentifier)
     else { return nil }
     return next
@@ -110,7 +113,7 @@ package struct ManifestFile: Sendable {
 
   /// Prepares the manifest for the start of the next session.
   ///
-  /// - Parameter manifest: the clean one before it, which no longer assigns the reserved ids.
+  /// - Parameter manifest: the clean manifest before it, which no longer assigns the reserved ids.
   package func makeReady(
     after manifest: inout Manifest, in bootIdentifier: [UInt8], at time: Timestamp
   ) throws(StoreError) -> Manifest {
@@ -123,48 +126,49 @@ package struct ManifestFile: Sendable {
 
   /// Prepares a manifest that can be put into place without a sync.
   package func makeReady(_ next: Manifest) throws(StoreError) {
-    // Leaves the spare to the manifests of this session: on a full disk there is no other.
+    // Leaves the spare file to the manifests of this session: on a full disk there is no other.
     try write(try prepare(next, in: try open(FileName.newNextManifest)))
-    // DURABILITY: the contents are on disk before the name shows it. Whatever happens to the name
-    // in a crash, a file that has it can be put into place without a sync.
+    // DURABILITY: the contents are on disk before the file gets this name. So whatever a crash does
+    // to the name, a file that has it can be put into place without a sync.
     try directory.rename(FileName.newNextManifest, to: FileName.nextManifest)
   }
 
   /// Puts the prepared manifest into place, without a sync.
   package func installNext() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power cut may undo it: the clean manifest is then
-    // found beside the writes of this session, none of which was durable; a sync of the log syncs
+    // DURABILITY: the exchange is atomic. A power cut may undo it: the clean manifest is then found
+    // beside the writes of this session. None of those was durable, because a sync of the log syncs
     // the directory first.
     try exchange(FileName.nextManifest)
   }
 
   // MARK: A removal of all
 
-  /// Prepares a manifest that removes all.
+  /// Prepares a manifest that removes everything.
   package func makeReady(emptied manifest: Manifest) throws(StoreError) {
     // DURABILITY: never overwrites the file of that name, which may be the manifest before the last
-    // removal. That one may still be in place on disk if a sync has failed.
+    // removal. That manifest may still be in place on disk if a sync has failed.
     try directory.unlink(FileName.emptiedManifest)
     try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
   }
 
-  /// Puts the manifest that removes all into place, without a sync.
+  /// Puts the manifest that removes everything into place, without a sync.
   package func installEmptied() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power cut may undo it: everything that the old
-    // manifest lists still exists, and later writes are not durable; a sync of the log syncs the
+    // DURABILITY: the exchange is atomic. A power cut may undo it. Everything that the old manifest
+    // lists then still exists, and no later write was durable, because a sync of the log syncs the
     // directory first.
     try exchange(FileName.emptiedManifest)
   }
 
   // MARK: Names
 
-  /// Makes the names durable; a crash may have left either order.
+  /// Makes the names durable; a crash may have left them in either order.
   package func settle() throws(StoreError) {
     do throws(StoreError) {
       // DURABILITY: nothing that relies on the new manifest is done before its name is on disk.
       try directory.synchronize()
     } catch {
-      // DURABILITY: on disk the spare may still be the manifest, so it must not be overwritten.
+      // DURABILITY: on disk the spare file may still be the manifest, so it must not be
+      // overwritten.
       try? directory.unlink(FileName.newManifest)
       throw error
     }

@@ -1,6 +1,6 @@
-/// A directory in which a salvage or a backup makes a store with the contents of another: files
-/// first, and the manifest last. Until then it is no store, and until shortly before that a file in
-/// it says why.
+/// A directory that a salvage or a backup makes into a copy of a store: files first, the manifest
+/// last. Until the manifest is there, it is no store, and until shortly before, a file in it says
+/// why.
 struct StoreCopy: ~Copyable {
   let directory: Directory
   private let lockFile: File
@@ -11,8 +11,7 @@ struct StoreCopy: ~Copyable {
     self.lockFile = lockFile
   }
 
-  /// Throws unless the path is that of an empty directory, or nothing is there, and it is outside
-  /// the store.
+  /// Throws unless the path is outside the store and leads to an empty directory or to nothing.
   static func checkDestination(_ path: String, outside source: Directory) throws(StoreError) {
     let fileSystem = source.fileSystem
     var place: Directory
@@ -43,13 +42,13 @@ struct StoreCopy: ~Copyable {
     }
   }
 
-  /// Creates the directory, which must be empty if it exists, and marks it as an unfinished copy.
+  /// Creates the directory, or takes an empty one, and marks it as an unfinished copy.
   static func begin(at path: String, outside source: Directory) throws(StoreError) -> StoreCopy {
     try Directory.create(path: path, fileSystem: source.fileSystem)
     try checkDestination(path, outside: source)
     let directory = try Directory(path: path, fileSystem: source.fileSystem, readOnly: false)
-    // The first process to create this file owns the directory, unless a store is created in it at
-    // the same moment: that store then has the lock.
+    // The first process to create this file owns the directory, unless a store is created there at
+    // the same moment: the lock then belongs to that store.
     let lockFile: File
     do { lockFile = try directory.createFile(FileName.lock) } catch {
       if case .system(let failure) = error, failure.errorNumber == SystemError.exists {
@@ -65,7 +64,7 @@ struct StoreCopy: ~Copyable {
       }
       isOurs = true
       let mark = try directory.createFile(FileName.unfinishedCopy)
-      let text = "A copy of a store into this directory has not finished. Remove it all.\n"
+      let text = "This copy of a store was not finished. Delete the whole directory.\n"
       try Array(text.utf8).withSpan { (bytes) throws(StoreError) in try mark.write(bytes, at: 0) }
     } catch {
       // Without the lock, the file may by now belong to a store.
@@ -88,26 +87,27 @@ struct StoreCopy: ~Copyable {
   /// Makes the directory a store, durably. All files that the manifest lists are already durable,
   /// except for their names.
   mutating func finish(_ manifest: Manifest) throws(StoreError) {
-    // Without a manifest it is no store either. Once it is a store, no failure may lead to its
-    // removal, and no crash may leave a store beside a note that says it is unfinished.
+    // Without a manifest it is not a store, even without the note. Once it is a store, no failure
+    // may remove it, and no crash may leave a note beside it that calls it unfinished.
     try directory.unlink(FileName.unfinishedCopy)
-    // DURABILITY: the names of the files, and that of the note, before the manifest; and the name
-    // of the directory before the call returns.
+    // DURABILITY: the names of the files and the removal of the note are on disk before the
+    // manifest, and the directory's own name before the call returns.
     try directory.synchronize()
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]
     try file.write(try file.prepare(manifest))
     try file.install()
-    // From here on it is a durable store, and nothing can fail any more.
+    // From here on it is a durable store, and nothing can fail.
     file.reserve(manifest)
     lockFile.unlock()
   }
 
-  /// Removes what was written: leaves the directory empty, as far as possible.
+  /// Removes everything that was written. Leaves the directory empty, if possible.
   func discard() {
     // The manifest goes first, then the files, then the note, and last the lock file, while its
-    // lock is held: a process that already has that file open finds that it has no name any more.
+    // lock is held. A process that already has the lock file open then finds that it has no name
+    // any more.
     for name in names.reversed() { try? directory.unlink(name) }
     try? directory.synchronize()
     lockFile.unlock()

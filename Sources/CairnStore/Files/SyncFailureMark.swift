@@ -1,16 +1,16 @@
 /// A second use of the file LOCK: its length is 1 once a sync of the log has failed, and 0 again
-/// when the store was recovered.
+/// after the store was recovered.
 ///
-/// After a failed sync, the kernel treats unwritten pages as clean. A process that opens
-/// the store then finds holes, as after a power cut, though the machine has not restarted; without
-/// this mark it would have to treat them as damage. The mark matters only until the machine
-/// restarts, so it needs no sync; and a length needs no room on a full disk.
+/// After a failed sync, the kernel treats unwritten pages as clean. A process that opens the store
+/// then finds holes, as after a power cut, though the machine has not restarted. Without this mark
+/// it would have to treat the holes as damage. The mark matters only until the machine restarts, so
+/// it needs no sync. It is a length, so it needs no room on a full disk.
 struct SyncFailureMark {
   let lockFile: File
 
   func isSet() throws(StoreError) -> Bool { try lockFile.status().byteCount > 0 }
 
-  /// If this fails too, the next open in the same run of the machine may refuse the store.
+  /// If this fails too, the next open may refuse the store until the machine restarts.
   func set() { try? lockFile.truncate(to: 1) }
 
   /// If this fails, a later recovery treats damage in data that was not durable as a torn tail.

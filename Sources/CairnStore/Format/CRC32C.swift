@@ -1,7 +1,8 @@
 /// CRC32C (Castagnoli; polynomial 0x1EDC6F41, reflected; RFC 3720): the checksum of every byte on
 /// disk. It detects accidents, not attacks.
 ///
-/// Uses the processor's instructions if available, else tables; both give the same results.
+/// Uses the processor's instructions if it has them, and tables otherwise. Both give the same
+/// results.
 package struct CRC32C: Sendable {
   /// The shift register: the checksum so far, inverted.
   private var register: UInt32 = ~0
@@ -45,7 +46,7 @@ package struct CRC32C: Sendable {
   }
 }
 
-/// CRC32C by eight tables of 256 words, eight bytes a step (Kounavis and Berry, 2005).
+/// CRC32C with eight tables of 256 words, eight bytes a step (Kounavis and Berry, 2005).
 package enum PortableCRC32C {
   /// `tables[k * 256 + b]` is the register after byte `b` and `k` zero bytes.
   private static let tables: [UInt32] = {

@@ -13,7 +13,7 @@ extension Checkpoint {
   private static let sampleByteCount = 16
   private static let segmentByteCount = 128
   private static let shardByteCount = 24
-  /// Far more than a store of the largest size needs; bounds the bytes read.
+  /// Far more than a store of the largest size needs. Bounds how much is read.
   package static let maximumHeaderByteCount = 64 << 20
 
   package static func headerByteCount(samples: Int, segments: Int) -> Int {
@@ -99,8 +99,8 @@ extension Checkpoint {
 
   /// Reads the header from all of its bytes.
   ///
-  /// - Parameter checksum: the required checksum, from the manifest; `nil`: any that matches the
-  ///   bytes.
+  /// - Parameter checksum: the required checksum, from the manifest, or `nil` to accept any that
+  ///   matches the bytes.
   /// - Throws: `corrupt` with the offset of what is wrong, or `unsupportedVersion`.
   package init(
     decoding bytes: RawSpan, fileByteCount: Int, checksum: UInt32?, file: String
@@ -113,7 +113,8 @@ extension Checkpoint {
     guard bytes.byteCount == byteCount else { throw corrupt(12, .badLength) }
     let stored = bytes.load(UInt32.self, at: byteCount - 4)
     let isIntact = CRC32C.checksum(of: bytes.extracting(0..<(byteCount - 4))) == stored
-    // By content, because an older file, or one from a copy of the store, can have the same name.
+    // Bound by content, because an older file, or one from a copy of the store, can have the same
+    // name.
     let isBound = checksum == nil || checksum == stored
     guard isIntact, isBound else { throw corrupt(byteCount - 4, .badChecksum) }
     let major = bytes.load(UInt16.self, at: 8)

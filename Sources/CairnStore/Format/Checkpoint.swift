@@ -16,7 +16,7 @@ package struct Checkpoint: Sendable, Hashable {
   package struct CoveredSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// The checkpoint covers the records before this offset, and none from there on.
+    /// The checkpoint covers the records before this offset, and none from it on.
     package var end: Int
     /// Its place in the address space of locations.
     package var granule = 0
@@ -80,7 +80,7 @@ package struct Checkpoint: Sendable, Hashable {
   package var id: UInt64
   /// The floor when it was made. A store with a different floor has been emptied since.
   package var floorSequence: SequenceNumber = 0
-  /// It covers every record up to this number, and none above.
+  /// It covers every record up to this number, and none above it.
   package var lastSequence: SequenceNumber = 0
   /// No entry has a higher tick.
   package var tick: UInt64 = 0
@@ -89,7 +89,7 @@ package struct Checkpoint: Sendable, Hashable {
   /// One for each of the 256 shards.
   package var shards = [Shard](repeating: Shard(), count: Checkpoint.shardCount)
 
-  /// How many entries are repeated at the end: the least recently used.
+  /// How many entries are repeated at the end of the file: the least recently used.
   package var oldestCount = 0
 
   package init(storeIdentifier: [UInt8], id: UInt64) {
@@ -118,13 +118,13 @@ package struct Checkpoint: Sendable, Hashable {
 }
 
 extension Checkpoint {
-  /// Whether it can describe the store of a manifest.
+  /// Whether it can belong to the store of a manifest.
   func agrees(with manifest: Manifest) -> Bool {
     guard floorSequence == manifest.floorSequence else { return false }
     var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
     for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }
     for entry in manifest.openSegments {
-      // The length of a file in an unclosed store becomes known when it is read.
+      // In a store that was not closed, a file's length is known only once it has been read.
       ends[entry.id] = (entry.salt, manifest.isClean ? entry.byteCount : .max)
     }
     return segments.allSatisfy { covered in

@@ -2,13 +2,13 @@
 package enum FileName {
   package static let lock = "LOCK"
   package static let manifest = "MANIFEST"
-  /// The next manifest before it is put into place, and the space for it.
+  /// The next manifest until it is put into place, and the space for it.
   package static let newManifest = "MANIFEST.new"
-  /// The manifest for the start of the next session, made durable before it got this name.
+  /// The manifest for the start of the next session. It was durable before it got this name.
   package static let nextManifest = "MANIFEST.next"
-  /// That manifest before it is durable.
+  /// The same manifest while it is not yet durable.
   package static let newNextManifest = "MANIFEST.next.new"
-  /// A manifest that removes all, made durable before it is put into place.
+  /// A manifest that removes everything. It is durable before it is put into place.
   package static let emptiedManifest = "MANIFEST.empty"
   /// The files that a directory may contain before it becomes a store.
   static let beforeManifest = [
@@ -20,9 +20,9 @@ package enum FileName {
   package static let scrub = "SCRUB"
   /// The page in which the writer announces the end of the log.
   package static let followPage = "FOLLOW"
-  /// The folder for files of the store's kind that the manifest does not list.
+  /// The folder for files that look like a store's but are not in the manifest.
   package static let quarantine = "quarantine"
-  /// The root of a new filesystem contains this.
+  /// The root of a new filesystem contains this directory.
   package static let lostAndFound = "lost+found"
 
   /// Marks a directory in which a copy of a store is unfinished.
@@ -60,7 +60,7 @@ package enum FileName {
 }
 
 extension Corruption {
-  /// For a directory that has files of a store but no manifest.
+  /// The error for a directory that has files of a store but no manifest.
   static func ofMissingManifest(among names: [String]) -> Corruption {
     let isCopy = names.contains(FileName.unfinishedCopy)
     return Corruption(

@@ -1,5 +1,5 @@
-/// How far the log is complete: a segment, and the end of its last complete record or batch. One
-/// word, so that one store to memory can publish it.
+/// How far the log is complete: a segment, and the end of its last complete record or batch. It is
+/// one word, so that one store to memory can publish it.
 ///
 ///     63          37 36                     0
 ///     ┌─────────────┬────────────────────────┐

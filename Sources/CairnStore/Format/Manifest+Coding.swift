@@ -13,7 +13,7 @@ extension Manifest {
   private static let fixedByteCount = 136
   private static let openByteCount = 24
   private static let sealedByteCount = 48
-  /// Far more than a store of the largest size needs; bounds the bytes read.
+  /// Far more than a store of the largest size needs. Bounds how much is read.
   package static let maximumByteCount = 64 << 20
 
   package func encoded() -> [UInt8] {
@@ -70,7 +70,7 @@ extension Manifest {
     guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
       throw corrupt(0, .badMagic)
     }
-    // Check the version before the checksum, which another version may keep elsewhere.
+    // The version comes before the checksum: another version may keep that elsewhere.
     let major = bytes.load(UInt16.self, at: 8)
     let checksumOffset = bytes.byteCount - 4
     let isIntact =

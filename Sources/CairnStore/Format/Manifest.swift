@@ -4,8 +4,8 @@ package struct Manifest: Sendable, Hashable {
   package struct OpenSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// In a clean manifest, its exact length; in any other, how much of it, and of all earlier
-    /// segments, was durable when the session began, or 0.
+    /// In a clean manifest: its exact length. In any other: how much of it was durable when the
+    /// session began, or 0. All earlier segments were then durable too.
     package var byteCount: Int
 
     package init(id: SegmentID, salt: UInt64, byteCount: Int) {
@@ -49,9 +49,9 @@ package struct Manifest: Sendable, Hashable {
   package var nextID: UInt64 = 1
   /// 16 random bytes: the key of the index's hash.
   package var hashSecret: [UInt8]
-  /// Records with this sequence number or a lower one do not count: a removal of all.
+  /// Records up to this sequence number do not count: everything was removed.
   package var floorSequence: SequenceNumber = 0
-  /// At least every sequence number in use when the manifest was written.
+  /// At least as high as every sequence number in use when the manifest was written.
   package var lastSequence: SequenceNumber = 0
   /// The id of the newest checkpoint, or 0.
   package var checkpointID: UInt64 = 0
@@ -63,14 +63,15 @@ package struct Manifest: Sendable, Hashable {
   package var bootIdentifier: [UInt8]
   /// Whether nothing was appended since, so that the lengths of the open segments are exact.
   package var isClean = true
-  /// In the order of the log. The last ones of an unclean manifest are places reserved for future
+  /// In the order of the log. In an unclean manifest, the last ones are places reserved for future
   /// segments, which may have no file yet.
   package var openSegments: [OpenSegment] = []
   package var sealedSegments: [SealedSegment] = []
-  /// Ids of files under construction that no manifest lists yet: of a compaction, a checkpoint or a
+  /// Ids of unfinished files that no manifest lists yet: those of a compaction, a checkpoint or a
   /// large write.
   package var pendingIDs: [UInt64] = []
-  /// Ids of segments and checkpoints that hold nothing any more, but whose files may still exist.
+  /// Ids of segments and checkpoints that are no longer part of the store, but whose files may
+  /// still exist.
   package var retiredIDs: [UInt64] = []
 
   /// The names of the segments and of the checkpoint that belong to the store.
@@ -81,15 +82,15 @@ package struct Manifest: Sendable, Hashable {
     return names
   }
 
-  /// The highest sequence number anywhere in it.
+  /// The highest sequence number anywhere in the manifest.
   package var highestSequence: SequenceNumber {
     sealedSegments.reduce(max(floorSequence, lastSequence)) {
       max($0, $1.highestSequence, $1.compactedAt)
     }
   }
 
-  /// How many places for segments a session reserves ahead, so that rolling to the next segment
-  /// needs no manifest: this many segments can be filled while one manifest reaches the disk.
+  /// How many places a session reserves for future segments. Rolling to a reserved segment needs no
+  /// new manifest, so this many can be filled while one manifest reaches the disk.
   package static let reservedSegmentCount = 16
 
   /// Lists places for future segments, one for each salt.
@@ -127,10 +128,10 @@ package struct Manifest: Sendable, Hashable {
       }
   }
 
-  /// Removes all.
+  /// Removes everything.
   ///
   /// - Parameters:
-  ///   - floor: at least every sequence number in use.
+  ///   - floor: at least as high as every sequence number in use.
   ///   - ids: the segments whose files must be removed.
   package mutating func removeAll(through floor: SequenceNumber, retiring ids: [SegmentID]) {
     floorSequence = floor

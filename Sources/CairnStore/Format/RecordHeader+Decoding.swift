@@ -2,8 +2,8 @@ extension RecordHeader {
   /// Reads the fields at the start of `bytes`, or returns `nil` if they cannot be those of a record
   /// that fits `limit` bytes. Does not check the checksum; `hasValidChecksum` does.
   ///
-  /// Never traps, whatever the bytes. The lengths of a decoded header are within `limit`, so their
-  /// sums cannot overflow.
+  /// Never traps, whatever the bytes are. The lengths of a decoded header are within `limit`, so
+  /// their sums cannot overflow.
   @inline(__always)
   package init?(decoding bytes: RawSpan, limit: Int) {
     guard bytes.byteCount >= Self.fixedByteCount else { return nil }

@@ -25,8 +25,8 @@ package struct RecordFlags: OptionSet, Sendable, Hashable {
   package static let metadata = RecordFlags(rawValue: 1 << 3)
   /// Index in an atomic batch, u32, and the batch's record count, u32.
   package static let batch = RecordFlags(rawValue: 1 << 4)
-  /// Sync mark, u64: when the record was written, the log was durable before this offset of the
-  /// segment, and in all earlier segments. 0: unknown.
+  /// Sync mark, u64. When the record was written, everything before this offset of the segment was
+  /// durable, and so were all earlier segments. 0: unknown.
   package static let syncMark = RecordFlags(rawValue: 1 << 5)
 
   package static let known: RecordFlags = [
@@ -83,8 +83,8 @@ package struct RecordHeader: Sendable, Hashable {
     }
   }
 
-  /// Without branches, because each record of a batch has some; out of line, because others have
-  /// none.
+  /// Without branches, because different records of a batch have different fields; out of line,
+  /// because other records have none.
   @inline(never)
   package static func optionalByteCount(_ flags: RecordFlags) -> Int {
     func one(_ flag: RecordFlags) -> Int { flags.isSuperset(of: flag) ? 1 : 0 }

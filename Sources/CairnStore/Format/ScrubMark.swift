@@ -5,7 +5,7 @@
 ///     │ magic │ CRC │ version │ UUID │ last  │ id │ offset │ began │ damage │ bytes   │ completed │ damage │
 ///     └───────┴─────┴─────────┴──────┴───────┴────┴────────┴───────┴────────┴─────────┴───────────┴────────┘
 ///
-/// It is a hint: written in place and never synced. Whatever is wrong with it, the scrub begins
+/// It is a hint: written in place and never synced. If anything is wrong with it, the scrub begins
 /// again.
 package struct ScrubMark: Sendable, Hashable {
   package static let byteCount = 96
@@ -14,15 +14,15 @@ package struct ScrubMark: Sendable, Hashable {
 
   /// The last segment of the current cycle.
   package var lastID: UInt64 = 0
-  /// Where to resume: a segment, or the next existing one; 0: no cycle is under way.
+  /// Where to resume: this segment, or the next one that exists. 0: no cycle is under way.
   package var id: UInt64 = 0
   package var offset = 0
-  /// When the current cycle began, or else the last one.
+  /// When the current cycle began, or the last one if none is under way.
   package var began = Timestamp(millisecondsSinceEpoch: .min)
-  /// What the current cycle has found and read.
+  /// What the current cycle has found and read so far.
   package var damageCount = 0
   package var readByteCount = 0
-  /// When the last cycle finished; `Int64.min` milliseconds: none has.
+  /// When the last cycle finished; `Int64.min` milliseconds: never.
   package var completed = Timestamp(millisecondsSinceEpoch: .min)
   package var completedDamageCount = 0
 

@@ -5,9 +5,9 @@
 ///     │ magic  │ major │ minor │ reserved │ UUID │ id  │ salt │ baseSequence │ baseTime │ CRC   │ 0   │
 ///     └────────┴───────┴───────┴──────────┴──────┴─────┴──────┴──────────────┴──────────┴───────┴─────┘
 ///
-/// The salt is random, so that records of an older segment, whose blocks the file may have
-/// received, do not validate in it. Sequence numbers and times of its records are relative to the
-/// two bases.
+/// The salt is random. The file may receive blocks of an older segment, and the salt keeps that
+/// segment's records from being valid in it. The sequence numbers and times of records are relative
+/// to the two bases.
 package struct SegmentHeader: Sendable, Hashable {
   package static let byteCount = 72
   package static let identifierOffset = 16
@@ -15,16 +15,16 @@ package struct SegmentHeader: Sendable, Hashable {
   private static let saltOffset = 40
   private static let baseTimeOffset = 56
   private static let checksumOffset = 64
-  /// A byte with the high bit set, the name, CR LF and a DOS end of file: detects transfers that
-  /// mangle text (as in PNG).
+  /// A byte with the high bit set, the name, CR LF and a DOS end-of-file character: these detect
+  /// transfers that mangle text (as in PNG).
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x53, 0x0D, 0x0A, 0x1A]  // "CRNS"
 
   package var storeIdentifier: [UInt8]
   package var id: SegmentID
   package var salt: UInt64
-  /// At most the sequence number of any record in the segment.
+  /// No record in the segment has a lower sequence number.
   package var baseSequence: SequenceNumber
-  /// Seconds since the Unix epoch; at most the written time of any record.
+  /// Seconds since the Unix epoch. No record in the segment was written earlier.
   package var baseTime: Int64
 
   package init(
@@ -38,12 +38,12 @@ package struct SegmentHeader: Sendable, Hashable {
     self.baseTime = baseTime
   }
 
-  /// The time in the range of a header.
+  /// The time, limited to the range of a header.
   package static func baseTime(for now: Timestamp) -> Int64 {
     min(max(now.millisecondsSinceEpoch / 1000, -baseTimeLimit), baseTimeLimit)
   }
 
-  /// Times further from the epoch, in seconds, are refused.
+  /// Times further from the epoch are refused. In seconds.
   private static let baseTimeLimit: Int64 = 1 << 50
 
   package func encoded() -> [UInt8] {
@@ -91,12 +91,12 @@ package struct SegmentHeader: Sendable, Hashable {
     }
   }
 
-  /// Reconstructs a damaged header if other sources supply its fields: the checksum then vouches
+  /// Reconstructs a damaged header from fields known from other sources. The checksum then vouches
   /// for the rest.
   ///
   /// - Parameters:
   ///   - raw: as many bytes as a header has.
-  ///   - baseSequence: `nil`: the one in the bytes.
+  ///   - baseSequence: or `nil` to take the one in the bytes.
   package init?(
     restoring raw: RawSpan, storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
     baseSequence: SequenceNumber? = nil
@@ -122,8 +122,8 @@ package struct SegmentHeader: Sendable, Hashable {
   /// The salt in the bytes of a header, damaged or not.
   package static func salt(in raw: RawSpan) -> UInt64 { raw.load(UInt64.self, at: saltOffset) }
 
-  /// The checksum of the salt and the id, from which the header checksum of every record continues:
-  /// a record written elsewhere does not validate.
+  /// The checksum of the salt and the id. The header checksum of every record continues from it, so
+  /// a record written elsewhere is not valid here.
   package var recordSeed: CRC32C { Self.recordSeed(salt: salt, id: id) }
 
   package static func recordSeed(salt: UInt64, id: SegmentID) -> CRC32C {
@@ -134,15 +134,15 @@ package struct SegmentHeader: Sendable, Hashable {
   }
 }
 
-/// The version of the format that this code writes. It reads every minor version of the same major
-/// one, and refuses other major ones.
+/// The format version that this code writes. It reads every minor version of the same major
+/// version, and refuses all others.
 package enum FormatVersion {
   package static let major: UInt16 = 1
   package static let minor: UInt16 = 0
   package static let text = "\(major).\(minor)"
-  /// No sequence number and no id can be higher: a bound on forged ones, so that their sums cannot
-  /// overflow. A million writes a second reach it after 146,000 years.
+  /// No sequence number or id can be higher. The bound keeps sums of forged ones from overflowing.
+  /// At a million writes a second, it is reached after 146,000 years.
   package static let highestSequence: SequenceNumber = 1 << 62
-  /// No file is larger, in bytes, for the same reason.
+  /// No file is longer, in bytes. The bound has the same purpose.
   package static let highestOffset = 1 << 40
 }

@@ -1,7 +1,8 @@
 /// An index entry that may be removed, as of when it was read.
 package struct RemovalCandidate: Sendable {
   package let entry: IndexEntry
-  /// The lower the rank, the sooner it goes. Among equals, the least recently used goes first.
+  /// The lower the rank, the earlier it is removed. Among equals, the least recently used goes
+  /// first.
   package let rank: UInt64
   /// Its version, or 0 if the record was not read.
   package let sequence: SequenceNumber
@@ -15,7 +16,7 @@ package struct RemovalCandidate: Sendable {
     self.shard = UInt8(shard)
   }
 
-  /// The key's hash, as far as the index keeps it.
+  /// The key's hash, as far as the index stores it.
   package var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
 
   @inline(__always)
@@ -26,7 +27,7 @@ package struct RemovalCandidate: Sendable {
 
 /// Picks the first of many candidates, without keeping or sorting all of them.
 ///
-/// - Complexity: O(1) per candidate on average. Uses memory for twice the number picked.
+/// - Complexity: O(1) per candidate on average. Uses memory for twice the number to pick.
 package struct CandidateSelection {
   private let limit: Int
   private var candidates: [RemovalCandidate] = []

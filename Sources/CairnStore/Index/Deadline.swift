@@ -1,4 +1,4 @@
-/// When an entry may expire, if known without reading its record.
+/// When an entry may expire, if that is known without reading its record.
 package struct Deadline: Sendable, Equatable {
   /// In milliseconds since the Unix epoch. The entry has not expired before this time.
   package var time: Int64
@@ -10,7 +10,7 @@ package struct Deadline: Sendable, Equatable {
     self.isExact = isExact
   }
 
-  /// The meaning of a deadline for an entry at a time not before it.
+  /// What a deadline means for an entry at a time not before it.
   package enum State: Sendable {
     /// It has expired.
     case passed

@@ -6,14 +6,14 @@
 ///     └─────────────────────────────────┴─┘
 ///
 /// A moment counts units of 16 ms since the table's origin. Words are in chunks of 64 slots; a
-/// chunk without a deadline takes no memory. Each chunk and the table have a lower bound of their
-/// words, so that a search for due entries skips all others.
+/// chunk without a deadline takes no memory. Each chunk has a lower bound of its words, and so has
+/// the table. A search for due entries skips everything above them.
 struct DeadlineTable: ~Copyable {
   private static let chunkLength = 64
   private static let unit: Int64 = 16
-  /// Later times have this moment and are checked then: a year after the origin.
+  /// Later times get this moment, a year after the origin, and are checked then.
   private static let lastMoment: UInt32 = (1 << 31) - 2
-  /// Once the time is this many units from the origin, the origin moves.
+  /// When the time is this many units from the origin, the origin moves.
   private static let rebaseDistance: Int64 = 1 << 30
 
   /// In milliseconds since the Unix epoch.
@@ -25,7 +25,7 @@ struct DeadlineTable: ~Copyable {
   private var lowest = FlatBuffer<UInt32>()
   private var chunkCount = 0
   private var lowestOfAll = UInt32.max
-  /// The time up to which access-dependent deadlines were noted as passed.
+  /// The time up to which passed deadlines that depend on accesses were noted.
   var settledTime = Int64.min
   private let budget: MemoryBudget
   /// Whether a deadline was omitted for lack of memory.
@@ -81,16 +81,16 @@ struct DeadlineTable: ~Copyable {
 
   func hasDeadline(at slot: Int) -> Bool { word(at: slot) != 0 }
 
-  /// The entry expires no earlier than this, or `nil` if the slot has no deadline.
+  /// The entry expires no earlier than this; `nil` if the slot has no deadline.
   func time(at slot: Int) -> Int64? {
     let word = word(at: slot)
     return word == 0 ? nil : origin + Int64((word >> 1) - 1) * Self.unit
   }
 
-  /// Sets the deadline of a slot. If there is no memory, the slot then has no deadline, and the
+  /// Sets the deadline of a slot. If memory runs out, the slot has no deadline afterwards, and the
   /// table is incomplete.
   ///
-  /// - Parameter slotCount: the slots of the table of entries.
+  /// - Parameter slotCount: the number of slots in the table of entries.
   mutating func set(_ deadline: Deadline, at slot: Int, slotCount: Int) {
     if isEmpty {
       do {
@@ -147,7 +147,7 @@ struct DeadlineTable: ~Copyable {
     chunkCount += 1
   }
 
-  /// Follows entries of some slots that have moved by one slot.
+  /// Moves the deadlines of entries that have moved by one slot.
   @inline(__always)
   mutating func move(from source: Int, to target: Int, length: Int) {
     if isEmpty || length == 0 { return }
@@ -169,15 +169,15 @@ struct DeadlineTable: ~Copyable {
     }
   }
 
-  /// Copies the deadline of an entry from a slot of the table that this one was made like.
+  /// Copies the deadline of an entry from a slot of the table that this one was modelled on.
   @inline(__always)
   mutating func take(from other: borrowing DeadlineTable, slot: Int, to target: Int) {
     let word = other.word(at: slot)
     if word != 0 { set(word, at: target) }
   }
 
-  /// Notes an access to the entry in a slot. If another thread had found it idle for too long, it
-  /// no longer is.
+  /// Notes an access to the entry in a slot. If another thread had found the entry idle for too
+  /// long, it no longer is.
   mutating func noteAccess(at slot: Int) {
     if settledTime > .min, isDue(at: slot, by: settledTime) { makeInexact(at: slot) }
   }
@@ -201,7 +201,8 @@ struct DeadlineTable: ~Copyable {
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
   /// - Returns: the number of such entries, and the value to pass to `noteLowest`.
-  /// - Complexity: O(slots found), and a read of 4 bytes per 64 slots if the table has any.
+  /// - Complexity: O(slots found), and a read of 4 bytes per 64 slots if the table has any
+  ///   deadline.
   @inline(__always)
   func forEachDue(
     by time: Int64, visitsPassed: Bool, _ body: (Int, Deadline.State) -> Void
@@ -254,7 +255,7 @@ struct DeadlineTable: ~Copyable {
 
   mutating func noteLowest(_ word: UInt32) { lowestOfAll = word }
 
-  /// Moves the origin to a time. Earlier moments are checked again.
+  /// Moves the origin to a time. Earlier moments will be checked again.
   private mutating func rebase(to time: Int64) {
     let shift = (time - origin) / Self.unit
     origin += shift * Self.unit

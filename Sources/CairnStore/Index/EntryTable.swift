@@ -1,6 +1,6 @@
-/// Slots for entries, two words each. The holder of the shard's lock changes them. Lookups without
-/// the lock see each word whole. The shard's version shows whether two words belong together,
-/// except for a tick, which may be from two moments.
+/// Slots for entries, two words each. Only the holder of the shard's lock changes them. Lookups
+/// without the lock see each word whole. The shard's version shows whether two words belong
+/// together, except for a tick, whose parts may be from two moments.
 struct EntryTable: ~Copyable {
   let words: SharedWords
 
@@ -9,7 +9,7 @@ struct EntryTable: ~Copyable {
 
   /// Empty slots.
   ///
-  /// - Parameter capacity: the number that homes are computed with.
+  /// - Parameter capacity: the number that the homes are computed from.
   /// - Throws: `outOfMemory`.
   init(slotCount: Int, capacity: Int, budget: MemoryBudget) throws(StoreError) {
     words = try SharedWords(zeroCount: slotCount * 2, label: UInt64(capacity), budget: budget)
@@ -70,7 +70,8 @@ package struct SeenEntry {
     return .none
   }
 
-  /// Gives the entry a later tick, unless it has changed. Returns `false` if this needs the lock.
+  /// Gives the entry a later tick, unless the entry has changed. Returns `false` if this needs the
+  /// lock.
   ///
   /// A simultaneous change of the shard may undo this.
   @inline(__always)

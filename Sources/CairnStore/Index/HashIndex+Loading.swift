@@ -5,12 +5,12 @@ extension HashIndex {
   /// Sets `source` as the origin of the entries of all shards. Each shard loads when it is first
   /// needed.
   ///
-  /// - Parameter counts: the numbers of entries of each shard, and of those that can expire.
+  /// - Parameter counts: for each shard, the number of its entries and how many of them can expire.
   package func attach(
     _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
   ) {
     self.source.withLock { $0 = source }
-    // Count one more, so that the source is not released meanwhile.
+    // Counts one more than there are, so that the source is not released meanwhile.
     unloadedShardCount.store(1, ordering: .relaxed)
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in
@@ -25,7 +25,7 @@ extension HashIndex {
     noteLoaded()
   }
 
-  /// Whether everything is loaded.
+  /// Whether all shards are loaded.
   package var isLoaded: Bool { unloadedShardCount.load(ordering: .relaxed) == 0 }
 
   /// Loads all shards that are not loaded yet.

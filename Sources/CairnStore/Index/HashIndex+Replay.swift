@@ -31,7 +31,7 @@ extension HashIndex {
     }
   }
 
-  /// Makes the given changes to a shard. Skips each that is `nil`.
+  /// Makes the given changes to a shard. Skips those that are `nil`.
   ///
   /// - Parameter newCount: how many of them replace nothing.
   /// - Throws: `outOfMemory`.

@@ -1,5 +1,5 @@
-/// Room for future entries, made before their records are appended, because once a record is in the
-/// log, entering it must not fail for lack of memory.
+/// Room for future entries. It is made before their records are appended: once a record is in the
+/// log, adding its entry must not fail for lack of memory.
 extension HashIndex {
   /// Makes room for an entry with this hash, and calls `body` under the shard's lock with the first
   /// existing one, if it is loaded. Does not count as an access.
@@ -18,7 +18,7 @@ extension HashIndex {
 
   /// Makes room for entries with these hashes.
   ///
-  /// - Throws: `outOfMemory`. Room for some of them may then exist.
+  /// - Throws: `outOfMemory`. There may then be room for some of them.
   package func makeRoom(for hashes: some Collection<UInt64>) throws(StoreError) {
     var counts = [Int](repeating: 0, count: Self.shardCount)
     for hash in hashes { counts[Self.shard(of: hash)] += 1 }

@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// The index: for every key, the location of its newest record. Sharded, so that threads rarely
-/// contend and growing one shard stalls no user of another.
+/// The index: for every key, the location of its newest record. It is sharded, so that threads
+/// rarely contend and a growing shard delays no user of another.
 ///
-/// The index knows hashes, not keys: a caller that finds an entry compares the key in the record,
+/// The index knows hashes, not keys. A caller that finds an entry compares the key in the record,
 /// outside the lock, and asks for the next entry if they differ.
 ///
-/// A shard may be unloaded at first, and the first lookup loads it. Changes need no loading,
-/// because they name an entry that a lookup has found, or follow a lookup that found none.
+/// A shard may be unloaded at first; the first lookup loads it. Changes need no loading, because
+/// they name an entry that a lookup has found, or follow a lookup that found none.
 package final class HashIndex: Sendable {
   package static let shardCount = 256
-  /// Bytes that an empty index takes.
+  /// The memory that an empty index takes.
   package static let emptyByteCount = shardCount * LockBlock<IndexShard>.stride
 
   /// The tables of the shards, for lookups without locks.
@@ -26,8 +26,8 @@ package final class HashIndex: Sendable {
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[SnapshotParts]>([])
 
-  /// Called for each extension that is no longer in force, under the lock of its shard, except
-  /// those that a removal of all takes.
+  /// Called under the lock of its shard for each extension that is no longer in force, unless a
+  /// removal of everything ended it.
   let didForget: @Sendable (LifetimeExtension) -> Void
 
   package init(
@@ -53,7 +53,7 @@ package final class HashIndex: Sendable {
   static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
   deinit {
-    // No lookups remain, and the owner of the tables may not come to free them.
+    // No lookups remain. The owner of the tables may never get to free them.
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
     Reclamation.reclaim()
   }
@@ -108,7 +108,7 @@ package final class HashIndex: Sendable {
       while true {
         var slot = shard.slot(of: stored)
         if location != .none {
-          // If that entry is gone, the caller checks all of them again.
+          // If that entry is gone, the caller checks all entries again.
           if let known = shard.slot(of: stored, location: location) {
             slot = shard.slot(of: stored, after: known)
           }
@@ -134,7 +134,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Prefetches the place of entries with this hash, for a later lookup.
+  /// Prefetches the place of entries with this hash for a later lookup.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
     shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }
@@ -294,7 +294,7 @@ package final class HashIndex: Sendable {
       let (count, expirableCount) = (shard.count, shard.expirableCount)
       let wasUnloaded = shard.isUnloaded
       let value = try changing(&shard, number) { (shard) throws(Failure) in
-        // A table that is passed on may be freed at once, so no lookup may see it any more.
+        // A table that is handed over may be freed at once, so no lookup may see it any more.
         if shard.epoch != epoch.load(ordering: .relaxed) {
           preserve(&shard, number, handingOver: isRemovalOfAll)
         }
@@ -361,7 +361,7 @@ package final class HashIndex: Sendable {
 
   // MARK: Snapshots
 
-  /// From now on, keeps every shard that is about to change for a snapshot.
+  /// From now on, keeps the state of every shard for a snapshot before the shard changes.
   func beginSnapshot() -> SnapshotParts {
     let parts = SnapshotParts(
       epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue, shardCount: Self.shardCount)
@@ -397,7 +397,8 @@ package final class HashIndex: Sendable {
       if handingOver && !shard.isUnloaded {
         frozen = FrozenShard(IndexShard(emptying: &shard), number: number, source: source)
       } else {
-        // Without memory for a copy, the change proceeds, and the snapshot's reader gets the error.
+        // If there is no memory for a copy, the change proceeds, and the reader of the snapshot
+        // gets the error.
         do {
           frozen = FrozenShard(try IndexShard(copying: shard), number: number, source: source)
         } catch {}

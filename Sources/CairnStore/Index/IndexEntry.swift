@@ -46,9 +46,9 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     package init(rawValue: UInt8) { self.rawValue = rawValue }
     /// The record has an expiry or an idle limit.
     package static let canExpire = Flags(rawValue: 1)
-    /// The record is a tombstone. Set only while a log is replayed.
+    /// The record is a tombstone. Set only while the log is replayed.
     package static let tombstone = Flags(rawValue: 2)
-    /// The record's lifetime was extended. The shard has the end.
+    /// The record's lifetime was extended. The shard has its end.
     package static let extended = Flags(rawValue: 4)
   }
 

@@ -1,8 +1,8 @@
 /// The index at one moment.
 ///
-/// Making a snapshot copies nothing. The next change of a shard keeps a copy for all snapshots that
-/// see the shard's earlier state. Until then a snapshot reads the shard itself. Access times are
-/// not part of a snapshot and keep changing.
+/// Making a snapshot copies nothing. Before a shard changes, a copy is kept for all snapshots that
+/// see its earlier state. Until then a snapshot reads the shard itself. Access times are not part
+/// of a snapshot and keep changing.
 package final class IndexSnapshot: Sendable {
   private let index: HashIndex
   private let parts: SnapshotParts
@@ -18,7 +18,7 @@ package final class IndexSnapshot: Sendable {
     expirableCount = index.expirableCount
   }
 
-  /// Releases the copies and keeps no new ones. No other call may follow.
+  /// Releases the copies and keeps no new ones. No call may follow this one.
   package func end() {
     index.endSnapshot(parts)
     parts.releaseAll()
@@ -37,7 +37,7 @@ package final class IndexSnapshot: Sendable {
     return try withShard(HashIndex.shard(of: hash)) { shard in
       var slot = shard.slot(of: stored)
       if location != .none {
-        // Nothing moves here: the entry is in the same place.
+        // Nothing moves here, so the entry is in the same place.
         slot = shard.slot(of: stored, location: location).flatMap {
           shard.slot(of: stored, after: $0)
         }

@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// Counts accesses to keep their order, and remembers enough (tick, time) pairs to convert a tick
-/// to a time, accurate to 1 % of its age.
+/// Counts accesses to keep their order. Also remembers enough pairs of tick and time to convert a
+/// tick to a time with an error of at most 1 % of its age.
 ///
-/// All writes are counted. Reads are counted individually for the first few accesses after each
-/// move of the clock. After that, until the clock moves again, they share the newest tick, and an
-/// entry that was accessed a few ticks before keeps its own. So reading threads do not contend for
-/// one word, and the access order is exact except for accesses within one step of the system's
-/// clock (a few milliseconds) and a few ticks of each other.
+/// All writes are counted. After each move of the clock, the first few reads are counted
+/// individually. The later ones share the newest tick until the clock moves again, and an entry
+/// that was accessed a few ticks before keeps its own. So reading threads do not contend for one
+/// word. The access order is exact, except for accesses within one step of the system's clock (a
+/// few milliseconds) and a few ticks of each other.
 package final class RecencyClock: Sendable {
   private static let sampleLimit = 8192
   /// How far the clock may go back unnoticed, in milliseconds.
@@ -19,15 +19,15 @@ package final class RecencyClock: Sendable {
   private let apart = InlineArray<16, UInt64>(repeating: 0)
   /// The tick of the newest sample.
   private let sampleTick: Atomic<UInt64>
-  /// The number of accesses after a sample that are counted one by one.
+  /// How many accesses after a sample are counted one by one.
   private let exactCount: UInt64
   /// The time of the newest sample, in milliseconds.
   private let lastTime: Atomic<Int64>
   private let samples: Lock<[RecencyTimes.Sample]>
 
-  /// Every earlier access counts as one at this moment.
+  /// All earlier accesses count as one access at this moment.
   ///
-  /// - Parameter exactCount: the number of accesses counted one by one after the clock moved.
+  /// - Parameter exactCount: how many accesses are counted one by one after the clock has moved.
   package init(now: Timestamp, exactCount: UInt64 = 256) {
     self.exactCount = exactCount
     tick = Atomic(1)
@@ -36,10 +36,10 @@ package final class RecencyClock: Sendable {
     samples = Lock([RecencyTimes.Sample(tick: 0, time: now)])
   }
 
-  /// Continues from an earlier session's state. Call before any access.
+  /// Continues from the state of an earlier session. Call before any access.
   package func restore(tick last: UInt64, samples old: [Checkpoint.Sample], now: Timestamp) {
     samples.withLock { samples in
-      // If the clock went back, nothing was accessed in the future.
+      // If the clock went back, no access may seem to lie in the future.
       samples =
         old.map { Checkpoint.Sample(tick: $0.tick, time: min($0.time, now)) }
         + [Checkpoint.Sample(tick: last + 1, time: now)]
@@ -81,7 +81,7 @@ package final class RecencyClock: Sendable {
     return old >= sample && now &- old < exactCount ? nil : min(now, IndexEntry.tickLimit - 1)
   }
 
-  /// Whether anything was accessed since the tick.
+  /// Whether anything was accessed since this tick.
   @inline(__always)
   package func isNewer(than other: UInt64) -> Bool { tick.load(ordering: .relaxed) != other }
 
@@ -119,30 +119,30 @@ package final class RecencyClock: Sendable {
     let milliseconds = now.millisecondsSinceEpoch
     samples.withLock { samples in
       let last = Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
-      // A thread may arrive late with a time that it read before others. Only a larger step
-      // back counts as a reset of the clock: otherwise each such thread would leave a pair that is
-      // never dropped.
+      // A thread may arrive late with a time that it read before others. Only a larger step back
+      // counts as a reset of the clock. Otherwise each late thread would leave a pair that is never
+      // dropped.
       if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
-      // The tick is taken, so that no entry has it and the next access of any entry gets a later
-      // one, including the entry that was accessed last.
+      // This tick is used up, so that no entry has it. The next access of any entry gets a later
+      // tick, even an access of the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
       sampleTick.store(tick, ordering: .relaxed)
       samples.append(RecencyTimes.Sample(tick: tick, time: now))
-      // Stored last, so that a reader that sees it gives entries a tick of this time.
+      // Stored last: a reader that sees it gives entries a tick of this time.
       lastTime.store(milliseconds, ordering: .releasing)
       if samples.count > Self.sampleLimit { Self.thin(&samples, now: now) }
     }
   }
 
-  /// Drops samples as long as no resulting time of a tick becomes more than 1 % of its age too
-  /// late, however often this runs. Times never become earlier: the earliest time at which an entry
-  /// can have been idle for too long stays valid.
+  /// Drops samples as long as the time of every tick is at most 1 % of its age too late, however
+  /// often this runs. Times never become earlier. So the earliest time at which an entry can have
+  /// been idle for too long stays valid.
   private static func thin(_ samples: inout [RecencyTimes.Sample], now: Timestamp) {
     var kept: [RecencyTimes.Sample] = []
     for (index, sample) in samples.enumerated() {
       if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
-        // If the two are merged, all ticks from the last one on have the time of this one. They
-        // were after the one before the last.
+        // If the two are merged, all ticks from the last one on get the time of this one. Their
+        // accesses came after the time of the one before the last.
         let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
         if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
           kept[kept.count - 1].time = sample.time
@@ -151,7 +151,7 @@ package final class RecencyClock: Sendable {
       }
       kept.append(sample)
     }
-    // If the clock is set back again and again, no samples are close together, but memory is
+    // If the clock is set back again and again, no samples are close together. Memory must still be
     // bounded.
     while kept.count > sampleLimit * 3 / 4 {
       let pairCount = (kept.count - sampleLimit / 4) / 2
@@ -202,7 +202,7 @@ package struct RecencyTimes: Sendable {
     return samples[low].time
   }
 
-  /// No tick was before this time.
+  /// No tick is earlier than this.
   package var earliest: Timestamp {
     samples.reduce(Timestamp.distantFuture) { min($0, $1.time) }
   }
@@ -213,7 +213,7 @@ struct TickRanks {
   /// Each tick once, in order.
   private let ticks: [UInt64]
 
-  /// - Parameter sorted: in order; duplicates are allowed.
+  /// - Parameter sorted: ticks in order; duplicates are allowed.
   init(_ sorted: [UInt64]) {
     var ticks: [UInt64] = []
     for tick in sorted where tick != ticks.last { ticks.append(tick) }

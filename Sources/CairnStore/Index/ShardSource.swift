@@ -13,6 +13,6 @@ package struct ShardContents: Sendable {
 
 /// The source of the contents of unloaded shards.
 package protocol ShardSource: AnyObject, Sendable {
-  /// The contents of a shard. Called under the shard's lock.
+  /// The contents of a shard. Called under the lock of the shard.
   func contents(ofShard shard: Int) throws(StoreError) -> ShardContents
 }

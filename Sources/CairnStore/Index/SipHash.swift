@@ -1,5 +1,5 @@
-/// SipHash-1-3 (Aumasson and Bernstein, 2012) with a 128-bit secret. Without the secret, an
-/// attacker cannot choose keys that collide.
+/// SipHash-1-3 (Aumasson and Bernstein, 2012) with a 128-bit secret. An attacker who does not know
+/// the secret cannot choose keys that collide.
 package struct SipHash: Sendable {
   private let first: UInt64
   private let second: UInt64

@@ -1,12 +1,13 @@
 /// A snapshot's copies of the shards that have changed since it was made.
 ///
-/// The first change of a shard keeps a copy for all snapshots that see the shard's earlier state.
+/// Before a shard changes for the first time, a copy is kept for all snapshots that see its earlier
+/// state.
 final class SnapshotParts: Sendable {
   enum Part {
     /// The shard has not changed yet.
     case live
     case kept(FrozenShard)
-    /// Memory was too short for a copy of this many entries when the shard changed.
+    /// The shard changed when there was no memory for a copy of this many entries.
     case lost(entryCount: Int)
     /// The shard is no longer needed.
     case released
@@ -26,7 +27,7 @@ final class SnapshotParts: Sendable {
     parts.withLock { if case .live = $0[shard] { true } else { false } }
   }
 
-  /// - Parameter frozen: `nil` if memory was too short for a copy of this many entries.
+  /// - Parameter frozen: or `nil` if there was no memory for a copy of this many entries.
   func keep(_ frozen: FrozenShard?, shard: Int, count: Int) {
     parts.withLock { $0[shard] = frozen.map { .kept($0) } ?? .lost(entryCount: count) }
   }
@@ -40,7 +41,7 @@ final class SnapshotParts: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// Releases everything. The memory is freed after the lock is released, because it may be large.
+  /// Releases everything. The memory, which may be large, is freed after the lock is released.
   func releaseAll() {
     let old = parts.withLock { parts in
       defer { parts = Array(repeating: .released, count: parts.count) }
@@ -56,7 +57,7 @@ final class SnapshotParts: Sendable {
       throw .outOfMemory(neededByteCount: count * MemoryLayout<IndexEntry>.stride)
     }
     guard case .kept(let frozen) = part else {
-      preconditionFailure("a snapshot is asked for a shard that it gave up")
+      preconditionFailure("a snapshot was asked for a shard that it had released")
     }
     return frozen
   }

@@ -1,7 +1,7 @@
-/// Checks the records of atomic batches: all of a batch, in order, contiguous, with consecutive
-/// sequence numbers.
+/// Checks that the records of an atomic batch are complete, in order and contiguous, with
+/// consecutive sequence numbers.
 struct BatchProgress {
-  /// The start of the batch that is not complete yet.
+  /// The start of the batch that is not yet complete.
   private(set) var start: Int?
   private var next: UInt32 = 0
   private var count: UInt32 = 0

@@ -1,5 +1,5 @@
-/// The extensions found while reading the log, the latest end of each put: in any reading order,
-/// before or after their puts.
+/// The extensions found while reading the log: the latest end for each put. They may be read in any
+/// order, before or after their puts.
 struct ExtensionsByTarget {
   struct Known {
     var hash: UInt64
@@ -15,7 +15,7 @@ struct ExtensionsByTarget {
     _ header: RecordHeader, sequence: SequenceNumber, hash: UInt64, at location: Location,
     floor: SequenceNumber
   ) {
-    // This library never writes an extension of a put that was not written yet.
+    // This library never writes an extension before the put that it extends.
     guard header.target > floor, header.target < sequence else { return }
     if let other = known[header.target], other.lifetime.expires >= header.expires { return }
     known[header.target] = Known(

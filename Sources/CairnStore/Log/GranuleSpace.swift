@@ -16,7 +16,7 @@ final class GranuleSpace: Sendable {
     }
   }
 
-  /// Stands for the system call in the error of a full space.
+  /// Stands for the name of a system call in the error of a full space.
   static let callName = "segment table"
 
   private let state = Lock(State())

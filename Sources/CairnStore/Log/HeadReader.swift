@@ -1,9 +1,9 @@
-/// Reads heads of records in disk order. Read one by one, each would cost a system call, and a seek
-/// if it is not in memory.
+/// Reads the heads of records in disk order. Read one by one, each would cost a system call, and a
+/// seek if it is not in memory.
 package struct HeadReader: ~Copyable {
   private static let windowByteCount = 256 << 10
-  /// This much of a record is read together with its predecessors. The rest of a longer head is
-  /// read separately.
+  /// The bytes of a record that are read together with the records before it. If the head is
+  /// longer, the rest is read separately.
   private static let headByteCount = 512
   /// Gaps of up to this many bytes between two heads are read rather than skipped.
   private static let gapByteCount = 16 << 10
@@ -21,7 +21,7 @@ package struct HeadReader: ~Copyable {
   ///   - place: the place with a number. Places must be in the order of the locations.
   ///   - segment: the segment with that place, or `nil` to skip it.
   ///   - group: called with the next group of numbers.
-  ///   - damaged: called with the reason for each place without a sound head.
+  ///   - damaged: called for each place without a sound head, with the reason.
   /// - Throws: any error of `damaged`.
   @inline(__always)
   package mutating func read(
@@ -84,7 +84,7 @@ package struct HeadReader: ~Copyable {
   }
 
   /// Reads a range of a segment into the window, and returns its length. Skips bytes that the disk
-  /// cannot read. Each head there is then read separately.
+  /// cannot read; each head in them is then read separately.
   private mutating func fill(
     from start: Int, to end: Int, of segment: Segment
   ) throws(StoreError) -> Int {

@@ -1,7 +1,7 @@
-/// The open segments of an unclosed store: how far the log is sound, and whether a crash
+/// The open segments of a store that was not closed: how far the log is sound, and whether a crash
 /// can explain the rest.
 ///
-/// Everything here is read from the disk with pread, and nothing is changed.
+/// Reads everything from the disk with pread, and changes nothing.
 package struct LogTail: ~Copyable {
   /// One open segment, as far as it was read.
   package struct Extent {
@@ -10,21 +10,23 @@ package struct LogTail: ~Copyable {
     package var end: Int
     /// The start of the last complete record or batch, or `nil` if there is none.
     package var lastUnit: Int?
-    /// Records with a damaged value: their offsets, and the start of their batch or of themselves.
+    /// Records with a damaged value: their offsets, and where their batch begins, or they
+    /// themselves.
     package var damagedValues: [(offset: Int, unit: Int)] = []
     /// Whether it ends with a roll record.
     package var hasRolled = false
     /// Whether there is a valid record beyond the first invalid one.
     package var hasLaterRecords = false
-    /// Everything before this offset was durable, according to some record, or 0 if none says so.
+    /// Everything before this offset was durable, as some record shows; 0 if none does.
     package var syncMark = 0
     /// The end of the last non-zero byte.
     package var dataEnd: Int
     /// The highest sequence number in any valid record, including those beyond the end.
     package var highestSequence: SequenceNumber = 0
-    /// The highest in a complete record or batch before the end, here or in an earlier segment.
+    /// The highest sequence number in a complete record or batch before the end, in this segment or
+    /// an earlier one.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
-    /// Whether it has no file, because the place was only reserved or a power cut took the file.
+    /// Whether it has no file: the place was only reserved, or a power cut took the file.
     package var isAbsent = false
     /// The flaw of its header, if other evidence shows that it existed.
     package var flaw: StoreError?
@@ -66,8 +68,8 @@ package struct LogTail: ~Copyable {
     extents.append(extent)
   }
 
-  /// Reads one more open segment, in the order of the log, whose header may not have reached the
-  /// disk.
+  /// Reads one more open segment whose header may not have reached the disk. Call in the order of
+  /// the log.
   ///
   /// - Throws: `corrupt` if it is damaged in a way that no crash explains.
   package mutating func scan(
@@ -100,7 +102,7 @@ package struct LogTail: ~Copyable {
       guard case .corrupt = error else { throw error }
       flaw = error
     }
-    // A process writes the header in one call. A kill leaves all of it or nothing.
+    // A process writes the header in one call, so a kill leaves either all of it or nothing.
     let isUnwritten = readCount < bytes.count || bytes.allSatisfy { $0 == 0 }
     guard durable == 0, isUnwritten || !sameBoot else { throw flaw }
     // A sync of the log would have brought the header to the disk too, so a record with a sync mark
@@ -120,12 +122,12 @@ package struct LogTail: ~Copyable {
     extents.append(extent)
   }
 
-  /// Reads one more open segment, in the order of the log.
+  /// Reads one more open segment. Call in the order of the log.
   ///
   /// - Parameters:
-  ///   - durable: how much of it was durable, and everything before it, according to the manifest
-  ///     or a checkpoint; or 0.
-  ///   - start: where to begin, if everything before is known to be sound.
+  ///   - durable: how much of it was durable, according to the manifest or a checkpoint, or 0.
+  ///     Everything before the segment was then durable too.
+  ///   - start: where to begin, if everything before it is known to be sound.
   ///   - highestSequence: the highest number before that.
   package mutating func scan(
     file: File, header: SegmentHeader, byteCount: Int, durable: Int, from start: Int? = nil,
@@ -157,7 +159,7 @@ package struct LogTail: ~Copyable {
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
       offset += record.byteCount
       if batch.start != nil { continue }
-      // The last record of a batch knows its position in it; the first one's is where the last unit
+      // The last record of a batch has its position in it. The first record is where the last unit
       // ended.
       let unit = extent.end
       extent.lastUnit = unit
@@ -178,9 +180,9 @@ package struct LogTail: ~Copyable {
 
   /// Checks every possible record position beyond the first invalid one.
   ///
-  /// A killed process can leave any part of its last write behind. If that was a batch, valid
-  /// records of this one batch belong to the hole: they have the next sequence numbers, and the
-  /// batch begins where the hole does.
+  /// A killed process can leave any part of its last write. If that was a batch, the valid records
+  /// of this one batch belong to the hole: they have the next sequence numbers, and the batch
+  /// begins where the hole does.
   private func searchBeyond(
     _ extent: inout Extent, scanner: inout SegmentScanner, header: SegmentHeader, byteCount: Int
   ) throws(StoreError) {
@@ -189,7 +191,7 @@ package struct LogTail: ~Copyable {
     let isNextKnown = next > 1
     var unfinishedBatch: (first: SequenceNumber, count: UInt32)?
     var offset = extent.end
-    // A record may end in zeros, beyond `dataEnd`: a roll always does.
+    // A record may end in zeros, beyond `dataEnd`. A roll always does.
     while offset < extent.dataEnd {
       guard let record = try scanner.candidate(at: offset) else {
         offset += 8
@@ -213,7 +215,7 @@ package struct LogTail: ~Copyable {
   /// Decides where the log ends, and cuts the extents there.
   ///
   /// - Parameter sameBoot: whether the machine has not restarted since the store was last written.
-  ///   If so, only the process died, and only the last write can be incomplete.
+  ///   If so, only the process died, and only its last write can be incomplete.
   /// - Throws: `corrupt` if durable data is missing, or if a gap has no explanation.
   package mutating func resolve(sameBoot: Bool) throws(StoreError) {
     let frontier = durableFrontier()
@@ -249,7 +251,8 @@ package struct LogTail: ~Copyable {
     }
   }
 
-  /// The position before which everything was durable: the furthest that any record vouches for.
+  /// The position before which everything was durable: the furthest one that any record vouches
+  /// for.
   private func durableFrontier() -> (Int, Int) {
     for index in extents.indices.reversed() where extents[index].syncMark > 0 {
       return (index, extents[index].syncMark)
@@ -269,7 +272,7 @@ package struct LogTail: ~Copyable {
 }
 
 extension LogTail.Extent {
-  /// All records that were noted so far are complete.
+  /// All records noted so far are complete.
   fileprivate mutating func confirmHighestSequence() {
     highestSequenceBeforeEnd = max(highestSequenceBeforeEnd, highestSequence)
   }

@@ -1,32 +1,32 @@
-/// A record that was read. Its header is checked; its bytes stay valid for as long as this value
+/// A record that was read. Its header is checked. Its bytes stay valid for as long as this value
 /// lives, whatever happens to its segment.
 package struct Record: ~Copyable {
   package let offset: Int
   package let header: RecordHeader
   private(set) var pinned: PinnedBytes<Segment>
 
-  /// The bytes of a record to read. This matters if system calls read them.
+  /// Which bytes of a record to read. This matters if system calls read them.
   package enum Part: Sendable {
     case head, all
   }
 
-  /// Reads the record at an offset; its value only with `.all`.
+  /// Reads the record at an offset, with its value only for `.all`.
   ///
   /// - Parameter byCalls: whether to use system calls even if there is a mapping, so that an I/O
-  ///   error is an error.
+  ///   error is an error and not a signal.
   /// - Throws: `corrupt` if the bytes are not a record with a valid header; `system`.
   /// - Complexity: O(head); a page fault or two system calls if the page is not in memory.
   @inline(__always)
   package init(
     in segment: consuming Segment, at offset: Int, part: Part, byCalls: Bool = false
   ) throws(StoreError) {
-    // The bound is loaded again at each read, and every length below only once: no bytes on disk,
-    // not even changing ones, can lead outside.
+    // The bound is loaded again for each read, and every length below is loaded only once. So no
+    // bytes on disk, not even changing ones, can lead outside the mapping.
     let limit = segment.allocatedByteCount &- offset
     guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }
-    // The segment is moved along, so that only one retain and no release happens on the way.
+    // The segment is moved along, so that only one retain happens on the way and no release.
     let pinned =
       if !byCalls, let mapping = segment.mapping {
         mapping.pinned(at: offset, count: limit, by: segment)
@@ -88,12 +88,12 @@ package struct Record: ~Copyable {
     return header
   }
 
-  /// The first bytes of the record at an offset: all that were requested, perhaps some more.
+  /// The first bytes of the record at an offset: all that were requested, perhaps more.
   ///
-  /// Trusts a length only after verifying the header's checksum.
+  /// Trusts a length only after checking the header's checksum.
   ///
   /// - Parameter mayTryLess: whether a media error may come from bytes after the record. `false` in
-  ///   a recovery, which stops at an error.
+  ///   a recovery, which stops at any error.
   @inline(never)
   private static func readByCalls(
     in segment: Segment, at offset: Int, limit: Int, part: Part, mayTryLess: Bool
@@ -106,7 +106,7 @@ package struct Record: ~Copyable {
       buffer.append(contentsOf: repeatElement(0, count: end - start))
       let count = try bytes.read(
         into: &buffer, bufferOffset: start, byteCount: end - start, at: offset + start)
-      // The file may have been cut at its last record since the bound was loaded: missing bytes
+      // The file may have been cut at its last record since the bound was loaded. Missing bytes
       // matter only if the record needs them.
       buffer.removeLast(end - start - count)
     }
@@ -178,7 +178,7 @@ package struct Record: ~Copyable {
     guard CRC32C.checksum(of: value) == header.valueChecksum else { throw badValue }
   }
 
-  /// Whether a read need not check the value any more.
+  /// Whether a read need not check the value again.
   @inline(__always)
   func isVerified(by verification: Verification) -> Bool {
     switch verification {
@@ -190,7 +190,7 @@ package struct Record: ~Copyable {
     }
   }
 
-  /// Remembers that the value is sound. No other value of a page or more begins in its page.
+  /// Remembers that the value is sound. No other value of a page or more begins in the same page.
   @inline(__always)
   func noteVerified() {
     if header.valueByteCount >= PageBits.pageByteCount {
@@ -207,8 +207,8 @@ package struct Record: ~Copyable {
   /// - Throws: `corrupt` if the value does not match its checksum.
   @inline(__always)
   package func checkedValue() throws(StoreError) -> [UInt8] {
-    // An array that code outside the standard library fills costs more than a second pass over a
-    // small value.
+    // For a small value, an array that code outside the standard library fills costs more than a
+    // second pass.
     if header.valueByteCount < 1024 {
       try checkValue()
       return value.copied()

@@ -1,12 +1,12 @@
-/// The file of a segment, open only while it needs a descriptor, because a store may have more
-/// segments than a process may have descriptors.
+/// The file of a segment. It is open only while it needs a descriptor, because a store may have
+/// more segments than a process may have descriptors.
 ///
-/// 1. From before its first record to its last sync the file stays open, and only that descriptor
-///    syncs it, because an earlier failed write may not be reported to a later descriptor.
-/// 2. After that it is opened by its name for reads by system calls, and closed again.
-/// 3. System calls read a segment without a mapping all the time. Such segments share the few
+/// 1. From before its first record until its last sync, the file stays open, and only this
+///    descriptor syncs it: a later descriptor may not be told of an earlier failed write.
+/// 2. After that, it is opened by name for reads by system calls, and closed again.
+/// 3. A segment without a mapping is always read by system calls. Such segments share the few
 ///    descriptors of `OpenFiles`.
-/// 4. A file that loses its name while a reader may need it stays open, unless a mapping can be
+/// 4. A file stays open if its name is removed while a reader may need it, unless a mapping can be
 ///    read instead.
 package final class SegmentFile: Sendable {
   package let name: String
@@ -30,20 +30,20 @@ package final class SegmentFile: Sendable {
   package var directoryPath: String { home.directory.path }
   package var path: String { "\(directoryPath)/\(name)" }
 
-  /// The file, open for as long as the result is held, or `nil` if it has lost its name.
+  /// The file, which stays open while the result is held, or `nil` if its name was removed.
   ///
-  /// - Parameter isShared: whether to leave it among `OpenFiles`.
-  /// - Throws: `unsafeFile`; `system`, also if the process has no descriptor left.
+  /// - Parameter isShared: whether to leave it in `OpenFiles` afterwards.
+  /// - Throws: `unsafeFile`; `system`, for example if the process has no descriptor left.
   func openIfNamed(isShared: Bool = false) throws(StoreError) -> File? {
     if let file = syncable { return file }
     let file = isShared ? try home.openFiles.file(of: self) : try openByName()
-    // It may have lost its name since, and been kept open before that.
+    // Its name may have been removed since, and the file kept open before that.
     return file ?? syncable
   }
 
-  /// The file, open for as long as the result is held.
+  /// The file, which stays open while the result is held.
   ///
-  /// - Throws: `corrupt` if it has lost its name; see `openIfNamed`.
+  /// - Throws: `corrupt` if its name was removed; see `openIfNamed`.
   package func open() throws(StoreError) -> File {
     guard let file = try openIfNamed() else { throw missing }
     return file
@@ -57,13 +57,13 @@ package final class SegmentFile: Sendable {
     let mode = isReadOnly ? OpenMode.readOnly : .readWrite
     var file: File?
     do throws(StoreError) { file = try home.directory.openFile(name, mode: mode) } catch {
-      // Close files that are open only for the next read, to make room.
+      // To make room, close files that are open only for the next read.
       guard case .system(let failure) = error,
         failure.errorNumber == SystemError.tooManyOpenFiles, home.openFiles.closeAll()
       else { throw error }
       file = try home.directory.openFile(name, mode: mode)
     }
-    // Another file may have received the name.
+    // Another file may have been given the name.
     return file?.identity == identity ? file : nil
   }
 
@@ -84,7 +84,7 @@ package final class SegmentFile: Sendable {
   /// Stops keeping the file open, after its last sync or once it has left the log.
   func release() { set(nil) }
 
-  /// Keeps the file open when it is about to lose its name.
+  /// Keeps the file open because its name is about to be removed.
   func keep() throws(StoreError) { set(try openIfNamed(isShared: true)) }
 
   private func set(_ file: File?) {
@@ -93,9 +93,9 @@ package final class SegmentFile: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// Makes the file end at `byteCount`, unless a reader of an earlier session may look beyond that.
+  /// Cuts the file to `byteCount`, unless a reader of an earlier session may look beyond that.
   ///
-  /// - Returns: whether it did. If not, the call can be retried, and the next open does so.
+  /// - Returns: whether it was cut. If not, the call can be repeated, and the next open does so.
   func shorten(to byteCount: Int) -> Bool {
     guard let file = try? openIfNamed(), let status = try? file.status() else { return false }
     if status.byteCount <= byteCount { return true }
@@ -115,8 +115,8 @@ package final class SegmentHome: Sendable {
   }
 }
 
-/// Files that stay open so that the next read by a system call need not open one. Only a few,
-/// whatever the number of segments. The least recently used is closed first.
+/// Files that stay open so that the next read by a system call need not open one. There are only a
+/// few, whatever the number of segments. The least recently used is closed first.
 final class OpenFiles: Sendable {
   private static let limit = 16
 
@@ -138,7 +138,7 @@ final class OpenFiles: Sendable {
     if let known { return known }
     guard let file = try owner.openByName() else { return nil }
     let surplus = opened.withLock { opened -> File? in
-      // Two threads may have opened the same file at once.
+      // Two threads may have opened the same file at the same time.
       if opened.contains(where: { $0.owner == identifier }) { return nil }
       opened.append(Opened(owner: identifier, file: file))
       return opened.count > Self.limit ? opened.removeFirst().file : nil
@@ -167,20 +167,21 @@ final class OpenFiles: Sendable {
   }
 }
 
-/// Readers that outlive their session, like a snapshot whose store is closed. Memory beyond the end
-/// of a file must not be touched, so no later session truncates a file that they may have mapped.
+/// Readers that outlive their session, such as a snapshot whose store is closed. Memory beyond the
+/// end of a file must not be touched, so no later session truncates a file that they may have
+/// mapped.
 ///
 /// They share a lock on the bytes of the file LOCK. Truncating a file needs that lock exclusively.
 /// It is not the lock for opening a store, and it is released with the last segment of the session.
-/// One lock covers all segments: one for each would take as many descriptors.
+/// One lock covers all segments, because one for each would take as many descriptors.
 ///
-/// Processes that follow the store have files mapped too. They share such a lock on the file
-/// FOLLOW, taken before they open the first.
+/// Processes that follow the store have mapped files too. They share such a lock on the file
+/// FOLLOW, and take it before they open the first segment.
 final class EarlierReaders: Sendable {
   private let lockFile: File?
   /// FOLLOW, in a store that announces its writes.
   private let pageFile: File?
-  /// Whether the session of this object is over.
+  /// Whether this object's session is over.
   private let isOver = Lock(false)
 
   init(lockFile: File?, pageFile: File?) {
@@ -188,7 +189,7 @@ final class EarlierReaders: Sendable {
     self.pageFile = pageFile
   }
 
-  /// Ends the session: remaining readers are earlier readers for the next.
+  /// Ends the session. From then on its remaining readers count as earlier readers.
   func endSession() {
     isOver.withLock { isOver in
       isOver = true
@@ -196,8 +197,9 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless such readers exist, and returns its result. Returns `false` if they exist,
-  /// or if the session is over, because the file then belongs to the next session.
+  /// Runs `body` unless such readers exist, and returns its result. Returns `false` if they exist.
+  /// Also returns `false` if the session is over, because the file then belongs to the next
+  /// session.
   func withoutOthers(_ body: () -> Bool) -> Bool {
     isOver.withLock { isOver in
       guard !isOver, let lockFile, (try? lockFile.lockBytes(exclusively: true)) == true else {
@@ -208,8 +210,8 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless a process that follows the store may have its files mapped, and returns its
-  /// result. Returns `false` if one may.
+  /// Runs `body` and returns its result, unless a process that follows the store may have mapped
+  /// its files. Returns `false` in that case.
   func withoutFollowers(_ body: () -> Bool) -> Bool {
     guard let pageFile else { return body() }
     guard (try? pageFile.lockBytes(exclusively: true)) == true else { return false }

@@ -4,7 +4,7 @@ package struct SegmentFiles: Sendable {
   package let storeIdentifier: [UInt8]
   /// Whether segments are mapped at all.
   package let usesMappings: Bool
-  /// Whether writes to allocated blocks cannot run out of space. If not, nothing is mapped for
+  /// Whether writes to allocated blocks cannot run out of space. If they can, nothing is mapped for
   /// writing: a write to a page could raise SIGBUS.
   package let reservesBlocks: Bool
   package let table: SegmentTable
@@ -31,8 +31,8 @@ package struct SegmentFiles: Sendable {
 
   private var directory: Directory { home.directory }
 
-  /// Closes files left open for the next read by a system call, after work that made many such
-  /// reads.
+  /// Closes files that were left open for the next read by a system call. Call after work that
+  /// makes many such reads.
   package func closeReadFiles() { home.openFiles.closeAll() }
 
   /// Call before the store's lock is released, so that the next session sees remaining readers.
@@ -43,8 +43,8 @@ package struct SegmentFiles: Sendable {
 
   /// Creates a new segment. The caller makes the name durable. If it throws, no file is left.
   ///
-  /// - Parameter durably: whether to sync the header. Without that, a sync of the log must reach
-  ///   the segment before anything in it is durable.
+  /// - Parameter durably: whether to sync the header. If not, a sync of the log must reach the
+  ///   segment before anything in it is durable.
   package func create(
     id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
     allocating byteCount: Int, compactedAt: SequenceNumber = 0, durably: Bool
@@ -70,7 +70,7 @@ package struct SegmentFiles: Sendable {
       return segment
     } catch {
       table.release(granule: granule, capacity: capacity)
-      // A failed allocation leaves a partial file.
+      // A failed allocation leaves part of a file.
       try? directory.unlink(name)
       throw error
     }
@@ -79,8 +79,8 @@ package struct SegmentFiles: Sendable {
   /// Opens a segment that the manifest lists.
   ///
   /// - Parameters:
-  ///   - capacity: its capacity if this process, or the followed one, appends to it; else `nil`: it
-  ///     gets a read-only mapping of its length.
+  ///   - capacity: its capacity if this process, or the process that it follows, appends to the
+  ///     segment. Otherwise `nil`: the segment gets a read-only mapping of its length.
   ///   - byteCount: the end of its records, or `nil` if only the file's length is known.
   ///   - usage: the usage of its records, if known.
   ///   - place: its first granule, if it already has one.
@@ -116,7 +116,7 @@ package struct SegmentFiles: Sendable {
     }
   }
 
-  /// The same segment without the bytes from `end` on. No reader finds it before it is published in
+  /// The same segment without the bytes from `end` on. Readers find it only once it is published in
   /// the table.
   package func shortened(_ segment: Segment, to end: Int) throws(StoreError) -> Segment {
     segment.shortened(
@@ -149,8 +149,8 @@ package struct SegmentFiles: Sendable {
     return (file, header, byteCount)
   }
 
-  /// A mapping, or `nil` if the store uses none, for this segment or at all, or the process has no
-  /// room for another: reads are then system calls.
+  /// A mapping, or `nil` if this segment or the whole store uses none, or if the process has no
+  /// room for another. Reads are then system calls.
   private func map(
     _ file: File, byteCount: Int, writable: Bool
   ) throws(StoreError) -> MappedMemory? {

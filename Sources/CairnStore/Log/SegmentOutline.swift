@@ -1,6 +1,6 @@
-/// The positions where a segment can be cut in two, and what precedes each of them.
+/// The positions where a segment can be cut in two, and what comes before each.
 package struct SegmentOutline: Sendable {
-  /// A position between two records, and not within a batch.
+  /// A position between two records and not within a batch.
   package struct Mark: Sendable {
     package var offset = SegmentHeader.byteCount
     package var putCount = 0
@@ -10,11 +10,11 @@ package struct SegmentOutline: Sendable {
     package var lowestSequence = SequenceNumber.max
     package var highestSequence: SequenceNumber = 0
     package var highestTombstone: SequenceNumber = 0
-    /// Bytes of records that a compaction must keep, or may have to.
+    /// Bytes of records that a compaction must keep, or may have to keep.
     package var neededByteCount = 0
   }
 
-  /// In order. The first is the beginning of the outline, the last its end.
+  /// In order. The first is the beginning of the outline; the last is its end.
   package private(set) var marks: [Mark]
   private let distance: Int
   private var next: Mark
@@ -22,7 +22,7 @@ package struct SegmentOutline: Sendable {
 
   /// - Parameters:
   ///   - start: the beginning: after the header, or at a mark of another outline.
-  ///   - distance: the bytes of records between two marks, or a few more.
+  ///   - distance: at least this many bytes of records lie between two marks.
   package init(from start: Mark = Mark(), distance: Int = 16 << 10) {
     marks = [start]
     next = start
@@ -54,13 +54,13 @@ package struct SegmentOutline: Sendable {
     return true
   }
 
-  /// Call once all records were noted.
+  /// Call once all records are noted.
   package mutating func finish() {
     if end.offset < next.offset { marks.append(next) }
   }
 
   /// The two marks between which to cut next. The bytes to keep after the second mark fit, as they
-  /// always do after the last mark. If both marks are the same, everything fits. `nil` if nothing
+  /// always do after the last mark. If both marks are the same, all of them fit. `nil` if nothing
   /// is left.
   package func stretch(room: Int) -> (start: Mark, end: Mark)? {
     guard marks.count > 1 else { return nil }
@@ -70,8 +70,8 @@ package struct SegmentOutline: Sendable {
   }
 
   /// The mark at which to cut so that the kept part from there to `end` fits and the cut frees the
-  /// most blocks. Among equals, the one that leaves least in the last block, so that the next
-  /// piece, which ends there, wastes no block either.
+  /// most blocks. Among equals, the one that leaves the fewest bytes in the last block: the next
+  /// piece ends there and then wastes no block either.
   package func bestCut(before end: Mark, room: Int) -> Mark {
     func blockCount(_ byteCount: Int) -> Int { (byteCount + 4095) / 4096 }
     func gain(_ mark: Mark) -> Int {

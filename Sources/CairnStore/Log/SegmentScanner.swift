@@ -1,4 +1,4 @@
-/// Reads the records of a segment's file from front to back with pread, where an I/O error is an
+/// Reads the records of a segment's file from front to back with pread, so that an I/O error is an
 /// error and not a signal. For recovery and verification.
 package struct SegmentScanner: ~Copyable {
   package static let windowByteCount = 1 << 20
@@ -9,14 +9,14 @@ package struct SegmentScanner: ~Copyable {
   private let passesUnreadable: Bool
   /// Nothing at or beyond this offset is read.
   private let end: Int
-  /// How many more bytes `candidate` may run checksums over.
+  /// How many more bytes of checksums `candidate` may compute.
   package private(set) var candidateBudget: Int
   private var window: [UInt8]
   private var windowOffset = 0
   private var windowByteCount = 0
   /// Unreadable ranges found so far; at most 1,000.
   package private(set) var unreadable: [Range<Int>] = []
-  /// Bytes that were read.
+  /// The number of bytes read.
   package private(set) var readByteCount = 0
 
   /// Reads a segment of an open store.
@@ -58,8 +58,8 @@ package struct SegmentScanner: ~Copyable {
       repeating: 0, count: max(4096, min(windowByteCount, min(end, fileByteCount))))
   }
 
-  /// Makes the window hold the range, up to the end, and returns where the range begins in the
-  /// window and its length.
+  /// Fills the window with the range, up to the end. Returns where the range begins in the window,
+  /// and its length.
   private mutating func load(
     at offset: Int, count: Int
   ) throws(StoreError) -> (start: Int, count: Int) {
@@ -80,7 +80,7 @@ package struct SegmentScanner: ~Copyable {
     return (offset - windowOffset, min(count, windowOffset + windowByteCount - offset))
   }
 
-  /// Fills the window page by page, with zeros for those that cannot be read.
+  /// Fills the window page by page, with zeros for pages that cannot be read.
   private mutating func readPages(at offset: Int, count: Int) throws(StoreError) -> Int {
     var done = 0
     while done < count {
@@ -116,8 +116,8 @@ package struct SegmentScanner: ~Copyable {
   /// The header at an offset where a record may or may not begin.
   ///
   /// Forged values can look like headers with long keys at every offset, and a checksum over each
-  /// would take hours. So the budget is 64 times the segment's size. Once it is used up, only
-  /// records with heads of up to 1 KiB are found.
+  /// would take hours. So there is a budget of 64 times the segment's size. Once it is used up,
+  /// only records with heads of up to 1 KiB are found.
   package mutating func candidate(at offset: Int) throws(StoreError) -> RecordHeader? {
     try header(at: offset, headByteLimit: candidateBudget > 0 ? .max : 1024)
   }
@@ -191,13 +191,13 @@ package struct SegmentScanner: ~Copyable {
     return checksum.value == header.valueChecksum
   }
 
-  /// Whether the window has all of a range.
+  /// Whether the window contains all of a range.
   package func holds(_ range: Range<Int>) -> Bool {
     range.lowerBound >= windowOffset && range.upperBound <= windowOffset + windowByteCount
   }
 
-  /// Continues a checksum over the bytes from `offset` to `limit`, as far as the window has them.
-  /// Reads them if the window lacks the first.
+  /// Continues a checksum over the bytes from `offset` to `limit`, as far as the window contains
+  /// them. Reads them if the window lacks the first.
   ///
   /// - Returns: where it stopped: `offset` at the end of the file.
   package mutating func update(
@@ -238,7 +238,7 @@ package struct SegmentScanner: ~Copyable {
       if count == 0 { break }
       window.withSpan { window in
         var index = count
-        // By words as long as possible.
+        // Word by word as long as possible.
         while index >= 8 && window.load(UInt64.self, at: start + index - 8) == 0 { index -= 8 }
         while index > 0 && window.load(UInt8.self, at: start + index - 1) == 0 { index -= 1 }
         if index > 0 { lastEnd = position + index }

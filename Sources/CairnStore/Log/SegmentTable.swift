@@ -2,21 +2,21 @@ internal import Synchronization
 
 /// All segments of a store, found by location without a lock.
 package final class SegmentTable: Sendable {
-  /// Segments beyond this many are read by system calls: the kernel allows a process 65,530
-  /// mappings by default.
+  /// Segments beyond this many are read by system calls: by default, the kernel allows a process
+  /// 65,530 mappings.
   package static let mappedSegmentLimit = 32_768
 
   private let segments = ReferenceTable<Segment>(slotCount: Location.granuleCount)
   private let granules = GranuleSpace()
   private let count = Atomic(0)
-  /// The usage of all segments.
+  /// The total usage of all segments.
   package let total = UsageTotal()
 
   package init() {}
 
   package var segmentCount: Int { count.load(ordering: .relaxed) }
 
-  /// Stands for the system call in the error of a full table.
+  /// Stands for the name of a system call in the error of a full table.
   package static let callName = GranuleSpace.callName
 
   /// Takes a run of granules.
@@ -24,11 +24,12 @@ package final class SegmentTable: Sendable {
     try granules.reserve(Location.granuleCount(forCapacity: capacity))
   }
 
-  /// Keeps the granules below `end` for segments that return to theirs. Reservations meanwhile are
-  /// beyond them.
+  /// Keeps the granules below `end` for segments that return to their old places. Meanwhile,
+  /// reservations get granules beyond them.
   package func beginPlacing(below end: Int) { granules.beginPlacing(below: end) }
 
-  /// Ends the placing: every such run has been placed, and the granules between them are free.
+  /// Ends the placing: all segments are back in their old places, and the granules between them are
+  /// free.
   package func endPlacing(_ runs: [Range<Int>], below end: Int) {
     granules.endPlacing(runs, below: end)
   }
@@ -37,7 +38,7 @@ package final class SegmentTable: Sendable {
     granules.release(granule..<(granule + Location.granuleCount(forCapacity: capacity)))
   }
 
-  /// Lets readers find the segment.
+  /// Makes the segment visible to readers.
   package func publish(_ segment: Segment) {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: segment)
@@ -45,7 +46,7 @@ package final class SegmentTable: Sendable {
     count.wrappingAdd(1, ordering: .relaxed)
   }
 
-  /// Forgets a segment that no index entry names any more. Readers that hold it continue.
+  /// Removes a segment that no index entry names any more. Readers that hold it continue.
   package func remove(_ segment: Segment) {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: nil)
@@ -54,13 +55,13 @@ package final class SegmentTable: Sendable {
     retire(segment, granules: segment.granules)
   }
 
-  /// Keeps a segment that lost its place, and its freed granules, until no reader can reach them.
+  /// Keeps a removed segment and its granules until no reader can reach them.
   private func retire(_ segment: Segment, granules: Range<Int>) {
     Reclamation.retire(Unlinked(segment, granules, of: self.granules), keeping: segment)
   }
 
-  /// Does not hold the table, which has every other segment, because a reader may keep this object
-  /// for a long time.
+  /// Does not hold the table, which holds every other segment, because a reader may keep this
+  /// object for a long time.
   private final class Unlinked {
     let segment: Segment
     let granules: Range<Int>
@@ -75,9 +76,9 @@ package final class SegmentTable: Sendable {
     deinit { if !granules.isEmpty { space.release(granules) } }
   }
 
-  /// Replaces a longer segment with the shortened one made from it.
+  /// Replaces a segment with a shorter one made from it.
   ///
-  /// The caller must hold the old one until every reader that found it here has released the
+  /// The caller must hold the old segment until every reader that found it here has released the
   /// index's locks.
   package func replace(_ old: Segment, with new: Segment) {
     let count = Location.granuleCount(forCapacity: new.capacity)
@@ -88,14 +89,14 @@ package final class SegmentTable: Sendable {
   }
 
   /// The segment of a location in an index entry that was read under a pin. It may have been
-  /// removed meanwhile, but it is kept.
+  /// removed since, but the pin keeps it.
   @inline(__always)
   func pinnedSegment(at location: Location) -> Pinned<Segment>? {
     segments.pinned(location.granule)
   }
 
-  /// The segment of a location. Call under the lock of the index shard that holds an entry with
-  /// this location, so that the segment cannot have been removed.
+  /// The segment of a location. Call under the lock of the index shard that has an entry with this
+  /// location: the segment cannot have been removed then.
   @inline(__always)
   package func segment(at location: Location) -> Segment? { segments[location.granule] }
 

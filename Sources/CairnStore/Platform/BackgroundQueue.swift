@@ -1,5 +1,5 @@
 /// Runs a store's background work: one job at a time, in order, never on the requesting thread. So
-/// a job may be requested under a lock that it takes.
+/// code that holds a lock may request a job that takes the same lock.
 ///
 /// Injected, so that a simulation decides when each job runs.
 package protocol BackgroundQueue: Sendable {
@@ -10,7 +10,7 @@ package protocol BackgroundQueue: Sendable {
 
   /// Runs the job soon.
   ///
-  /// - Returns: `false` if no thread can be started: the job is then not run, and the caller, which
+  /// - Returns: `false` if no thread can be started. The job is then not run. The caller, which
   ///   knows its locks, decides what to do.
   func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool
   /// Runs the job after at least this long; otherwise like `runIfPossible(_:)`.
@@ -33,8 +33,8 @@ extension BackgroundQueue {
 
 /// A thread that lives while there are jobs. Delayed jobs wait with `SharedTimer`.
 ///
-/// Not a Dispatch queue: its timers need descriptors, and if a process has none left, Dispatch ends
-/// the process.
+/// Not a Dispatch queue: its timers need descriptors, and Dispatch ends a process that has none
+/// left.
 package final class ThreadBackgroundQueue: BackgroundQueue {
   private typealias Job = @Sendable () -> Void
 
@@ -45,7 +45,7 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
     case runHere
   }
 
-  /// The state that the thread holds; the queue itself can be freed meanwhile.
+  /// The state, which the thread holds. The queue itself can be freed meanwhile.
   private final class Core: Sendable {
     struct State: ~Copyable {
       var jobs: [Job] = []
@@ -63,9 +63,9 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
       self.timer = timer
     }
 
-    /// Runs a job, and kept jobs before it.
+    /// Runs a job, and any kept jobs before it.
     ///
-    /// - Parameter job: `nil`: only the kept jobs.
+    /// - Parameter job: or `nil` to run only the kept jobs.
     /// - Returns: whether it will run; `false` if it is only kept.
     func add(_ job: Job?, refused: Refused) -> Bool {
       let first = state.withLock { state -> [Job]? in

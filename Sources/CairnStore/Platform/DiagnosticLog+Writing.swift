@@ -5,7 +5,7 @@
 #endif
 
 extension DiagnosticLog {
-  /// Calls the handler, with no lock held. Makes the text only if the handler is called.
+  /// Calls the handler with no lock held. Makes the text only if there is a handler.
   package func callAsFunction(
     _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
   ) {

@@ -1,5 +1,5 @@
-/// An open directory. All its files are reached relative to it, so that a renamed or replaced path
-/// cannot redirect them. Owns its descriptor.
+/// An open directory. All its files are reached relative to it, so replacing its path cannot
+/// redirect them. Owns its descriptor.
 package final class Directory: Sendable {
   package let fileSystem: any FileSystem
   package let path: String
@@ -7,7 +7,7 @@ package final class Directory: Sendable {
   /// The user that must own every file in it.
   private let owner: UInt32
   private let volume: VolumeStatus
-  /// The limit for its files on disk, or `nil` for none.
+  /// The limit for its files on disk, or `nil` if there is none.
   private let quota: DiskQuota?
   /// The error of a failed sync. Held during each sync.
   private let syncFailure = Lock<StoreError?>(nil)
@@ -17,7 +17,7 @@ package final class Directory: Sendable {
     path.isEmpty ? "the path is empty" : path.utf8.contains(0) ? "the path has a byte of 0" : nil
   }
 
-  /// Opens the directory at `path` to inspect its location, whoever owns it.
+  /// Opens the directory at `path` only to inspect it, whoever owns it.
   package init(readingOnly path: String, fileSystem: any FileSystem) throws(StoreError) {
     if let flaw = Self.flaw(of: path) { throw .notAStore(path: path, reason: flaw) }
     do {
@@ -34,9 +34,9 @@ package final class Directory: Sendable {
 
   /// Opens the directory at `path`, through a symbolic link if it is one.
   ///
-  /// - Throws: `noStore` if nothing is there, `unsafeFile` if it belongs to another user (root may
-  ///   read anybody's, but files that it made there would lock the owner out),
-  ///   `unsupportedFileSystem`, `system`.
+  /// - Throws: `noStore` if nothing is there, `unsafeFile` if it belongs to another user,
+  ///   `unsupportedFileSystem`, `system`. (Root could read anybody's directory, but the files it
+  ///   made there would lock the owner out.)
   package init(
     path: String, fileSystem: any FileSystem, readOnly: Bool, byteLimit: Int? = nil
   ) throws(StoreError) {
@@ -96,7 +96,7 @@ package final class Directory: Sendable {
       do throws(StoreError) {
         sum += try openFile(name, mode: .readOnly)?.status().allocatedByteCount ?? 0
       } catch {
-        // A folder, or not the store's.
+        // A folder, or a file that is not the store's.
         guard case .unsafeFile = error else { return nil }
       }
     }
@@ -109,7 +109,7 @@ package final class Directory: Sendable {
     do { return try body() } catch { throw error.storeError(path: "\(path)/\(name)") }
   }
 
-  /// Random numbers, for example for salts.
+  /// Random numbers, for salts for example.
   package func randomNumbers(count: Int) throws(StoreError) -> [UInt64] {
     if count == 0 { return [] }
     do {
@@ -147,7 +147,7 @@ package final class Directory: Sendable {
     let file = File(
       fileSystem: fileSystem, descriptor: opened, name: name, path: "\(path)/\(name)",
       identity: status.identity, quota: quota)
-    // It lost its name between the two calls.
+    // Its name was removed between the two calls.
     if status.linkCount == 0 { return nil }
     let reason: String? =
       if status.kind != .regular {
@@ -179,7 +179,7 @@ package final class Directory: Sendable {
   }
 
   /// Exchanges the files of two names; `false` if the kernel or the filesystem cannot do that, or
-  /// one of the two does not exist.
+  /// if one of the two does not exist.
   package func exchange(_ name: String, with other: String) throws(StoreError) -> Bool {
     do {
       try fileSystem.exchange(name, with: other, in: descriptor)
@@ -204,8 +204,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the names in the directory durable. Once that has failed, it always fails: the kernel
-  /// reports an error to only one of several syncs.
+  /// Makes the names in the directory durable. Once this has failed, every later call fails: the
+  /// kernel reports an error to only one of several syncs.
   package func synchronize() throws(StoreError) {
     try syncFailure.withLock { (failure) throws(StoreError) in
       if let failure { throw failure }
@@ -258,7 +258,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The path of the directory that contains the last name of `path`, according to the text.
+  /// The path of the directory that contains the last component of `path`, judged by the text
+  /// alone.
   package static func parentPath(of path: String) -> String {
     var trimmed = path[...]
     while trimmed.count > 1, trimmed.last == "/" { trimmed.removeLast() }
@@ -266,7 +267,7 @@ package final class Directory: Sendable {
     return String(trimmed[...slash])
   }
 
-  /// The last name of `path`; empty if it has none.
+  /// The last component of `path`; empty if it has none.
   package static func lastName(of path: String) -> String {
     path.split(separator: "/").last.map(String.init) ?? ""
   }
@@ -279,7 +280,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Whether the name belongs to a directory, and not to a link to one.
+  /// Whether the name is that of a directory, and not of a link to one.
   package func holdsDirectory(_ name: String) throws(StoreError) -> Bool {
     do {
       fileSystem.close(try fileSystem.openDirectory(name, in: descriptor))
@@ -341,8 +342,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the name of the directory at `path` durable, if that is up to this process: not if the
-  /// parent may not be read or cannot be synced, as under a mount point.
+  /// Makes the name of the directory at `path` durable, if this process can: not if it may not read
+  /// the parent, or if the parent cannot be synced, as under a mount point.
   package static func synchronizeParent(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {

@@ -1,24 +1,24 @@
-/// The limit for the files of one directory on disk.
+/// The limit for the disk space of one directory's files.
 ///
 /// A check adds up the blocks of all files. Later allocations and writes are added to the sum, but
-/// freed space is not subtracted: the sum is never too low. So the next check is due only when the
-/// limit seems to be reached.
+/// freed space is not subtracted, so the sum is never too low. The next check is due only when the
+/// sum reaches the limit.
 ///
-/// Files that already exceed a lowered limit may grow a little more; otherwise nothing could be
-/// removed from them. Each check that finds less lowers their limit to that.
+/// If files already exceed a lowered limit, they may grow a little more, because otherwise nothing
+/// could be removed from them. Each check that finds fewer bytes lowers this allowance.
 package final class DiskQuota: Sendable {
   private struct State {
     /// The sum, or `nil` if not checked yet.
     var usedByteCount: Int?
-    /// Bytes taken but perhaps not allocated yet: a check may miss them.
+    /// Bytes that were taken but perhaps not allocated yet, so that a check may miss them.
     var pendingByteCount = 0
-    /// The limit now.
+    /// The current limit.
     var limit = Int.max
-    /// The total blocks of all files, or `nil` if this is impossible.
+    /// The total size of the blocks of all files, or `nil` if it cannot be determined.
     var look: (@Sendable () -> Int?)?
   }
 
-  /// Kept for manifests, without which nothing can be reclaimed.
+  /// Kept for manifests: without them, nothing can be reclaimed.
   private static let manifestByteCount = 64 << 10
   private let byteLimit: Int
   private let state = Lock(State())
@@ -42,11 +42,11 @@ package final class DiskQuota: Sendable {
     }
   }
 
-  /// Call when the allocation for which bytes were taken has ended.
+  /// Call once the allocation that the bytes were taken for has ended.
   package func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
 
-  /// Adds bytes written or taken by a manifest. Never refused: a large write first asks how much is
-  /// free.
+  /// Adds bytes that were written, or allocated for a manifest. Never refused: a large write asks
+  /// how much is free first.
   func add(_ byteCount: Int) {
     state.withLock { state in state.usedByteCount = state.usedByteCount.map { $0 + byteCount } }
   }

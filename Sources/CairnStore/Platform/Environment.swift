@@ -1,10 +1,10 @@
-/// The external dependencies of a store: injected, so that tests can replace them by a simulation.
+/// What a store needs from outside: injected, so that tests can replace it with a simulation.
 package struct Environment: Sendable {
   package var fileSystem: any FileSystem
-  /// Runs short jobs whose results writers will need, such as the next segment. None of them waits
-  /// for a sync.
+  /// Runs short jobs that writers will soon need, such as preparing the next segment. None of them
+  /// waits for a sync.
   package var background: any BackgroundQueue
-  /// Runs the syncs that writes of class `.interval` request; nothing may delay them.
+  /// Runs the syncs that writes of class `.interval` request. Nothing may delay them.
   package var syncing: any BackgroundQueue
   /// Runs the chores of housekeeping.
   package var maintenance: any BackgroundQueue
@@ -12,13 +12,13 @@ package struct Environment: Sendable {
   package var memory = MemoryBudget.unlimited
   /// Whether a store open for writing announces its writes to followers.
   package var announces = false
-  /// Pauses a thread with a long job, so that others can continue.
+  /// Pauses a thread that runs a long job, so that others can continue.
   package var pause: @Sendable (Duration) -> Void
 
   /// - Parameters:
-  ///   - maintenance: `nil`: the queue of the short jobs.
-  ///   - syncing: `nil`: the queue of the short jobs.
-  ///   - pause: `nil`: sleeps.
+  ///   - maintenance: or `nil` for the queue of the short jobs.
+  ///   - syncing: or `nil` for the queue of the short jobs.
+  ///   - pause: or `nil` to sleep.
   package init(
     fileSystem: any FileSystem, background: any BackgroundQueue,
     maintenance: (any BackgroundQueue)? = nil, syncing: (any BackgroundQueue)? = nil,

@@ -1,10 +1,10 @@
 extension File {
-  /// Creates a file with these bytes, or atomically replaces the existing one: whoever opens the
-  /// path finds the complete old or the complete new file. Mode 0600.
+  /// Creates a file with these bytes, or atomically replaces the existing one. Whoever opens the
+  /// path finds either the complete old file or the complete new one. Mode 0600.
   ///
   /// Writes the bytes under another name first: `.cairn-export-` and 13 letters and digits, locked
-  /// while in use. If a process died and left such a file, the first export of another process into
-  /// the same directory removes it.
+  /// while in use. If a process dies and leaves such a file, another process removes it with its
+  /// first export into the same directory.
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -22,7 +22,7 @@ extension File {
       try fileSystem.openDirectory(path: Directory.parentPath(of: path))
     }
     defer { fileSystem.close(directory) }
-    // A file that cannot be removed does no harm.
+    // A leftover that cannot be removed does no harm.
     try? removeLeftovers(in: directory, fileSystem: fileSystem)
     let (file, newName) = try naming { () throws(SystemError) in
       try newFile(in: directory, for: path, fileSystem: fileSystem)
@@ -42,14 +42,13 @@ extension File {
     }
   }
 
-  /// Followed by as many random digits as the largest number has, so that no other file has the
-  /// name.
+  /// As many random digits follow as the largest number has, so that no other file has the name.
   private static let prefix = ".cairn-export-"
   private static let digitCount = 13
   /// Directories already searched for leftovers.
   private static let swept = Lock<Set<FileIdentity>>([])
 
-  /// A new file under a unique name of fixed length; locked, so that nobody takes it for a
+  /// A new file with a unique name of fixed length. It is locked, so that no process takes it for a
   /// leftover.
   private static func newFile(
     in directory: Int32, for path: String, fileSystem: any FileSystem
@@ -64,19 +63,19 @@ extension File {
         guard try fileSystem.lock(descriptor, exclusively: true),
           try fileSystem.status(of: descriptor).linkCount == 1
         else {
-          // Another process was searching for leftovers, and has removed it or is about to.
+          // Another process was removing leftovers, and has removed this file or is about to.
           continue
         }
         return (file, name)
       } catch {
-        // If files cannot be locked, nobody removes leftovers either.
+        // If files cannot be locked, no process removes leftovers either.
         return (file, name)
       }
     }
   }
 
-  /// Removes files that look exactly like those of `replace` and that nobody has locked; once in a
-  /// process for each directory, because it may hold many names.
+  /// Removes files that look exactly like those of `replace` and are not locked. Done once per
+  /// process for each directory, because a directory may hold many names.
   private static func removeLeftovers(
     in directory: Int32, fileSystem: any FileSystem
   ) throws(SystemError) {

@@ -12,7 +12,7 @@ package final class File: Sendable {
   package let identity: FileIdentity?
   /// The quota of its directory.
   private let quota: DiskQuota?
-  /// Whether it is one of `HeldLocks`; nearly all files are not.
+  /// Whether it is in `HeldLocks`; nearly all files are not.
   private let isListed = Atomic(false)
 
   init(
@@ -27,7 +27,7 @@ package final class File: Sendable {
     self.quota = quota
   }
 
-  /// The path of the directory it was opened in.
+  /// The path of the directory in which it was opened.
   package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
 
   deinit {
@@ -35,7 +35,7 @@ package final class File: Sendable {
     fileSystem.close(descriptor)
   }
 
-  /// Runs one call, naming this file in its error.
+  /// Runs one call and names this file in its error.
   private func named<Value>(
     neededByteCount: Int = 0, _ body: () throws(SystemError) -> Value
   ) throws(StoreError) -> Value {
@@ -145,12 +145,12 @@ package final class File: Sendable {
     }
   }
 
-  /// Reserves blocks for `from..<to` and extends the file to `to`. Fails with `noSpace`, not with a
-  /// signal, even if RLIMIT_FSIZE is exceeded.
+  /// Reserves blocks for `from..<to` and extends the file to `to`. Beyond RLIMIT_FSIZE, it fails
+  /// with `noSpace` and raises no signal.
   ///
   /// - Parameters:
-  ///   - orExtend: whether it is enough to extend the file if the filesystem cannot reserve blocks.
-  ///     Not enough for a mapped file: a write to its pages could raise SIGBUS.
+  ///   - orExtend: whether extending the file is enough if the filesystem cannot reserve blocks. It
+  ///     is not enough for a mapped file: a write to its pages could raise SIGBUS.
   ///   - mayExceedQuota: whether to ignore the directory's quota.
   package func allocate(
     from offset: Int, to end: Int, orExtend: Bool, mayExceedQuota: Bool = false
@@ -179,8 +179,8 @@ package final class File: Sendable {
           try fileSystem.allocate(descriptor, from: done, byteCount: count)
           done += count
         } catch  where error.errorNumber == SystemError.interrupted {
-          // Linux before 6.10 undoes a whole allocation in tmpfs at any signal: if signals arrive
-          // faster than it takes, only smaller ones succeed.
+          // In tmpfs, Linux before 6.10 undoes a whole allocation at any signal. If signals arrive
+          // faster than it can finish, only smaller ones succeed.
           step = max(step / 2, 4096)
         } catch  where error.errorNumber == SystemError.notSupported && orExtend {
           return try fileSystem.truncate(descriptor, to: end)
@@ -189,7 +189,7 @@ package final class File: Sendable {
     }
   }
 
-  /// Takes the lock of the store to which this file LOCK belongs.
+  /// Takes the lock of the store whose file LOCK this is.
   ///
   /// - Throws: `locked` if another opener holds it; `system`.
   package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
@@ -211,7 +211,7 @@ package final class File: Sendable {
     if isListed.load(ordering: .relaxed) { HeldLocks.remove(ObjectIdentifier(self)) }
   }
 
-  /// Releases a lock that `lock` took.
+  /// Releases the lock that `lockStore` took.
   package func unlock() {
     leaveHeldLocks()
     fileSystem.unlock(descriptor)
@@ -229,7 +229,8 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.truncate(descriptor, to: byteCount) }
   }
 
-  /// A lock separate from that of `lock`: `true` for an exclusive one, `nil` releases it.
+  /// A lock separate from that of `lock`: `true` takes it exclusively, `false` shares it, `nil`
+  /// releases it.
   ///
   /// - Returns: `false` if another holder has it.
   package func lockBytes(exclusively: Bool?) throws(StoreError) -> Bool {
@@ -253,7 +254,8 @@ package final class File: Sendable {
     }
   }
 
-  /// fdatasync. Never retried: after a failure the kernel may forget what it could not write.
+  /// fdatasync. Never retried: after a failure, the kernel may forget the data that it could not
+  /// write.
   package func synchronizeData() throws(StoreError) {
     try named { () throws(SystemError) in try fileSystem.synchronizeData(descriptor) }
   }

@@ -42,7 +42,7 @@ package struct FileIdentity: Sendable, Hashable {
 
 /// The result of statfs(2), as far as the store needs it.
 package struct VolumeStatus: Sendable, Hashable {
-  /// The name of a filesystem that cannot hold a store, because its locks are unreliable.
+  /// The name of the filesystem if it cannot hold a store because its locks are unreliable.
   package var unsupportedName: String?
   /// Whether files are mapped for reading.
   package var mapsFiles: Bool

@@ -1,12 +1,12 @@
-/// The seam: every system call on a store's files, and every write of bytes into a mapping, goes
-/// through one of these. `SystemFileSystem` is the kernel; a simulator can replace it to record,
-/// reorder, tear and fail.
+/// The seam: every system call on a store's files, and every write into a mapping, goes through one
+/// of these. `SystemFileSystem` is the kernel. A simulator can replace it to record, reorder, tear
+/// and fail.
 ///
-/// One method is one system call and nothing more: `File` and `Directory` loop over short
-/// transfers, know paths for error messages and own descriptors, so a simulated failure meets the
-/// code that ships. The dispatch through the existential costs a few nanoseconds, little compared
-/// with a system call. Memory returned by `map` is plain memory in both cases; each record written
-/// to it is reported to `mappedWriteObserver`, which only a simulator has.
+/// One method is one system call and nothing more. `File` and `Directory` loop over short
+/// transfers, know the paths for error messages and own the descriptors, so a simulated failure
+/// meets the code that ships. Dispatch through the existential costs a few nanoseconds, little
+/// compared with a system call. Memory returned by `map` is plain memory in both cases. Each record
+/// written to it is reported to `mappedWriteObserver`, which only a simulator has.
 ///
 /// Every method is safe to call from any thread.
 package protocol FileSystem: AnyObject, Sendable {
@@ -27,7 +27,7 @@ package protocol FileSystem: AnyObject, Sendable {
     _ name: String, in source: Int32, to newName: String, in target: Int32
   ) throws(SystemError)
   /// renameat2(2) with RENAME_EXCHANGE: atomically exchanges the files of two names. EINVAL or
-  /// ENOSYS if that is impossible.
+  /// ENOSYS if this is impossible.
   func exchange(_ name: String, with other: String, in directory: Int32) throws(SystemError)
   /// unlinkat(2).
   func unlink(_ name: String, in directory: Int32) throws(SystemError)
@@ -62,7 +62,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
-  /// copy_file_range(2), to the same offset of another file: shares blocks if the filesystem can.
+  /// copy_file_range(2), to the same offset of another file. Shares blocks if the filesystem can.
   /// May copy fewer bytes than requested; EINVAL, ENOSYS, EOPNOTSUPP or EXDEV if it is impossible.
   func copy(
     _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
@@ -70,11 +70,11 @@ package protocol FileSystem: AnyObject, Sendable {
   /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for lack
   /// of space. EINTR means that a signal came first; it is not retried here.
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)
-  /// Whether writes to a mapping of allocated blocks cannot fail for lack of space, in files like
-  /// this one. Takes an empty file open for writing; the file keeps its length and gets a block if
-  /// it has none.
+  /// Whether writes to a mapping of allocated blocks, in files like this one, cannot run out of
+  /// space. Takes an empty file open for writing. The file keeps its length, and gets a block if it
+  /// has none.
   ///
-  /// EOPNOTSUPP if the filesystem usually reserves blocks but does not here (ext3 has no
+  /// EOPNOTSUPP if the filesystem can usually reserve blocks but cannot here (ext3 has no
   /// fallocate).
   func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool
   /// ftruncate(2).
@@ -106,11 +106,11 @@ package protocol FileSystem: AnyObject, Sendable {
 
   // The process and the machine.
 
-  /// Identifies the run of the kernel: equal while the machine has not restarted.
+  /// Identifies the run of the kernel: stays the same until the machine restarts.
   func bootIdentifier() throws(SystemError) -> [UInt8]
   /// Unpredictable bytes.
   func randomBytes(count: Int) throws(SystemError) -> [UInt8]
-  /// RLIMIT_FSIZE in bytes. Writes and allocations beyond it raise SIGXFSZ, so check it first.
+  /// RLIMIT_FSIZE in bytes. Check it before a write or an allocation: one beyond it raises SIGXFSZ.
   func fileSizeLimit() -> Int
   /// The effective user.
   func userIdentifier() -> UInt32

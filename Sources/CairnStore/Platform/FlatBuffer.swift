@@ -61,7 +61,7 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
   @_lifetime(borrow self)
   package func span(from start: Int, count length: Int) -> Span<Element> {
     precondition(start >= 0 && length >= 0 && start + length <= count)
-    // SAFETY: the elements are in the allocation, which this value holds for as long as it is
+    // SAFETY: the elements are in the allocation, which this value owns for as long as it is
     // borrowed.
     let span = unsafe Span(_unsafeStart: base + start, count: length)
     return unsafe _overrideLifetime(span, borrowing: self)

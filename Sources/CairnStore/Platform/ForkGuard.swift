@@ -6,12 +6,12 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Distinguishes a forked child from the process that opened a store: a page that the kernel zeroes
-/// in the child. A check costs one load.
+/// Distinguishes a forked child from the process that opened a store, by a page that the kernel
+/// zeroes in the child. A check costs one load.
 @safe
 final class ForkGuard: @unchecked Sendable {
   // SAFETY: the page is never unmapped, and zeros are an atomic 0. Only `arm` writes it, with the
-  // same value from every thread of a process. `nil` if the kernel cannot do it (before 4.14);
+  // same value from every thread of a process. `nil` if the kernel cannot do this (before 4.14);
   // forks are then not detected.
   private let page: UnsafeMutablePointer<Atomic<Int32>>?
 

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// The locks on stores that this process holds. They show a refused opener whether its own process
-/// holds the lock, which the kernel does not tell.
+/// The store locks that this process holds. When an open is refused, they show whether its own
+/// process holds the lock, which the kernel does not tell.
 enum HeldLocks {
   private struct Held {
     /// The identity of the file LOCK.
     var identity: FileIdentity
-    /// A forked child inherits this list, and no lock.
+    /// A forked child inherits this list, but none of the locks.
     var process: pid_t
   }
 

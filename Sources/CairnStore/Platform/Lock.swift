@@ -6,16 +6,16 @@
 
 /// State that can be reached only under its lock.
 ///
-/// A `pthread_mutex_t` rather than the standard library's `Mutex`: it took half the time
-/// uncontended when measured on Linux, and Thread Sanitizer understands it.
+/// A `pthread_mutex_t` rather than the standard library's `Mutex`: measured on Linux without
+/// contention, it took half the time, and Thread Sanitizer understands it.
 @safe
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
-  // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
+  // SAFETY: one allocation each, made in `init` and freed in `deinit`. Their addresses never
   // change, as a mutex requires. The state is touched only between lock and unlock.
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private let state: UnsafeMutablePointer<State>
   private let condition: UnsafeMutablePointer<pthread_cond_t>?
-  /// The block that contains mutex and state, if they have no memory of their own.
+  /// The block that contains the mutex and the state, if they have no memory of their own.
   private let block: LockBlock<State>?
 
   /// One of many adjacent locks.
@@ -43,7 +43,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     unsafe state.initialize(to: initial)
     if waits {
       let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-      // Waits use the clock that nobody sets.
+      // Waits use the clock that cannot be set.
       var attributes = pthread_condattr_t()
       unsafe pthread_condattr_init(&attributes)
       unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -102,7 +102,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 
   /// Runs `body` with exclusive access to the state until it returns a value. After each `nil` it
-  /// releases the lock until another thread calls `wakeAll`, or a spurious wakeup.
+  /// releases the lock until another thread calls `wakeAll` or the system wakes it spuriously.
   ///
   /// The access to the state ends before each wait, so that none of it stays in a register.
   package func waitUntil<Result>(_ body: (inout State) -> Result?) -> Result {
@@ -122,8 +122,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     case wait(Duration?)
   }
 
-  /// Runs `body` with exclusive access to the state until it is done; in between, the lock is
-  /// released.
+  /// Runs `body` with exclusive access to the state until it is done. The lock is released while it
+  /// waits.
   package func waitUntil<Result>(step body: (inout State) -> Step<Result>) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_mutex_lock(mutex)
@@ -153,8 +153,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// Memory for many adjacent locks, each on separate cache lines. The last lock frees it, and
-/// returns it to the system. Separate small locks take three times as much.
+/// Memory for many adjacent locks, each on separate cache lines. The last lock to go frees it, and
+/// the memory returns to the system. Separate small locks take three times as much.
 @safe
 package final class LockBlock<State: ~Copyable>: @unchecked Sendable {
   // SAFETY: the address never changes, and each lock uses only its own part.

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The holder of a flock(2) lock, as far as the kernel tells in `/proc/locks`.
+/// The holder of a flock(2) lock, as far as the kernel shows it in `/proc/locks`.
 enum LockOwner {
   /// The process that locked a file, or `nil` if it is unknown, for example in another process
   /// namespace.
@@ -27,8 +27,8 @@ enum LockOwner {
 
   /// When a process was started, to the second, or `nil` if it is unknown.
   static func startTime(of processID: Int32) -> Timestamp? {
-    // The name, in brackets, may contain anything. The fields from the third on follow it; the 22nd
-    // is the start, in ticks since the start of the machine.
+    // The name, in brackets, may contain anything. The fields from the third on follow it. The 22nd
+    // is the start, in ticks since the machine started.
     guard let text = read("/proc/\(processID)/stat"), let end = text.lastIndex(of: ")") else {
       return nil
     }

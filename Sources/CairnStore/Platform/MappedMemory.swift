@@ -1,14 +1,14 @@
 internal import CCairn
 
-/// A mapped file. Owns the mapping; the last reference unmaps it, so a reader that holds one can
-/// keep reading after the file was closed or unlinked.
+/// A mapped file. Owns the mapping. The last reference unmaps it, so a reader that holds one can go
+/// on reading after the file was closed or unlinked.
 ///
 /// All access is checked against the bounds of the mapping. The caller must stay inside the file,
 /// because memory beyond its end raises SIGBUS.
 @safe
 package final class MappedMemory: @unchecked Sendable {
-  // SAFETY: Sendable because the address never changes and published bytes are never written again:
-  // the one appender writes only beyond what readers know of.
+  // SAFETY: Sendable, because the address never changes and published bytes are never written
+  // again. The single appender writes only beyond what readers can reach.
   fileprivate let base: UnsafeMutableRawPointer
   package let byteCount: Int
   private let fileSystem: any FileSystem
@@ -48,7 +48,7 @@ package final class MappedMemory: @unchecked Sendable {
     for line in stride(from: 0, to: count, by: 64) { unsafe cairn_prefetch(base + offset + line) }
   }
 
-  /// Lets `encode` write the range, then tells the simulator's observer, if there is one.
+  /// Lets `encode` write the range, then notifies the simulator's observer, if there is one.
   @inline(__always)
   package func write(at offset: Int, count: Int, _ encode: (inout MutableRawSpan) -> Void) {
     precondition(offset >= 0 && count >= 0 && offset &+ count <= byteCount)
@@ -68,7 +68,7 @@ package final class MappedMemory: @unchecked Sendable {
     }
   }
 
-  /// Removes all pages from the mapping at once; they stay in the system's cache, and the next
+  /// Removes all pages from the mapping at once. They stay in the system's cache, and the next
   /// access maps them again.
   package func unmapPages() { unsafe fileSystem.unmapPages(base, byteCount: byteCount) }
 
@@ -100,7 +100,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
   package let count: Int
   private var hold: Hold
 
-  /// Part of a mapping, which must be held by `owner`.
+  /// Part of a mapping that `owner` must hold.
   @inline(__always)
   fileprivate init(
     reference: Unmanaged<Owner>, base: UnsafeRawPointer, count: Int, isPinned: Bool
@@ -149,7 +149,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     }
   }
 
-  /// Keeps the owner beyond its current pin: in the thread's slot, or else by a reference.
+  /// Keeps the owner beyond its current pin: in the thread's slot if that is free, else by a
+  /// reference.
   @inline(__always)
   mutating func keep() {
     guard case .pin = hold else { return }

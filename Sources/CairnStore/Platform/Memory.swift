@@ -11,20 +11,20 @@ func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
   unsafe calloc(1, byteCount)
 }
 
-/// From this size on, a table has pages of its own, and the kernel may make them large.
+/// From this size on, a table has its own pages, and the kernel may make them large.
 private let pagedByteCount = 64 << 10
 
 /// Zeroed memory for a table that is looked up at random, to be freed with `freeTable`; `nil` if
 /// there is none.
 ///
-/// In large pages, a look-up that misses the caches of the processor does not miss its table of
-/// pages as well. Tables next to each other share a large page.
+/// With large pages, a lookup that misses the processor's caches does not also miss its page
+/// tables. Adjacent tables share a large page.
 func tableMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
   if byteCount < pagedByteCount { return unsafe zeroedMemory(byteCount: byteCount) }
   let address = unsafe mmap(
     nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
   guard let address = unsafe address, unsafe address != MAP_FAILED else { return nil }
-  // A kernel without large pages refuses; the table works as well without them.
+  // A kernel without large pages refuses. The table works without them too.
   unsafe madvise(address, byteCount, MADV_HUGEPAGE)
   return unsafe address
 }
@@ -33,19 +33,19 @@ func freeTable(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
   if byteCount < pagedByteCount {
     unsafe free(memory)
   } else {
-    // Not allowed with too many mappings; the pages at least go back.
+    // Fails if there are too many mappings. At least the pages are then returned.
     if unsafe munmap(memory, byteCount) != 0 { unsafe madvise(memory, byteCount, MADV_DONTNEED) }
   }
 }
 
-/// Asked by the index before it takes memory: injected, so that a test can run out of memory.
+/// The index asks it before it takes memory. Injected, so that a test can run out of memory.
 package final class MemoryBudget: Sendable {
   /// Whether this many bytes may be taken.
   package let permits: @Sendable (_ byteCount: Int) -> Bool
 
   package init(permits: @escaping @Sendable (_ byteCount: Int) -> Bool) { self.permits = permits }
 
-  /// As much as the system gives.
+  /// As much as the system provides.
   package static let unlimited = MemoryBudget { _ in true }
 }
 

@@ -4,7 +4,8 @@ internal import Synchronization
 /// lock. Takes no memory until the first bit is set.
 @safe
 package struct PageBits: ~Copyable, Sendable {
-  // SAFETY: the address of the words, or 0, is set once; the words are atomic, and go with this.
+  // SAFETY: the address of the words, or 0, is set once. The words are atomic and are freed with
+  // this object.
   private let address = Atomic<UInt>(0)
   private let count: Int
   package static let pageByteCount = 4096
@@ -24,7 +25,7 @@ package struct PageBits: ~Copyable, Sendable {
     return unsafe words[index].load(ordering: .relaxed) & bit != 0
   }
 
-  /// Sets the bit of the page of an offset. Without memory for the bits it stays clear.
+  /// Sets the bit of the page of an offset. If there is no memory for the bits, it stays clear.
   package func set(_ offset: Int) {
     let (index, bit) = place(offset)
     var known = address.load(ordering: .acquiring)

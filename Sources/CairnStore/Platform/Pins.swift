@@ -1,29 +1,29 @@
 internal import CCairn
 
-/// A period in which this thread may look, without a lock, at objects that other threads unlink:
-/// until it ends, nothing is freed that this thread can have reached. It begins and ends within one
-/// call, on one thread.
+/// A period in which this thread may use, without a lock, objects that other threads unlink. Until
+/// it ends, nothing is freed that this thread can have reached. It begins and ends within one call,
+/// on one thread.
 ///
 /// Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004), and hazard pointers (Michael,
 /// 2004) for objects held beyond a pin:
 ///
-/// 1. A thread writes the current epoch into its slot. Then it looks.
+/// 1. A thread writes the current epoch into its slot. Then it reads.
 /// 2. A writer unlinks an object, then begins a new epoch and marks the object with it. Pins of
 ///    this epoch and of later ones cannot reach the object. It is freed when no slot shows an
 ///    earlier epoch and no slot holds it.
-/// 3. Nobody waits. A thread that delays the freeing of an object is told so, and frees it when it
-///    lets go.
-/// 4. A reader publishes its epoch and looks without a fence: the thread that frees makes the
-///    kernel order all threads (membarrier(2)) between unlinking and reading the slots.
+/// 3. Nobody waits. If a thread delays the freeing of an object, its slot is marked, and it frees
+///    the object when it lets go.
+/// 4. A reader publishes its epoch and reads without a fence. Between unlinking and reading the
+///    slots, the thread that frees makes the kernel order all threads (membarrier(2)).
 /// 5. A child of fork(2) keeps only its own thread's slot.
 /// 6. Freeing an object may take locks. So nothing is freed under a lock of the log or the index:
-///    code that retires under one reclaims after releasing the lock.
+///    code that retires an object under such a lock calls `reclaim` after releasing it.
 @safe
 package struct Pin {
   // SAFETY: a slot is never freed.
   private let slot: UnsafeMutablePointer<cairn_pin_slot>
 
-  /// `nil` if the thread can have no slot; it then takes the path with locks.
+  /// `nil` if the thread has no slot. It then takes the path with locks.
   @inline(__always)
   package init?() {
     guard let slot = unsafe cairn_pin() else { return nil }
@@ -34,14 +34,14 @@ package struct Pin {
   package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
 }
 
-/// A number from 0 that no other live thread has; the numbers of ended threads are used again. 0 for
+/// A number from 0 that no other live thread has. The numbers of ended threads are reused. 0 for
 /// threads without a slot.
 @inline(__always)
 package func threadNumber() -> Int {
   Int(truncatingIfNeeded: cairn_thread_number())
 }
 
-/// What a thread's slot holds beyond a pin, until `end`.
+/// An object that a thread's slot holds beyond a pin, until `end`.
 @safe
 package struct Hazard: @unchecked Sendable {
   // SAFETY: a slot is never freed, and its words are atomic.
@@ -71,7 +71,7 @@ package enum Reclamation {
     var object: AnyObject?
     var memory: UnsafeMutableRawPointer?
     var byteCount = 0
-    /// The address in a slot that delays the freeing.
+    /// The address whose presence in a slot delays the freeing.
     let address: UnsafeRawPointer
 
     var isHeld: Bool { unsafe cairn_is_held(address) }
@@ -83,7 +83,7 @@ package enum Reclamation {
 
   private static let queue = Lock<[Retired]>([])
   /// Releases an object once no reader can reach `kept`, which the object keeps alive. `kept` must
-  /// already be unlinked; call `reclaim` once no lock is held.
+  /// already be unlinked. Call `reclaim` once no lock is held.
   package static func retire(_ object: AnyObject, keeping kept: AnyObject) {
     let address = unsafe UnsafeRawPointer(Unmanaged.passUnretained(kept).toOpaque())
     queue.withLock {
@@ -92,7 +92,7 @@ package enum Reclamation {
     cairn_set_reclamation_due(true)
   }
 
-  /// Frees the memory of a table once nobody can look at it any more; otherwise as above.
+  /// Frees the memory of a table once no reader can reach it; otherwise as above.
   package static func retire(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
     queue.withLock {
       unsafe $0.append(
@@ -108,7 +108,7 @@ package enum Reclamation {
     if cairn_is_reclamation_due() { reclaim() }
   }
 
-  /// Frees whatever nobody can look at any more.
+  /// Frees everything that no reader can reach any more.
   @inline(never)
   package static func reclaim() {
     cairn_set_reclamation_due(false)
@@ -119,7 +119,7 @@ package enum Reclamation {
       defer { queue.removeSubrange(end...) }
       return Array(queue[end...])
     }
-    // Without the lock: freed objects may take locks of their own.
+    // Outside the lock: freed objects may take locks of their own.
     for retired in free { retired.free() }
   }
 }

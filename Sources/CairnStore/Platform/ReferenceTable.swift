@@ -3,11 +3,12 @@ internal import Synchronization
 /// A table of references that many threads read without a lock.
 ///
 /// The table holds each object strongly. A reader of a slot must ensure that the object stays until
-/// the reader has retained it: by a lock, or by a pin if objects removed from slots are retired.
+/// the reader has retained it. A lock ensures that. So does a pin, if objects removed from slots
+/// are retired.
 @safe
 package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
-  // SAFETY: slots are words that are published with release and read with acquire ordering; a word
-  // is either 0 or the address of an object that the table has retained.
+  // SAFETY: slots are words that are published with release ordering and read with acquire
+  // ordering. A word is either 0 or the address of an object that the table has retained.
   private let slots: UnsafeMutablePointer<Atomic<UInt>>
   package let slotCount: Int
   /// Slots from here on were never set, and their memory was never touched.
@@ -15,7 +16,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
 
   package init(slotCount: Int) {
     self.slotCount = slotCount
-    // Untouched pages take no memory. `calloc` touches those that the process has freed before.
+    // Untouched pages take no memory. `calloc` would touch pages that the process has freed before.
     unsafe slots = pageMemory(byteCount: slotCount * MemoryLayout<Atomic<UInt>>.stride)
       .bindMemory(to: Atomic<UInt>.self, capacity: slotCount)
   }
@@ -52,8 +53,8 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     return unsafe slots[slot].load(ordering: .acquiring) == 0
   }
 
-  /// Calls `body` with the object in a slot, without retaining it; not if the slot is empty. The
-  /// caller must ensure that it is not emptied meanwhile.
+  /// Calls `body` with the object in a slot, without retaining it, unless the slot is empty. The
+  /// caller must ensure that the slot is not emptied meanwhile.
   @inline(__always)
   package func withObject(in slot: Int, _ body: (Object) -> Void) {
     guard slot >= 0 && slot < slotCount else { return }

@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Words in a mapped page of a file: one process stores them, others load them. Each word is whole,
-/// and whoever has seen a word also sees everything stored before it.
+/// Words in a mapped page of a file: one process stores them, others load them. Each word is whole.
+/// Whoever sees a word also sees everything stored before it.
 @safe
 package final class SharedPage: @unchecked Sendable {
   // SAFETY: the address never changes, the mapping lasts as long as this object, and words are atomic.
@@ -13,7 +13,7 @@ package final class SharedPage: @unchecked Sendable {
 
   package static let byteCount = 4096
 
-  /// Maps the first page of a file, which has at least that length.
+  /// Maps the first page of a file that is at least one page long.
   package init(_ file: File, writable: Bool) throws(StoreError) {
     do {
       unsafe base = try file.fileSystem.map(
@@ -40,7 +40,7 @@ package final class SharedPage: @unchecked Sendable {
     unsafe UInt64(littleEndian: word(offset).pointee.load(ordering: .acquiring))
   }
 
-  /// Stores a word, then tells the simulator's observer, if there is one.
+  /// Stores a word, then notifies the simulator's observer, if there is one.
   @inline(__always)
   package func store(_ value: UInt64, at offset: Int) {
     unsafe word(offset).pointee.store(value.littleEndian, ordering: .releasing)

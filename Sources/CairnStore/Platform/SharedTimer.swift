@@ -1,8 +1,8 @@
-/// Waits for the due times of delayed jobs in all queues of a process: one thread, whatever the
-/// number of stores and caches.
+/// Waits for the due times of the delayed jobs in all queues of a process. It needs one thread,
+/// whatever the number of stores and caches.
 ///
-/// The thread lives while something waits. It runs a job itself only if the job's queue can start
-/// no thread.
+/// The thread lives while anything waits. It runs a job itself only if the job's queue cannot start
+/// a thread.
 package final class SharedTimer: Sendable {
   /// The timer of the process.
   package static let shared = SharedTimer()
@@ -29,8 +29,8 @@ package final class SharedTimer: Sendable {
   ///
   /// - Parameters:
   ///   - owner: identifies the entry for `removeAll`.
-  ///   - isKept: whether to wait for the next call if no thread can be started now.
-  /// - Returns: whether a thread waits for it.
+  ///   - isKept: whether to keep the entry until the next call if no thread can be started now.
+  /// - Returns: whether a thread is waiting for it.
   @discardableResult
   package func add(
     after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
@@ -46,7 +46,7 @@ package final class SharedTimer: Sendable {
         state.processMark = ForkGuard.arm()
       }
       let isFirst = state.entries.allSatisfy { due < $0.due }
-      // Under the lock, so that nobody relies on a thread that does not start.
+      // Under the lock, so that no other caller relies on a thread that does not start.
       if !state.hasThread { state.hasThread = threads.start { self.run() } }
       if state.hasThread || isKept { state.entries.append(entry) }
       return (state.hasThread, isFirst)
@@ -81,7 +81,7 @@ package final class SharedTimer: Sendable {
       }
       let now = ContinuousClock.now
       if state.entries[first].due <= now { return .done(state.entries.remove(at: first).fire) }
-      // A millisecond more, because the wait is truncated to whole ones.
+      // One millisecond more, because the wait is truncated to whole milliseconds.
       return .wait(now.duration(to: state.entries[first].due) + .milliseconds(1))
     })
   }

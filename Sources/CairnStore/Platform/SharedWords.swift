@@ -2,8 +2,7 @@ internal import CCairn
 internal import Synchronization
 
 /// A fixed-length run of 64-bit words, initially zero. One thread at a time changes it. Meanwhile,
-/// others may read one word at a time, under a pin: the memory is freed when no pin reaches it any
-/// more.
+/// others may read single words under a pin: the memory is freed once no pin reaches it.
 @safe
 package struct SharedWords: ~Copyable, @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic.
@@ -19,7 +18,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     unsafe base = UnsafeMutablePointer(bitPattern: 16).unsafelyUnwrapped
   }
 
-  /// - Parameter label: a number returned to readers of the words.
+  /// - Parameter label: a number that readers of the words get with them.
   /// - Throws: `outOfMemory`.
   package init(zeroCount count: Int, label: UInt64, budget: MemoryBudget) throws(StoreError) {
     precondition(count > 0)
@@ -97,9 +96,9 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
   fileprivate var address: UInt64 { count == 0 ? 0 : unsafe UInt64(UInt(bitPattern: base)) }
 }
 
-/// Versions of runs of words, for reads without a lock: a read counts only if the version was even
-/// before, and is the same after. (Sequence locks: Boehm, "Can seqlocks get along with programming
-/// language memory models?", 2012.)
+/// Versions of runs of words, for reads without a lock. A read counts only if the version was even
+/// before and is the same afterwards. (Sequence locks: Boehm, "Can seqlocks get along with
+/// programming language memory models?", 2012.)
 @safe
 package final class VersionedWords: @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic. Each run has a cache line of its own.
@@ -128,7 +127,7 @@ package final class VersionedWords: @unchecked Sendable {
     return unsafe base + (run &* Self.stride &+ index)
   }
 
-  /// From now on no read counts, until `endChange`. Called by one thread at a time.
+  /// No read counts from here until `endChange`. Called by one thread at a time.
   @inline(__always)
   package func beginChange(_ run: Int) {
     let version = unsafe word(run, 0)
@@ -139,7 +138,7 @@ package final class VersionedWords: @unchecked Sendable {
 
   /// - Parameters:
   ///   - words: the words to read from now on.
-  ///   - isKnown: `false`: reads return nothing until another change has ended.
+  ///   - isKnown: `false` makes reads return nothing until another change has ended.
   @inline(__always)
   package func endChange(_ run: Int, _ words: borrowing SharedWords, isKnown: Bool = true) {
     unsafe word(run, 1).pointee.store(isKnown ? words.address : Self.unknown, ordering: .releasing)
@@ -150,7 +149,7 @@ package final class VersionedWords: @unchecked Sendable {
 
   /// The result of `body` for the words, all from one moment. Call under a pin.
   ///
-  /// - Returns: `nil` if they are unknown or kept changing, or `body` returned it.
+  /// - Returns: `nil` if they are unknown or kept changing, or if `body` returned it.
   @inline(__always)
   package func look<Result>(at run: Int, _ body: (SharedWords.View) -> Result?) -> Result? {
     for _ in 0..<Self.tryCount {

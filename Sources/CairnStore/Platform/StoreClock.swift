@@ -1,15 +1,15 @@
 internal import Synchronization
 
-/// The time of day for expiry: the later of the configured clock's time and the time at the open
-/// plus the time elapsed since. So setting a clock back prolongs no life, whether the store is open
-/// or closed.
+/// The time of day for expiry. It is the later of two times: what the configured clock shows, and
+/// the time at the open plus the time elapsed since. So setting a clock back prolongs no lifetime,
+/// whether the store is open or closed.
 ///
-/// The time at the open is the later of the clock's and the last one that the store recorded,
-/// unless that is more than a day ahead.
+/// The time at the open is the later of the clock's time and the last one that the store recorded,
+/// unless the recorded one is more than a day ahead.
 package final class StoreClock: WallClock {
   private static let trustedLead = Duration.seconds(86_400)
   /// How far a clock without `elapsed()` may go back unnoticed, in milliseconds: threads that read
-  /// it simultaneously arrive in any order.
+  /// it at the same time report in any order.
   private static let lateness: Int64 = 60_000
 
   private let clock: any WallClock
@@ -18,7 +18,7 @@ package final class StoreClock: WallClock {
   private let start: Int64?
   /// How far the clock was behind the last time that the store recorded.
   package let lag: Duration
-  /// Whether that was so much that the clock was believed.
+  /// Whether it was so far behind that the clock was believed.
   package let wentBack: Bool
 
   /// The forward steps of a clock without `elapsed()`, in milliseconds.
@@ -28,8 +28,8 @@ package final class StoreClock: WallClock {
   }
   private let steps: Lock<Steps>
 
-  /// Whether to reread the system's clocks only at each tick. Stores the last tick and the time
-  /// then.
+  /// Whether to read the system's clocks again only at each tick of the kernel. The last tick, and
+  /// the time then, are kept.
   package let isSystem: Bool
   private let readTick = Atomic(Int64.min)
   private let readTime = Atomic(Int64.min)

@@ -34,8 +34,8 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notADirectory = ENOTDIR
   package static let isADirectory = EISDIR
 
-  /// Whether an error number means that the medium cannot deliver the bytes, not that the process
-  /// or the machine lacks something: other offsets may work.
+  /// Whether an error number means that the medium cannot deliver the bytes, rather than that the
+  /// process or the machine lacks something. Other offsets may be readable.
   package static func isOfMedium(_ errorNumber: Int32) -> Bool {
     [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
   }
@@ -52,14 +52,14 @@ package struct SystemError: Error, Sendable, Hashable {
     return SystemFailure(call: call, path: path, errorNumber: errorNumber, reason: reason)
   }
 
-  /// The error for the user: lack of space has separate cases.
+  /// The error for the user. A lack of space has its own cases.
   package func storeError(path: String, neededByteCount: Int = 0) -> StoreError {
     switch errorNumber {
     case ENOSPC: .noSpace(path: path, neededByteCount: neededByteCount, limit: .disk)
     case EDQUOT: .noSpace(path: path, neededByteCount: neededByteCount, limit: .quota)
     case EFBIG: .noSpace(path: path, neededByteCount: neededByteCount, limit: .fileSize)
     case ELOOP: .unsafeFile(path: path, reason: "it is a symbolic link")
-    // Opening a directory for reading succeeds, and is then refused because of its type.
+    // Opening a directory for reading succeeds; its type is then refused.
     case EISDIR where call == "openat":
       .unsafeFile(path: path, reason: "it is \(FileStatus.Kind.directory.rawValue)")
     case EOPNOTSUPP where call == "fallocate":
@@ -88,7 +88,7 @@ extension StoreError {
 /// must not be retried.
 ///
 /// Never inlined into a caller: a release there could run between the call and the check of
-/// `errno`, and freeing memory may overwrite it.
+/// `errno`, and freeing memory may overwrite `errno`.
 @inline(never)
 func systemCall<Value: SignedInteger>(
   _ name: StaticString, retrying: Bool = true, _ body: () -> Value

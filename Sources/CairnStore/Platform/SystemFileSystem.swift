@@ -41,8 +41,8 @@ package final class SystemFileSystem: FileSystem {
     let descriptor = try systemCall("openat") {
       unsafe openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     }
-    // SAFETY: only this call uses the stream, and every path closes it; an entry's name is
-    // terminated and valid until the next readdir.
+    // SAFETY: only this call uses the stream, and every path closes it. An entry's name is
+    // terminated and stays valid until the next readdir.
     guard let stream = unsafe fdopendir(descriptor) else {
       let number = errno
       _ = Glibc.close(descriptor)
@@ -212,9 +212,10 @@ package final class SystemFileSystem: FileSystem {
   }
 
   package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
-    // The magic number identifies the filesystem, except for overlayfs, which has its own whatever
-    // is below. In a container, the lower filesystem cannot be reached by its path, so ask the file
-    // for what overlayfs passes on. Opening it for writing has put it into the upper layer.
+    // The magic number identifies the filesystem, except for overlayfs, which has its own magic
+    // number whatever is below it. Inside a container, no path leads to the lower filesystem, so
+    // the file is asked for what overlayfs passes on. Opening it for writing has put it into the
+    // upper layer.
     let isLayered: Bool
     switch try systemCall("fstatfs", { cairn_filesystem_magic(descriptor) }) {
     case 0xEF53, 0x5846_5342, 0x0102_1994: isLayered = false  // ext4, XFS, tmpfs
@@ -222,7 +223,7 @@ package final class SystemFileSystem: FileSystem {
     default: return false
     }
     do {
-      // An empty file that has blocks got them this way before; reopening it does not change it.
+      // If an empty file has blocks, an earlier call made them; reopening it does not change that.
       if try status(of: descriptor).allocatedByteCount == 0 {
         _ = try systemCall("fallocate") { cairn_probe_fallocate(descriptor) }
       }
@@ -230,13 +231,13 @@ package final class SystemFileSystem: FileSystem {
       if isLayered { return false }
       throw error
     } catch {
-      // If the disk is full, for example: XFS then shows nothing.
+      // The disk may be full, for example: XFS then shows nothing.
     }
     return !isLayered || showsExt4OrXFS(descriptor)
   }
 
-  /// Whether a file with an allocated block shows what only files of ext4 or XFS do: on ext4, the
-  /// flag for extents; on XFS, that blocks were preallocated, and in how many extents.
+  /// Whether a file with an allocated block shows what only files on ext4 or XFS do. On ext4 that
+  /// is the flag for extents; on XFS, preallocated blocks and the number of their extents.
   private func showsExt4OrXFS(_ descriptor: Int32) -> Bool {
     // FS_IOC_GETFLAGS is declared for a long, but stores an int. FS_EXTENT_FL is bit 19.
     var flags = 0
@@ -335,8 +336,8 @@ package final class SystemFileSystem: FileSystem {
 
   package func userIdentifier() -> UInt32 { geteuid() }
 
-  /// A descriptor above 2 for the same file, because a program that closed its standard streams and
-  /// later prints must not print into a store.
+  /// A descriptor above 2 for the same file. A program may have closed its standard streams and
+  /// print later: it must not print into a store.
   private func aboveStandardStreams(_ descriptor: Int32) throws(SystemError) -> Int32 {
     if descriptor > 2 { return descriptor }
     defer { close(descriptor) }

@@ -1,18 +1,18 @@
-/// Runs the work of asynchronous methods on some threads of its own, so that it blocks no thread
-/// that runs tasks.
+/// Runs the work of asynchronous methods on threads of its own, so that it does not block the
+/// threads that run tasks.
 package final class WorkQueue: Sendable {
-  /// Opens caches, which have no threads of their own before that. Many opens may wait for a cache
+  /// Opens caches, which have no threads of their own yet. Many opens may wait for a cache that is
   /// being opened elsewhere.
   package static let opening = WorkQueue(width: 8)
 
   private struct State: Sendable {
     var jobs = WaitingJobs()
     var idle: [ThreadBackgroundQueue] = []
-    /// How many more may be made.
+    /// How many more queues may be made.
     var unmadeCount: Int
     let threads: ThreadStarter
 
-    /// An idle thread; if there is none, a new one, unless the maximum is reached.
+    /// An idle queue; if there is none, a new one, unless the maximum is reached.
     mutating func takeIdle() -> ThreadBackgroundQueue? {
       if let queue = idle.popLast() { return queue }
       if unmadeCount == 0 { return nil }
@@ -25,9 +25,9 @@ package final class WorkQueue: Sendable {
 
   /// - Parameters:
   ///   - width: how many jobs run at once. Less than 1 means 1.
-  ///   - threads: starts them. If none can be started, the caller runs its job.
+  ///   - threads: starts them. If none can be started, the caller runs its own job.
   package init(width: Int, threads: ThreadStarter = .system) {
-    // Made on demand; their threads live only while there is something to do.
+    // Queues are made on demand. Their threads live only while there is something to do.
     state = Lock(State(unmadeCount: max(1, width), threads: threads))
   }
 
@@ -57,8 +57,8 @@ package final class WorkQueue: Sendable {
 
   /// Runs `body` on one of the threads, and waits for it without blocking.
   ///
-  /// - Parameter cancelled: thrown if the task is cancelled before the work began: at once, however
-  ///   long other jobs take. Once begun, the work finishes.
+  /// - Parameter cancelled: thrown if the task is cancelled before the work has begun: at once,
+  ///   however long other jobs take. Once begun, the work finishes.
   /// - Throws: what `body` throws, or `cancelled`.
   package nonisolated(nonsending) func perform<Result: Sendable, Failure: Error>(
     orThrow cancelled: Failure, _ body: @escaping @Sendable () throws(Failure) -> Result
@@ -97,7 +97,7 @@ package final class WorkQueue: Sendable {
 
 /// Jobs in order of arrival.
 private struct WaitingJobs: Sendable {
-  /// Those before `first` were taken.
+  /// The jobs before `first` were taken.
   private var jobs: [(@Sendable () -> Void)?] = []
   private var first = 0
 
@@ -107,7 +107,7 @@ private struct WaitingJobs: Sendable {
     guard first < jobs.count else { return nil }
     let job = jobs[first].take()
     first += 1
-    // Moved only when at least as many have been taken, so each is moved once on average.
+    // The jobs move only when at least as many have been taken, so each moves once on average.
     if first * 2 >= jobs.count {
       jobs.removeFirst(first)
       first = 0
@@ -126,8 +126,8 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
     case awaited(Body, Waiter)
     /// The captured values are released.
     case begun
-    /// The result waits here, under the lock, rather than with the waiter: Thread Sanitizer sees no
-    /// ordering when a continuation is resumed before its task waits.
+    /// The result waits here, under the lock, rather than with the waiter: if a continuation is
+    /// resumed before its task waits, Thread Sanitizer sees no ordering.
     case over(Swift.Result<Result, Failure>)
   }
 

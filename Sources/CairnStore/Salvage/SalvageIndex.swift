@@ -1,6 +1,8 @@
-/// The newest record of every key of a damaged store. Holds full keys, so that no two are confused.
+/// The newest record of every key of a damaged store. Holds whole keys, so that no two are
+/// confused.
 ///
-/// The dictionary's hash is seeded at random in each process, so chosen keys cannot make it slow.
+/// The dictionary's hash is seeded at random in each process, so no choice of keys can make it
+/// slow.
 struct SalvageIndex: ~Copyable {
   enum State: UInt8 {
     case value, tombstone
@@ -13,7 +15,7 @@ struct SalvageIndex: ~Copyable {
     var sequence: ClosedRange<Int64>
     var offset: Int
     var written: Int64?
-    /// When its lifetime ends, in milliseconds; `Int64.min`: it has no end.
+    /// When its lifetime ends, in milliseconds; `Int64.min` if it has no end.
     var expires: Int64
     /// The segment's index in the list, or -1 if the newest record may be in one of several.
     var segment: Int32
@@ -26,7 +28,7 @@ struct SalvageIndex: ~Copyable {
 
   /// Adds a record of a key.
   ///
-  /// - Parameter isSound: whether the value of a record with the same number is sound; called only
+  /// - Parameter isSound: whether the value of a record with the same number is sound. Called only
   ///   if one record was found in two places.
   mutating func add(
     _ new: Entry, key: RawSpan, isSound: (Entry) throws(StoreError) -> Bool
@@ -45,17 +47,17 @@ struct SalvageIndex: ~Copyable {
     if let winner = try newer(old, new, isSound: isSound) { entries[key] = winner }
   }
 
-  /// The winner of two records of one key; `nil`: the old one stays.
+  /// The winner of two records of one key, or `nil` to keep the old one.
   private mutating func newer(
     _ old: Entry, _ new: Entry, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) -> Entry? {
-    // Numbers of one segment have one base, known or not.
+    // The numbers of one segment have one base, whether it is known or not.
     let isComparable = old.segment == new.segment && old.segment >= 0
     let (oldFirst, newFirst) = (old.sequence.lowerBound, new.sequence.lowerBound)
     if isComparable ? oldFirst < newFirst : old.sequence.upperBound < newFirst { return new }
     if isComparable ? newFirst < oldFirst : new.sequence.upperBound < oldFirst { return nil }
     if old.sequence == new.sequence && old.sequence.count == 1 {
-      // The same record twice, as an unfinished compaction leaves it. It copies only what was
+      // An unfinished compaction leaves the same record twice. It copies only records that were
       // applied, so a copy counts even if it is unknown whether the record's batch was applied.
       if old.state == .lost && old.segment >= 0 && new.state == .value { return new }
       if old.state == .value && new.state == .value, try !isSound(old), try isSound(new) {
@@ -84,8 +86,8 @@ struct SalvageIndex: ~Copyable {
     ends[target] = max(ends[target] ?? .min, expires)
   }
 
-  /// The extended end of a record's lifetime; `Int64.min`: not extended, or it is unknown whether
-  /// an extension was meant for it.
+  /// The extended end of a record's lifetime; `Int64.min` if it was not extended, or if it is
+  /// unknown whether an extension was meant for it.
   func end(of entry: Entry, key: [UInt8]) -> Int64 {
     guard entry.sequence.count == 1, entry.sequence.lowerBound > 0 else { return .min }
     return ends[Target(key: key, version: UInt64(entry.sequence.lowerBound))] ?? .min

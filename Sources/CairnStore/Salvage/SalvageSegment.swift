@@ -1,6 +1,6 @@
 /// One segment of a damaged store, as far as it can be read.
 ///
-/// The salt and the id, which its records' checksums need, come from the manifest if there is one,
+/// The records' checksums need the salt and the id. These come from the manifest if there is one,
 /// so that a damaged header does not invalidate the records. The manifest's facts about the segment
 /// then bound the base sequence.
 final class SalvageSegment {
@@ -20,11 +20,11 @@ final class SalvageSegment {
   let header: SegmentHeader?
   /// Whether the base is exactly the header's number.
   var hasProvenBase: Bool
-  /// Records from here on do not count.
+  /// Records from this offset on do not count.
   var cut = Int.max
-  /// It is unknown whether the records from here on were ever applied.
+  /// From this offset on, it is unknown whether the records were ever applied.
   var unprovenStart = Int.max
-  /// Everything before this offset was durable, according to records; 0: unknown.
+  /// Everything before this offset was durable, as records show; 0 if unknown.
   var durableEnd = 0
   /// Whether the log continued in another segment, so that this one must end with a roll.
   var mustRoll = false
@@ -56,7 +56,7 @@ final class SalvageSegment {
   }
 
   /// The end of the records. A length beyond the end of the file counts, so that a truncated record
-  /// is recognised as such.
+  /// is recognised.
   var end: Int { recordedEnd ?? FormatVersion.highestOffset }
   /// The end of the bytes.
   var dataEnd: Int { min(end, fileByteCount) }
@@ -74,7 +74,7 @@ final class SalvageSegment {
       salvaging: try open(), seed: seed, fileByteCount: fileByteCount, end: end)
   }
 
-  /// Runs `body` with a scanner that is kept for the next call.
+  /// Runs `body` with a scanner, which is kept for the next call.
   func withScanner<Value>(
     _ body: (inout SegmentScanner) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -98,7 +98,7 @@ final class SalvageSegment {
   }
 }
 
-/// Segments read in any order, with only a few of them open at a time.
+/// Segments that are read in any order, with only a few of them open at a time.
 final class SalvagePool {
   private let segments: [SalvageSegment]
   private var inUse: [Int] = []
@@ -130,7 +130,7 @@ struct SalvageWalk: ~Copyable {
   private var offset: Int
   /// The end of the last valid record.
   private(set) var endOfRecords: Int
-  /// The end of the last non-zero byte, once it was needed.
+  /// The end of the last non-zero byte, once it has been needed.
   private var contentEnd: Int?
   private(set) var hasRolled = false
 
@@ -148,8 +148,8 @@ struct SalvageWalk: ~Copyable {
 
   /// The next record, or the next stretch without one.
   ///
-  /// - Complexity: O(bytes) for all calls together, whatever the bytes are, because the scanner's
-  ///   search for candidates has a budget.
+  /// - Complexity: O(bytes) for all calls together, whatever the bytes are: the scanner's search
+  ///   for candidates has a budget.
   mutating func next() throws(StoreError) -> Step {
     if offset < dataEnd, !hasRolled, let record = try scanner.header(at: offset) {
       let start = offset
@@ -161,7 +161,7 @@ struct SalvageWalk: ~Copyable {
     let start = offset
     if isEndRecorded {
       guard offset < end else { return .end }
-      // Nothing follows a roll; and what the file lacks is lost too.
+      // Nothing follows a roll. What the file lacks is lost too.
       try search(to: hasRolled ? offset : dataEnd)
       if offset >= dataEnd || hasRolled { offset = end }
       return .hole(start..<offset)
@@ -212,7 +212,7 @@ struct SalvageUnits {
     var lastDelta: Int64
     var isBatch: Bool
     var isComplete: Bool
-    /// The place of its last record, if it has been found.
+    /// The place of its last record, if that was found.
     var lastRecord: Int?
   }
 

@@ -3,7 +3,7 @@ struct SalvageSource {
   let directory: Directory
   let names: [String]
   private(set) var manifest: Manifest?
-  /// The readable segments, in the order of the log if that is known.
+  /// The readable segments, in the order of the log if it is known.
   private(set) var segments: [SalvageSegment] = []
   private(set) var losses: [SalvageReport.Loss] = []
   private(set) var report = SalvageReport()
@@ -67,7 +67,7 @@ struct SalvageSource {
     }
     var open: [SalvageSegment?] = []
     let covered = coveredEnds(manifest)
-    // Places that a session reserved but did not use have no files, or a newly created one.
+    // A place that a session reserved but did not use has no file, or a newly created one.
     let used = manifest.openSegments.lastIndex {
       manifest.isClean || $0.byteCount > 0 || !isUnwritten($0.id, storeOf: manifest)
     }
@@ -95,8 +95,8 @@ struct SalvageSource {
 
   // MARK: By the manifest
 
-  /// How much of each segment the checkpoint covers: that was durable. Empty if the checkpoint is
-  /// unusable.
+  /// How much of each segment the checkpoint covers: all of that was durable. Empty if the
+  /// checkpoint is unusable.
   private func coveredEnds(_ manifest: Manifest) -> [SegmentID: Int] {
     guard !manifest.isClean, manifest.checkpointID != 0,
       let file = try? CheckpointFile(
@@ -149,7 +149,7 @@ struct SalvageSource {
     return (try? scanner.endOfData(from: 0, to: byteCount)) == 0
   }
 
-  /// The file of a segment, or `nil` if there is no readable one.
+  /// The file of a segment, or `nil` if no file is readable.
   private mutating func openFile(
     _ name: String, expected byteCount: Int
   ) throws(StoreError) -> (File, byteCount: Int)? {
@@ -189,8 +189,8 @@ struct SalvageSource {
     }
   }
 
-  /// Finds the base sequence of a sealed segment without a header: if every record is there, the
-  /// lowest number and the highest both give it; if some are lost, they bound it.
+  /// Finds the base sequence of a sealed segment without a header. If every record is there, the
+  /// lowest and the highest number both show it. If some records are lost, the two bound it.
   private func boundBase(
     of segment: SalvageSegment, by sequences: ClosedRange<SequenceNumber>
   ) throws(StoreError) {
@@ -229,8 +229,8 @@ struct SalvageSource {
     }
   }
 
-  /// Gives open segments without a header base numbers that keep the order of the log, which the
-  /// manifest shows: above all earlier numbers, and not above their own.
+  /// Gives base numbers to open segments without a header, in the order of the log, which the
+  /// manifest shows: above all earlier numbers and not above their own.
   private func orderBases(
     of open: [SalvageSegment?], after highest: SequenceNumber
   ) throws(StoreError) {
@@ -246,8 +246,8 @@ struct SalvageSource {
     }
   }
 
-  /// Finds the end of the log of a store that was not closed, as an open would, or as close to that
-  /// as the damage allows.
+  /// Finds the end of the log of a store that was not closed: where an open would find it, or as
+  /// close to that as the damage allows.
   private mutating func findEnd(
     of open: [SalvageSegment?], sameBoot: Bool
   ) throws(StoreError) {
@@ -300,7 +300,7 @@ struct SalvageSource {
 
   // MARK: Without a manifest
 
-  /// Takes every segment of the only store in the directory.
+  /// Takes all segments, if the directory contains those of only one store.
   private mutating func findUnlisted() throws(StoreError) {
     typealias Found = (name: String, byteCount: Int, raw: [UInt8], header: SegmentHeader?)
     var found: [Found] = []
@@ -336,8 +336,8 @@ struct SalvageSource {
     highestSequence = try SalvageTail.markUnproven(in: segments)
   }
 
-  /// The UUID of the store: that of all sound headers, or, if there are several, the one that the
-  /// damaged manifest also names.
+  /// The UUID of the store: the one in all sound headers, or, if there are several, the one that
+  /// the damaged manifest also names.
   private func identifier(
     among found: [(raw: [UInt8], header: SegmentHeader?)]
   ) throws(StoreError) -> [UInt8]? {
@@ -350,7 +350,7 @@ struct SalvageSource {
     guard all.count <= 1 else {
       throw .notAStore(
         path: directory.path,
-        reason: "it holds segments of \(all.count) stores, and no MANIFEST says which is meant")
+        reason: "it holds segments of \(all.count) stores, and no MANIFEST says which one is meant")
     }
     return all.first
   }

@@ -1,9 +1,9 @@
-/// Decides what counts at the end of a log that recovery rejects.
+/// Decides which records count at the end of a log that recovery rejects.
 ///
 /// If recovery (`LogTail`) succeeds, its result is used. If it fails because durable data is
-/// missing, records beyond the damage are examined one by one. Records that an open of the
-/// undamaged store would have discarded do not count. Records that may or may not have been applied
-/// make their keys lost, because neither their new values nor their old ones are certain.
+/// missing, the records beyond the damage are examined one by one. Records that an open of the
+/// undamaged store would have discarded do not count. If a record may or may not have been applied,
+/// its key is lost, because neither the new value nor the old one is certain.
 enum SalvageTail {
   private struct Summary {
     /// Everything before this offset, and in the earlier segments, was durable; 0: unknown.
@@ -25,7 +25,7 @@ enum SalvageTail {
       case .end: break loop
       case .hole: continue
       case .record(let record, let offset):
-        // No record vouches for later ones; a forged one may claim to.
+        // A record vouches for nothing after itself, although a forged one may claim to.
         summary.syncMark = max(summary.syncMark, min(Int(clamping: record.syncMark), offset))
         summary.highestNumber = max(
           summary.highestNumber, segment.sequence(of: record).lowerBound)
@@ -36,8 +36,8 @@ enum SalvageTail {
     return summary
   }
 
-  /// Finds a batch at the very end of the log whose last record is not sound and that nothing
-  /// written later vouches for. Whether it was applied is unknown.
+  /// Finds a batch at the very end of the log whose last record is not sound, if nothing written
+  /// later vouches for it. Whether it was applied is unknown.
   ///
   /// Returns the highest sequence number in use.
   static func markUnproven(in segments: [SalvageSegment]) throws(StoreError) -> Int64 {
@@ -59,7 +59,7 @@ enum SalvageTail {
     return highest
   }
 
-  /// Marks the segments of the log that later non-empty ones follow.
+  /// Marks the segments of the log that are followed by a non-empty one.
   static func markFollowed(_ segments: [SalvageSegment?]) throws(StoreError) {
     var isFollowed = false
     for segment in segments.reversed() {
@@ -84,7 +84,7 @@ enum SalvageTail {
   /// The end of the batch at which the log was cut, if the batch's last record is sound.
   ///
   /// A batch is one write, from front to back. Its last record shows that the write was completed,
-  /// so its writer may have received success. The missing part was damaged later, and the rest
+  /// so its writer may have been told of success. The missing part was damaged later, and the rest
   /// counts.
   ///
   /// - Parameter offset: where the log was cut.
@@ -105,7 +105,7 @@ enum SalvageTail {
           continue
         }
         let own = (first: delta - Int64(record.batchIndex), count: record.batchCount)
-        // It must be the next batch, and begin where the log was cut.
+        // It must be the next batch, and it must begin where the log was cut.
         guard record.flags.contains(.batch), place == offset || record.batchIndex > 0,
           batch.map({ $0 == own }) ?? (highest.map { own.first == $0 + 1 } ?? true)
         else { return nil }
@@ -117,10 +117,10 @@ enum SalvageTail {
     }
   }
 
-  /// After the machine died, only a prefix of the data not known to be durable counts: cuts the
-  /// log at the first damage beyond the durable part.
+  /// After the machine died, only a prefix of the data not known to be durable counts. Cuts the log
+  /// at the first damage beyond the durable part.
   ///
-  /// - Parameter segments: the open ones in the order of the log, `nil` for lost ones.
+  /// - Parameter segments: the open ones in the order of the log, with `nil` for lost ones.
   /// - Returns: the highest sequence number in use, and the bytes that do not count.
   static func cut(
     _ segments: [SalvageSegment?]
@@ -179,7 +179,7 @@ enum SalvageTail {
         if record.kind == .roll { continue }
         let before = openBatch(units, durable: durable)
         let beginsUnit = units.add(record, at: offset)
-        // A batch that another record follows is incomplete, permanently.
+        // A batch is incomplete for good once another record follows it.
         if beginsUnit, let before { return before }
         if offset >= durable {
           if beginsUnit, record.flags.contains(.batch), record.batchIndex > 0 { return offset }

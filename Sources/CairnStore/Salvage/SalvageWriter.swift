@@ -30,7 +30,7 @@ struct SalvageWriter: ~Copyable {
   /// - Parameters:
   ///   - head: the head as it was read.
   ///   - value: delivers the value piece by piece, and returns whether it was sound. If it was not,
-  ///     nothing has been appended.
+  ///     nothing is appended.
   mutating func append(
     _ source: RecordHeader, head: [UInt8], sequence: SequenceNumber, written: Int64,
     value: ((RawSpan) throws(StoreError) -> Void) throws(StoreError) -> Bool
@@ -128,9 +128,9 @@ struct SalvageWriter: ~Copyable {
   private mutating func seal() throws(StoreError) {
     guard let (file, header) = segment else { return }
     try flush(to: file)
-    // A value that proved damaged may have left bytes after the last record.
+    // A value that turned out to be damaged may have left bytes after the last record.
     try file.truncate(to: offset)
-    // DURABILITY: before the manifest that lists it as sealed.
+    // DURABILITY: on disk before the manifest that lists it as sealed.
     try file.synchronize()
     if offset > SegmentHeader.byteCount {
       sealed.append(

@@ -1,9 +1,8 @@
-/// Copies what is sound in a store that may be damaged into a new one.
+/// Copies the sound contents of a store that may be damaged into a new one.
 ///
-/// Two promises: nothing unsound is ever copied, and everything provably sound is. Both rely on the
-/// records' checksums, which are seeded with the place of a record, and on the rule that the newest
-/// record of a key decides: if that one is damaged, the key is lost, and an older value does not
-/// replace it.
+/// Two promises: nothing unsound is ever copied, and everything provably sound is. Both rely on two
+/// things. The records' checksums are seeded with the place of a record. And the newest record of a
+/// key decides: if it is damaged, the key is lost, and no older value replaces it.
 struct Salvager: ~Copyable {
   private static let lossLimit = 1000
 
@@ -43,7 +42,7 @@ struct Salvager: ~Copyable {
         directory: directory, names: names, hasLostPages: hasLostPages, clock: clock,
         progress: progress)
       if lockFile == nil { salvager.report.warnings.append(.notLocked) }
-      // Before the search, which may take long.
+      // Before the search, which may take a long time.
       try StoreCopy.checkDestination(destination, outside: directory)
       try salvager.search()
       try salvager.copy(to: destination, outside: directory, segmentByteLimit: segmentByteLimit)
@@ -214,7 +213,7 @@ struct Salvager: ~Copyable {
     var writer = SalvageWriter(
       try StoreCopy.begin(at: destination, outside: directory),
       segmentByteLimit: segmentByteLimit,
-      // Times that do not fit one segment together are clamped: they are informational.
+      // Times that are too far apart for one segment are clamped: they are only informative.
       baseTime: max(earliest, latest - Int64(UInt32.max)), storeIdentifier: identifier)
     do throws(StoreError) {
       var last: SequenceNumber = 0
@@ -233,8 +232,8 @@ struct Salvager: ~Copyable {
     }
   }
 
-  /// Whether the copy can keep the entries' numbers: all known, each used once, and with as much
-  /// room left as an open needs.
+  /// Whether the copy can keep the entries' numbers: all must be known, each must be used once, and
+  /// as much room must be left above them as an open needs.
   private func keepsVersions(_ sorted: [SalvageIndex.Entry]) -> Bool {
     var last: Int64 = 0
     for entry in sorted {
@@ -248,7 +247,7 @@ struct Salvager: ~Copyable {
     return max(last, highest) < Int64(FormatVersion.highestSequence / 2)
   }
 
-  /// Copies one value; `false` if it proves damaged.
+  /// Copies one value; `false` if it turns out to be damaged.
   private mutating func copy(
     key: [UInt8], _ entry: SalvageIndex.Entry, sequence: SequenceNumber, written: Int64,
     to writer: inout SalvageWriter
@@ -257,7 +256,7 @@ struct Salvager: ~Copyable {
     let end = index.end(of: entry, key: key)
     let copied = try segment.withScanner {
       (scanner) throws(StoreError) -> (isSound: Bool, header: RecordHeader?) in
-      // Reread, because a failing disk may give other bytes than before.
+      // Read again, because a failing disk may return other bytes than before.
       guard let header = try scanner.header(at: entry.offset)?.extended(to: end),
         let head = try scanner.head(of: header, at: entry.offset),
         Array(head[header.keyRange]) == key

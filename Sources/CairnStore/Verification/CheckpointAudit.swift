@@ -1,10 +1,10 @@
-/// Compares a checkpoint with the log: an open through the checkpoint must find what all records
-/// say.
+/// Compares a checkpoint with the log: an open through the checkpoint must find what all the
+/// records say.
 ///
-/// The records are indexed as by an open without a checkpoint. Then each entry must be the put that
-/// the log has for its key, or one that a record after the checkpoint replaced. Each put in the log
-/// that an open through the checkpoint does not read must have its entry. Uses as much memory as
-/// the index of the open store.
+/// The records are indexed as in an open without a checkpoint. Then each entry of the checkpoint
+/// must be the put that the log has for its key, or a put that was replaced by a record after the
+/// checkpoint. An open through the checkpoint does not read every record: each put that it would
+/// not read must have its entry. Uses as much memory as the index of the open store.
 final class CheckpointAudit {
   private let file: CheckpointFile
   private let places: SegmentPlaces
@@ -17,7 +17,7 @@ final class CheckpointAudit {
   /// Whether a covered record is newer than the checkpoint, or an uncovered one older.
   private var hasWrongEnd = false
 
-  /// - Parameter files: with an empty table.
+  /// - Parameter files: those of the store, with an empty table.
   init(_ file: CheckpointFile, _ places: SegmentPlaces, files: SegmentFiles, manifest: Manifest) {
     self.file = file
     self.places = places
@@ -27,13 +27,13 @@ final class CheckpointAudit {
     floor = manifest.floorSequence
     index = HashIndex(recency: RecencyClock(now: manifest.lastTime))
     replay = Replay(index: index, hash: hash, table: files.table, floor: floor, segments: [])
-    // Segments that the checkpoint does not list are placed after those it lists, even if these are
-    // gone.
+    // Segments that are not in the checkpoint's list are placed after those that are, even if the
+    // latter are gone.
     files.table.beginPlacing(
       below: file.header.segments.reduce(1) { max($0, $1.granules.upperBound) })
   }
 
-  /// Opens a segment at the checkpoint's place for it.
+  /// Opens a segment at the place that the checkpoint gives it.
   ///
   /// - Throws: `corrupt` if there is no room for it there, or beside the checkpoint's segments.
   func open(
@@ -67,8 +67,9 @@ final class CheckpointAudit {
     try replay.apply(header, at: offset, in: segment, scanner: &scanner)
   }
 
-  /// The differences between checkpoint and log: the last sequence number; or else, for each shard,
-  /// the first wrong entry and the first missing one. Call once, after adding all records.
+  /// The differences between checkpoint and log: the last sequence number if it is wrong;
+  /// otherwise, for each shard, the first wrong entry and the first missing one. Call once, after
+  /// adding all records.
   func differences() throws(StoreError) -> [Corruption] {
     if hasWrongEnd {
       return [
@@ -98,7 +99,7 @@ final class CheckpointAudit {
     }
   }
 
-  /// The first of each kind, by shard.
+  /// The first difference of each kind, by shard.
   private struct Differences {
     /// The number of an entry that contradicts the log.
     private var wrong: [Int: Int] = [:]
@@ -234,7 +235,7 @@ final class CheckpointAudit {
     let table = files.table
     var reader = HeadReader()
     let hash = hash
-    // An extension whose segment is gone is found again in the log.
+    // The log is searched for an extension whose segment is gone.
     try reader.read(count: extensions.count) {
       extensions[$0].known.location
     } segment: {

@@ -21,7 +21,7 @@ struct Verifier: ~Copyable {
     let directory = try Directory(
       path: path, fileSystem: environment.fileSystem, readOnly: true)
     var report = VerificationReport()
-    // The lock comes first: names change under a live writer.
+    // The lock comes first: names change while a writer is at work.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
@@ -122,7 +122,7 @@ struct Verifier: ~Copyable {
     }
   }
 
-  /// Checks that need a log whose records were all found.
+  /// Checks that are possible only if all the log's records were found.
   private mutating func checkLog(_ manifest: Manifest) throws(StoreError) {
     let isWhole = report.errors.allSatisfy {
       !FileName.isSegment($0.file) || $0.cause == .badValue || $0.cause == .badPadding
@@ -142,7 +142,7 @@ struct Verifier: ~Copyable {
 
   /// Checks the whole file of the checkpoint. Opening a store ignores a damaged one.
   ///
-  /// - Returns: how much of each segment it covers, and so was durable.
+  /// - Returns: how much of each segment it covers; that much was durable.
   private mutating func checkCheckpoint(
     _ manifest: Manifest, files: SegmentFiles
   ) throws(StoreError) -> [SegmentID: Int] {
@@ -158,7 +158,7 @@ struct Verifier: ~Copyable {
       } catch {
         switch error {
         case .unsafeFile: throw .corrupt(Corruption(file: name, offset: 0, cause: .unsafeFile))
-        // From a later version: it is ignored, as by an open.
+        // From a later version. It is ignored, as by an open.
         case .unsupportedVersion: return
         default: throw error
         }
@@ -184,7 +184,8 @@ struct Verifier: ~Copyable {
     return covered
   }
 
-  /// Checks the segments of a store that was not closed: sound up to where a recovery would cut.
+  /// Checks the segments of a store that was not closed: they must be sound up to where a recovery
+  /// would cut.
   private mutating func checkUnclean(
     _ manifest: Manifest, files: SegmentFiles, covered: [SegmentID: Int], hasLostPages: Bool,
     environment: Environment
@@ -243,12 +244,12 @@ struct Verifier: ~Copyable {
       report.errors.append(Corruption(file: file.name, offset: offset, cause: cause))
     }
     var isInHole = false
-    // Records after a hole may belong to a batch that began in it, or before.
+    // Records after a hole may belong to a batch that began in the hole or before it.
     var isInBrokenBatch = false
     while offset < byteCount {
       guard let record = try isInHole ? scanner.candidate(at: offset) : scanner.header(at: offset)
       else {
-        // One error for each hole; then every offset is tried until a record is found.
+        // One error for each hole. Then every offset is tried until a record is found.
         if !isInHole { note(offset, .badRecordHeader) }
         isInHole = true
         isInBrokenBatch = true
@@ -305,7 +306,7 @@ struct Verifier: ~Copyable {
     do throws(StoreError) {
       try audit?.add(record, at: offset, in: segment, scanner: &scanner)
     } catch {
-      // The damaged head of the record to compare with: it has been noted, or will be.
+      // A damaged head of the record to compare with has been noted, or will be.
       guard case .corrupt = error else { throw error }
       audit = nil
     }
@@ -335,7 +336,7 @@ struct Verifier: ~Copyable {
     return isSound
   }
 
-  /// Scans all segments once more for records that make a damaged one irrelevant.
+  /// Scans all segments once more for records that replace a damaged one.
   private mutating func findReplaced(in files: SegmentFiles) throws(StoreError) {
     if damaged.isEmpty { return }
     for (id, salt, byteCount) in scanned {
