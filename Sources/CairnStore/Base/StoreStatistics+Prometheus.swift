@@ -41,7 +41,7 @@ extension StoreStatistics {
       [([:], recovery.quarantinedFiles.count)])
     text.gauge("store_last_version", "The version of the newest write.", [([:], lastVersion)])
     text.gauge(
-      "store_clock_offset_seconds", "By how much the clock is ahead of the time that has passed.",
+      "store_clock_offset_seconds", "How far the clock is ahead of the time that has passed.",
       [([:], clockOffset.inSeconds)])
   }
 
@@ -53,9 +53,9 @@ extension StoreStatistics {
       ("live_bytes", "Bytes of the log that are live.", liveByteCount),
       ("dead_bytes", "Bytes of the log that are dead.", deadByteCount),
       ("allocated_bytes", "Bytes that the segments take on disk.", allocatedByteCount),
-      ("pinned_bytes", "Bytes given back when the last read of them ends.", pinnedByteCount),
-      ("reclaimable_bytes", "Dead bytes that a compaction could give back.", reclaimableByteCount),
-      ("excess_bytes", "Reclaimable bytes beyond the bound on space.", excessByteCount),
+      ("pinned_bytes", "Bytes reclaimed when the last read of them ends.", pinnedByteCount),
+      ("reclaimable_bytes", "Dead bytes that a compaction could reclaim.", reclaimableByteCount),
+      ("excess_bytes", "Reclaimable bytes beyond the space bound.", excessByteCount),
       ("index_bytes", "Bytes of memory that the index takes.", indexByteCount),
     ]
     for (name, help, value) in gauges { text.gauge("store_\(name)", help, [([:], value)]) }
@@ -65,11 +65,11 @@ extension StoreStatistics {
     text.counter(
       "store_scrub_read_bytes", "Bytes that scrubs have read.", [([:], scrub.readByteCount)])
     text.gauge(
-      "store_scrub_damaged_places", "Damaged places that the last cycle or this one has found.",
+      "store_scrub_damaged_places", "Damaged places found by the last cycle and the current one.",
       [(["cycle": "last"], scrub.lastDamageCount), (["cycle": "current"], scrub.damageCount)])
     if let end = scrub.lastCompleted {
       text.gauge(
-        "store_scrub_last_completed_timestamp_seconds", "When the last cycle came to its end.",
+        "store_scrub_last_completed_timestamp_seconds", "When the last cycle finished.",
         [([:], Double(end.millisecondsSinceEpoch) / 1000)])
     }
   }

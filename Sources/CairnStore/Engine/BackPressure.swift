@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// Makes writers wait for compaction if they make more bytes dead than it reclaims.
+/// Makes writers wait for compaction if they make bytes dead faster than it reclaims them.
 /// `SpaceAllowance`, under the log's lock, decides how many bytes are too many.
 final class BackPressure: Sendable {
   /// How long writers sleep at a time while they wait for compaction.
   private static let longestSleep = Duration.milliseconds(10)
-  /// After this many sleeps, ten seconds, a writer assumes that compaction is stuck.
+  /// After this many sleeps, which take ten seconds, a writer assumes that compaction is stuck.
   private static let sleepLimit = 1000
 
   private let session: Session
   private let log: LogWriter
-  /// The number of writes that waited, and the total milliseconds.
+  /// The number of writes that waited, and the milliseconds they waited in total.
   let writeCount = Atomic(0)
   let delay = Atomic(Int64(0))
 
@@ -55,7 +55,7 @@ final class BackPressure: Sendable {
   func waitForDebt() {
     var last = Int.max
     var slept = Duration.zero
-    // Sleeps since the debt was last partly paid.
+    // The number of sleeps since part of the debt was last paid.
     var count = 0
     while !session.isClosed {
       let debt = log.withLock { $0.failure == nil ? $0.allowance.debt : 0 }
@@ -90,7 +90,8 @@ final class BackPressure: Sendable {
     }
     if isNew {
       session.tell(
-        .warning, .writing, "overwriting no longer waits for compaction: it gives nothing back")
+        .warning, .writing,
+        "overwriting no longer waits for compaction, because that reclaims nothing")
     }
   }
 }

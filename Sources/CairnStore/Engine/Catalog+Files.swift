@@ -2,8 +2,8 @@
 extension Catalog {
   // MARK: Segments
 
-  /// Removes the file of a segment that has left the log. If the file cannot be kept open for
-  /// readers that use system calls, it stays, and the next open removes it.
+  /// Removes the file of a segment that has left the log. If readers that use system calls need the
+  /// file and it cannot be kept open for them, it stays, and the next open removes it.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
   func unlink(_ segment: consuming Segment, in state: inout State) -> String? {
@@ -13,7 +13,7 @@ extension Catalog {
     return unlink(segment.id, in: &state)
   }
 
-  /// Removes the file of a retired segment. If that fails, the manifest keeps listing it, and the
+  /// Removes the file of a retired segment. If that fails, the manifest still lists it, and the
   /// next open tries again.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
@@ -33,7 +33,7 @@ extension Catalog {
   /// - Returns: a message to log after the catalog's lock is released.
   func discard(_ id: SegmentID, in state: inout State) -> String? {
     state.manifest.pendingIDs.removeAll { $0 == id.rawValue }
-    // DURABILITY: until its name is durably gone, manifests list the id as one to remove.
+    // DURABILITY: until the name is durably gone, manifests list the id as one to remove.
     state.manifest.retiredIDs.append(id.rawValue)
     return unlink(id, in: &state)
   }
@@ -87,12 +87,12 @@ extension Catalog {
   /// Removes the file of an abandoned checkpoint.
   func discard(_ basis: CheckpointBasis) {
     _ = whileUsable { state in
-      // If that fails, the id stays pending, and the next open removes the file.
+      // If this fails, the id stays pending, and the next open removes the file.
       guard state.failure == nil,
         (try? session.directory.unlink(FileName.checkpoint(basis.id))) != nil
       else { return }
       state.manifest.pendingIDs.removeAll { $0 == basis.id }
-      // DURABILITY: until its name is durably gone, manifests list the id as one to remove.
+      // DURABILITY: until the name is durably gone, manifests list the id as one to remove.
       state.manifest.retiredIDs.append(basis.id)
       state.unlinkedIDs.insert(basis.id)
     }
@@ -119,7 +119,7 @@ extension Catalog {
 
   // MARK: Files left by removals of all
 
-  /// Removes the files that removals of all have left.
+  /// Removes the files left by removals of all.
   ///
   /// - Returns: whether it removed any.
   @discardableResult
@@ -129,8 +129,8 @@ extension Catalog {
       return (Array(state.leftFiles.reversed()), state.manifest.generation)
     }
     if files.isEmpty { return false }
-    // DURABILITY: no file is removed before the manifest that lists it is durably replaced. Under
-    // no lock: a write does not wait for it.
+    // DURABILITY: no file is removed before the manifest that lists it has been durably replaced.
+    // Runs under no lock, so no write waits for it.
     do { try session.directory.synchronize() } catch {
       log.poison(error.asFailure)
       throw .poisoned(cause: error.asFailure)

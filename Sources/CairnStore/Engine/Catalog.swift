@@ -6,14 +6,15 @@ enum LeftFile {
 
 /// The files of the store: the manifest, the ids that have been assigned, and the files to remove.
 ///
-/// 1. A file that the manifest on disk lists as part of the store exists under its name, and is
-///    durable as far as the manifest vouches for it.
-/// 2. A file that no manifest on disk explains does not exist: its id is listed as pending or
-///    retired, or is beyond `nextID`. An id leaves these lists only when its name is durably gone.
-/// 3. The lock is held while the manifest is replaced, so replacements run one at a time, and each
+/// 1. If the manifest on disk lists a file as part of the store, the file exists under its name and
+///    is durable as far as the manifest vouches for it.
+/// 2. Every file that exists is explained by the manifest on disk: it is part of the store, its id
+///    is listed as pending or retired, or its id is beyond `nextID`. An id leaves these lists only
+///    when its name is durably gone.
+/// 3. The lock is held while the manifest is replaced. So replacements run one at a time, and each
 ///    follows the previous one.
-/// 4. If it is unknown which of two manifests is on disk, the store writes nothing any more.
-/// 5. The catalog changes nothing after the store's lock was released, or once its directory has
+/// 4. If it is unknown which of two manifests is on disk, the store writes nothing more.
+/// 5. The catalog changes nothing once the store's lock has been released or its directory has
 ///    vanished.
 ///
 /// The lock is taken before the log's.
@@ -31,14 +32,14 @@ final class Catalog: Sendable {
     var unlinkedIDs: Set<UInt64>
     /// The manifest for the start of the next session, if it is ready.
     var next: Manifest?
-    /// A manifest that removes all, if it is ready.
+    /// A manifest that removes everything, if it is ready.
     var emptied: Manifest?
-    /// Files left by removals of all: they are removed once the names that those removals exchanged
+    /// Files left by removals of all. They are removed once the names that those removals exchanged
     /// are on disk.
     var leftFiles: [LeftFile] = []
     /// Whether the name of the current manifest is on disk.
     var isSettled = true
-    /// Whether a replacement failed so that it is unknown which manifest is on disk.
+    /// Why it is unknown which manifest is on disk, if a replacement has failed that way.
     var failure: SystemFailure?
 
     /// Takes an id for a file that takes long to make. Manifests written meanwhile list the id as
@@ -55,7 +56,7 @@ final class Catalog: Sendable {
       return id
     }
 
-    /// Discards the manifest that removes all, because its places are free or listed.
+    /// Discards the manifest that removes everything, because its places are free or listed.
     mutating func dropEmptied() {
       guard let emptied else { return }
       let ids = Set(emptied.openSegments.map(\.id.rawValue))
@@ -84,8 +85,8 @@ final class Catalog: Sendable {
     try state.withLock(body)
   }
 
-  /// Runs `body` under the lock if files may still be removed. Does not run it after the store's
-  /// lock was released, or if the directory may belong to another store.
+  /// Runs `body` under the lock if files may still be removed. Does not run it once the store's
+  /// lock has been released, or if the directory may belong to another store.
   func whileUsable<Value>(_ body: (inout State) -> Value) -> Value? {
     state.withLock { state in
       session.storeLock.isHeld && !session.lookForPlace() ? body(&state) : nil
@@ -99,8 +100,8 @@ final class Catalog: Sendable {
 
   // MARK: Replacing the manifest
 
-  /// Runs `body` under the catalog's lock. A failure that leaves it unknown what is on disk poisons
-  /// the store.
+  /// Runs `body` under the catalog's lock. If a failure leaves it unknown what is on disk, the
+  /// store is poisoned.
   func change<Value>(
     _ body: (inout State) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -129,7 +130,7 @@ final class Catalog: Sendable {
     guard state.manifest.isClean, state.failure == nil, !session.isReadOnly,
       state.next?.generation != state.manifest.generation &+ 1
     else { return }
-    // Without a ready manifest, a session waits for a sync.
+    // Without a ready manifest, a session begins with a sync.
     state.next = try? ManifestFile(directory: directory).makeReady(
       after: &state.manifest, in: bootIdentifier, at: session.clock.now())
   }
@@ -149,8 +150,8 @@ final class Catalog: Sendable {
 
   /// Replaces the manifest with a changed one.
   ///
-  /// - Throws: `poisoned` if it is unknown which of the two is on disk, in which case the caller
-  ///   must not continue. Any other error has changed nothing.
+  /// - Throws: `poisoned` if it is unknown which of the two is on disk; the caller must then stop.
+  ///   After any other error, nothing has changed.
   func replace(
     _ state: inout State, lastSequence: SequenceNumber? = nil,
     _ change: (inout Manifest) -> Void
@@ -159,8 +160,8 @@ final class Catalog: Sendable {
     let file = ManifestFile(directory: directory)
     let prepared = try file.prepare(next)
     do throws(StoreError) { try file.write(prepared) } catch {
-      // A filesystem that does not really reserve blocks may have no room. Nothing has changed
-      // then.
+      // A filesystem that does not really reserve blocks may have no room. In that case nothing has
+      // changed.
       if case .noSpace = error { throw error }
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)
@@ -176,7 +177,7 @@ final class Catalog: Sendable {
     file.reserve(next)
   }
 
-  /// The next manifest, with changes. Files it no longer lists are durably gone.
+  /// The next manifest, with changes. The files that it no longer lists are durably gone.
   func successor(
     _ state: inout State, lastSequence: SequenceNumber? = nil,
     _ change: (inout Manifest) -> Void
@@ -184,9 +185,9 @@ final class Catalog: Sendable {
     if let failure = state.failure { throw .poisoned(cause: failure) }
     var next = state.manifest
     if !state.unlinkedIDs.isEmpty || !state.isSettled {
-      // DURABILITY: a file whose id the manifest no longer lists must be durably gone, or the next
-      // open would find a file that nothing explains. The exchange that began the session is on
-      // disk before another one follows.
+      // DURABILITY: if the manifest no longer lists an id, its file must be durably gone. Otherwise
+      // the next open would find a file that nothing explains. The exchange that began the session
+      // is on disk before another one follows.
       do { try directory.synchronize() } catch {
         state.failure = error.asFailure
         throw .poisoned(cause: error.asFailure)

@@ -33,7 +33,7 @@ final class Committer: Sendable {
   }
 
   /// Gives a removal that found nothing its promised durability. The write that made the key absent
-  /// may have come a moment ago, without a sync, and a power cut must not undo it either.
+  /// may be very recent and not synced yet, and a power cut must not undo it either.
   func commitAbsence(_ durability: Durability) throws(StoreError) {
     if durability == .process { return }
     try commit(log.lastSequence, durability)
@@ -44,15 +44,15 @@ final class Committer: Sendable {
     let delay = interval.milliseconds
     guard syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
     let isAsked = session.environment.syncing.runIfPossible(after: interval) { [weak self] in
-      // The session has closed by then, and the close syncs.
+      // By then the session is closed, and the close syncs.
       guard let self else { return }
-      // From here on a write requests a sync of its own, because this one may miss it.
+      // From here on, a write requests its own sync, because this one may miss it.
       syncDelay.store(.max, ordering: .relaxed)
       session.attempt("syncing", .error) { () throws(StoreError) in try log.sync() }
     }
     if isAsked { return }
-    // If no thread can wait, only an immediate sync keeps the interval. A failed sync poisons the
-    // store.
+    // If no thread can wait, only an immediate sync keeps the interval. If the sync fails, the
+    // store is poisoned.
     syncDelay.store(.max, ordering: .relaxed)
     try? log.sync()
   }

@@ -10,14 +10,14 @@ extension Engine {
     try extendLifetime(forKey: key, to: lifetime, durability: durability, renewal: nil)
   }
 
-  /// The same, or a renewal, which returns whether the key has that value and it is wanted.
+  /// The same, or a renewal. A renewal returns whether the key has that value and it is wanted.
   func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal?
   ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
     let extended = try extend(
       key, to: lifetime, forSync: durability == .durable, renewal: renewal)
-    // If nothing had to be written, this makes durable the write that gave the entry its end.
+    // If nothing had to be written, this makes the write that gave the entry its end durable.
     if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
     return extended.isThere
   }
@@ -34,7 +34,7 @@ extension Engine {
     return true
   }
 
-  /// The extension of many keys, each as one write.
+  /// The extension of many keys, each as its own write.
   struct Extending {
     let lifetime: Duration
     fileprivate(set) var count = 0
@@ -88,7 +88,7 @@ extension Engine {
       guard let expires = existing.expires, expires < template.expires else { return (nil, true) }
       return (existing, true)
     }
-    // An entry that lives as long anyway needs no record.
+    // An entry that lives long enough needs no record.
     let first = try look()
     if first.shorter == nil { return (first.isThere, nil) }
     try evictor.checkLimits()
@@ -110,7 +110,7 @@ extension Engine {
         LifetimeExtension(
           expires: header.expires, location: location,
           byteCount: header.byteCount))
-      // It makes the previous extension dead, if there is one, which is as long.
+      // This makes any previous extension dead, which has the same length.
       isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }

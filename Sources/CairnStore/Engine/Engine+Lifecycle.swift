@@ -21,15 +21,15 @@ extension Engine {
   ///
   /// If it throws, the store is closed anyway, and the next open recovers it.
   ///
-  /// - Returns: whether this call closed it. A call that did not may return while another is still
+  /// - Returns: whether this call closed it. If not, it may return while another call is still
   ///   closing it.
   @discardableResult
   package func close() throws(StoreError) -> Bool {
     try session.checkProcess()
     guard session.markClosed() else { return false }
     defer {
-      // Readers that remain, for example of a snapshot, are visible to the next opener, which would
-      // otherwise truncate the files.
+      // The next opener must see remaining readers, for example of a snapshot. Otherwise it would
+      // truncate their files.
       log.files.endSession()
       // A sync that has nothing left to do may still be running.
       log.commits.waitForEnd()
@@ -38,11 +38,11 @@ extension Engine {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
-      // By then, a scrub has finished saving its progress, and so has the preparation of a manifest
-      // that removes all.
+      // By now, no scrub is saving its progress, and no manifest that removes everything is being
+      // prepared.
       scrubber.waitForEnd()
       checkpointer.waitUntilIdle()
-      // Nor is the manifest being replaced.
+      // The manifest is not being replaced either.
       catalog.withLock { _ in session.storeLock.giveUp() }
     }
     if session.isReadOnly { return true }
@@ -61,8 +61,8 @@ extension Engine {
     try catalog.removeLeftFiles()
     var message: String?
     defer { if let message { session.log(.warning, .maintenance, message) } }
-    // A copying compaction ends by itself, because the store is closed. A compaction that has //
-    // switched first updates the index.
+    // A compaction that is still copying stops by itself, because the store is closed. A compaction
+    // that has switched first updates the index.
     try checkpointer.keepingOut { () throws(StoreError) in
       message = try markClean(try checkpointer.writeClosingCheckpoint())
     }
@@ -93,26 +93,26 @@ extension Engine {
       // If a failure occurred meanwhile, nothing was sealed, and rolled segments are not listed.
       if let failure { throw .poisoned(cause: failure) }
       state.dropEmptied()
-      // DURABILITY: the sync above has reached the last removal of all, so this is not the manifest on disk.
+      // DURABILITY: the last removal of all was synced above, so this is not the manifest on disk.
       try? session.directory.unlink(FileName.emptiedManifest)
-      // Files of a compaction that will not finish. Their ids stay pending, so that the next open
-      // removes them again if a crash undoes this.
+      // Files of a compaction that will not finish. Their ids stay pending: if a crash undoes this
+      // removal, the next open removes them again.
       for id in state.manifest.pendingIDs where id != written?.basis.id {
         try? session.directory.unlink(FileName.segment(SegmentID(rawValue: id)))
       }
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
       if active == nil, written == nil, state.manifest.isClean { return nil }
       let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
-      // DURABILITY: the manifest vouches for the header, even if the session's only write, after
-      // it, failed.
+      // DURABILITY: the manifest vouches for the header, even if the only write of the session
+      // failed after it.
       if let active, active.syncedByteCount < active.usage.end {
         try active.openFile()
         try active.synchronizeData()
         active.didSync(through: active.usage.end)
       }
-      // DURABILITY: the name of a segment without any record may not be on disk.
+      // DURABILITY: if a segment has no record, its name may not be on disk.
       if log.commits.hasUnsyncedNames { state.isSettled = false }
-      // DURABILITY: all records were synced above; a crash before the switch leaves an unclean
+      // DURABILITY: all records were synced above. A crash before the switch leaves an unclean
       // store, which the next open scans.
       try catalog.replace(&state) { manifest in
         if let active {
@@ -131,7 +131,7 @@ extension Engine {
       isListed = written != nil
       catalog.unlinkCheckpoint(oldCheckpoint, in: &state)
       let message = prepared.flatMap { catalog.unlink($0.id, in: &state) }
-      // The preallocated space lets the next session remove something on a full disk.
+      // With the preallocated space, the next session can remove something on a full disk.
       if let active, active.allocatedByteCount > active.usage.end + Segment.slack {
         try? active.trim(to: active.usage.end + Segment.slack)
       }
@@ -141,8 +141,8 @@ extension Engine {
 }
 
 extension StoreError {
-  /// The same error, with the advice to open for reading if it says that the store may not be
-  /// written to, and the file LOCK of a store at the path can be opened for reading.
+  /// The same error. If it says that the store may not be written to, and the file LOCK of a store
+  /// at the path can be opened for reading, it gets the advice to open for reading.
   fileprivate func advisingToRead(path: String, fileSystem: any FileSystem) -> StoreError {
     let refusals = [
       SystemError.accessDenied, SystemError.notPermitted, SystemError.readOnlyFileSystem,

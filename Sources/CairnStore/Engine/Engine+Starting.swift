@@ -1,6 +1,6 @@
-/// Writes of async code, entered at once if they need not wait, otherwise on another thread.
+/// Writes of async code. They run at once if they need not wait, otherwise on another thread.
 extension Engine {
-  /// The longest value appended on a task's thread.
+  /// The longest value that is appended on a task's thread.
   private static var atOnceByteLimit: Int { 64 << 10 }
 
   @usableFromInline
@@ -47,9 +47,9 @@ extension Engine {
     }
   }
 
-  /// Enters the value of a key if it need not wait: for a long hold of the log's lock, growth of
-  /// the log, or an eviction. Otherwise it does nothing, and sets `pending.isLeft`. Like a read,
-  /// the first lookup in a part of the index reads that part from the checkpoint.
+  /// Writes the value of a key if the write need not wait: for a long hold of the log's lock, for
+  /// growth of the log, or for an eviction. Otherwise it does nothing and sets `pending.isLeft`.
+  /// Like a read, the first lookup in a part of the index reads that part from the checkpoint.
   func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
@@ -63,8 +63,8 @@ extension Engine {
       &removals, atOnce: true)
   }
 
-  /// Makes a write wait for compaction on the thread that entered it, so that this thread enters no
-  /// other write meanwhile.
+  /// Makes a write wait for compaction on its own thread, so that this thread makes no other write
+  /// meanwhile.
   func slowed(_ pending: PendingWrite) -> PendingWrite {
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
@@ -74,7 +74,7 @@ extension Engine {
     return pending
   }
 
-  /// - Parameter version: `nil`: any or none.
+  /// - Parameter version: or `nil` for any or none.
   @usableFromInline
   func startRemoval(
     ofKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
@@ -82,7 +82,7 @@ extension Engine {
     let expectation = version.map { Expectation.version($0) } ?? .anything
     try session.checkWritable()
     _ = try session.limits.tombstoneHeader(key: key)
-    // A removal that finds no key writes nothing. It does not wait either, unless its class //
+    // A removal that finds no key writes nothing. It does not wait either, unless its class
     // requests a sync.
     if session.durability(durability) == .process || version != nil,
       try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })

@@ -33,7 +33,7 @@ extension Engine {
     var shares: [SegmentStatistics] = []
     for segment in all {
       let usage = segment.usage
-      // A segment retired since then has released its space.
+      // A segment that was retired since has released its space.
       let onDisk = try segment.file.openIfNamed()?.status().allocatedByteCount ?? 0
       allocated += onDisk
       shares.append(
@@ -89,7 +89,7 @@ extension Engine {
           isLive: isLive && header.kind != .tombstone)
       }
       if !counted.hasSameCounts(as: actual, mayCountMore: mayCountMore) {
-        differences.append("\(segment.name): \(counted) is counted instead of \(actual)")
+        differences.append("\(segment.name): the count is \(counted) instead of \(actual)")
       }
     }
     return differences

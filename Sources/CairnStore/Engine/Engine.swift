@@ -1,7 +1,7 @@
 /// An open store: its parts, and the writes that go through several of them. `Store` is its public face.
 ///
-/// Each part owns a lock and the state it guards. `Docs/Architecture.md` has the lock order, which
-/// follows from which part holds which.
+/// Each part owns a lock and the state that it guards. `Docs/Architecture.md` has the lock order,
+/// which follows from which part holds which.
 @usableFromInline
 package final class Engine: Sendable {
   let session: Session

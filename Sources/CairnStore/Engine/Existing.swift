@@ -15,14 +15,15 @@ enum Expectation: Sendable {
   case anything
   case absent
   case version(SequenceNumber)
-  /// Absent, and still wanted. The closure is called under the log's lock.
+  /// The key is absent, and the write is still wanted. The closure is called under the log's lock.
   case absentAndWanted(@Sendable () -> Bool)
-  /// Absent, expired or of this version, and still wanted; the closure is called under the log's
-  /// lock.
+  /// The key is absent, expired or of this version, and the write is still wanted. The closure is
+  /// called under the log's lock.
   case replaceableAndWanted(SequenceNumber, @Sendable () -> Bool)
-  /// Of this version, and still wanted. The closure is called under the log's lock.
+  /// The key has this version, and the write is still wanted. The closure is called under the log's
+  /// lock.
   case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
-  /// A record with a damaged head, at this location.
+  /// A record with a damaged head at this location.
   case damaged(at: Location)
 }
 

@@ -1,18 +1,18 @@
 internal import Synchronization
 
 /// Group commit: threads and tasks that wait for durability share syncs. The first thread syncs
-/// everything appended by then; threads that arrive meanwhile wait, and one of them syncs next.
+/// everything appended so far. Threads that arrive meanwhile wait, and one of them syncs next.
 /// Tasks hold no thread while they wait, so a background thread syncs for them.
 ///
-/// 1. One thread syncs at a time: if two sync a file, the kernel reports an error to only one of
-///    them.
-/// 2. `durableSequence` never goes back. It rises only after a sync of all records up to it, and of
+/// 1. One thread syncs at a time: if two threads sync a file, the kernel reports an error to only
+///    one of them.
+/// 2. `durableSequence` never decreases. It rises only after a sync of all records up to it, and of
 ///    the names that they rely on.
 /// 3. A failed sync is never retried: the kernel forgets the failed pages, and the next sync would
 ///    report success.
 /// 4. A name counts as unsynced from the moment it is created. A sync of the directory notes the
-///    state before it begins, so a name created during it is left for the next sync.
-/// 5. While tasks wait, a thread is about to sync for them: `isLed`.
+///    state before it begins. So it leaves a name that is created meanwhile to the next sync.
+/// 5. While tasks wait, a thread is about to sync for them (`isLed`).
 final class GroupCommit: Sendable {
   private struct State {
     var durableSequence: SequenceNumber
@@ -21,10 +21,10 @@ final class GroupCommit: Sendable {
     /// Waiting tasks, and the number that each waits for.
     var waiters: [Waiter] = []
     var isLed = false
-    /// Whether that thread waits for tasks.
+    /// Whether that thread is waiting for tasks.
     var isLingering = false
 
-    /// Takes out the tasks whose wait is over.
+    /// Removes and returns the tasks whose wait is over.
     mutating func takeReleased() -> [Waiter] {
       if waiters.isEmpty { return [] }
       if failure != nil { return exchange(&waiters, with: []) }
@@ -51,10 +51,10 @@ final class GroupCommit: Sendable {
   ///
   /// - Parameters:
   ///   - isDone: called with the number up to which everything is durable.
-  ///   - sync: syncs, if it is this thread's turn, and returns the number up to which everything is
-  ///     durable.
+  ///   - sync: called if it is this thread's turn. Syncs, and returns the number up to which
+  ///     everything is durable.
   ///   - poison: called after a failed sync, before any waiter learns of it.
-  ///   - tell: called after all waiters have the result. It may use the store.
+  ///   - tell: called once all waiters have the result. It may use the store.
   /// - Throws: `durabilityUnknown` if a sync has failed.
   func wait(
     until isDone: (SequenceNumber) -> Bool,
@@ -99,7 +99,7 @@ final class GroupCommit: Sendable {
     for waiter in released { waiter.continuation.resume() }
   }
 
-  /// Fails all current and future waiters.
+  /// Makes all current and future waiters fail.
   func fail(_ failure: SystemFailure) {
     let released = state.withLock { state in
       if state.failure == nil { state.failure = failure }
@@ -143,12 +143,12 @@ final class GroupCommit: Sendable {
     if let failure { throw .durabilityUnknown(cause: failure) }
   }
 
-  /// How long the thread that syncs for tasks waits for more tasks. Starting one takes as long as a
-  /// sync of a fast disk.
+  /// How long the thread that syncs for tasks waits for more tasks. Starting a thread takes as long
+  /// as a sync of a fast disk.
   private static let patience = Duration.milliseconds(10)
 
   /// The highest number that a waiting task needs. Waits briefly for a task. `nil` ends the thread
-  /// that syncs for them.
+  /// that syncs for tasks.
   ///
   /// - Parameter lingers: whether to wait.
   func nextGoal(lingers: Bool) -> SequenceNumber? {

@@ -3,13 +3,13 @@ internal import Synchronization
 /// The store's background maintenance, in one loop on its own thread, so that the store can run for
 /// years.
 ///
-/// A pass does each due chore once, the most urgent first: it seals rolled segments, removes the
-/// files that a removal of all has left, makes an overdue checkpoint, prepares the next removal of
-/// all, runs one round of compaction, removes expired entries, takes a step towards the floor of
-/// free space, does a round of the chore of a cache, and scrubs the log a little further. Each
+/// A pass does each due chore once, the most urgent first. It seals rolled segments, removes the
+/// files left by a removal of all, makes an overdue checkpoint and prepares the next removal of
+/// all. Then it runs one round of compaction, removes expired entries, takes a step towards the
+/// floor of free space, does a round of a cache's chore, and scrubs a little more of the log. Each
 /// chore is bounded, so none starves another, and a kill loses at most one chore. While a chore has
-/// more to do, the next pass follows at once. The state of the log drives the loop, not the writes
-/// of this session.
+/// more to do, the next pass follows at once. The loop is driven by the state of the log, not by
+/// the writes of this session.
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor
@@ -20,7 +20,7 @@ final class Housekeeper: Sendable {
   private let isTimeUp = Atomic(true)
   /// Whether the previous pass failed.
   private let hasFailed = Atomic(false)
-  /// The clock offset last reported to the log, in milliseconds.
+  /// The clock offset that the log was last told, in milliseconds.
   private let toldClockOffset: Atomic<Int64>
 
   init(
@@ -80,7 +80,7 @@ final class Housekeeper: Sendable {
   }
 
   private func beginTiming() {
-    // Without timed passes, run one to clean up after earlier sessions.
+    // Without timed passes, run one now to clean up after earlier sessions.
     guard let interval = session.configuration.maintenanceInterval else {
       return session.wakeHousekeeping()
     }
@@ -102,9 +102,9 @@ final class Housekeeper: Sendable {
     }
   }
 
-  /// Does all due work, until none is left.
+  /// Does all due work until nothing is left.
   ///
-  /// - Throws: the first error, after everything was tried.
+  /// - Throws: the first error, after trying everything.
   func maintain() throws(StoreError) {
     try session.checkWritable()
     noteClock()
@@ -128,7 +128,8 @@ final class Housekeeper: Sendable {
     let side = offset < 0 ? "behind" : "ahead of"
     session.tell(
       .info, .clock,
-      "the clock was set: it is \(offset.magnitude / 1000) s \(side) the time at the open and what has passed since"
+      "the clock was set: it is \(offset.magnitude / 1000) s \(side) the time at the open "
+        + "plus the time elapsed since"
     )
   }
 
@@ -178,7 +179,7 @@ final class Housekeeper: Sendable {
     }
     attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }
     if byTime, index.expirableCount > 0 {
-      attempt("removing what has expired") { () throws(StoreError) in
+      attempt("removing expired entries") { () throws(StoreError) in
         _ = try trimmer.removeUnretained()
         return false
       }

@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// Requests passes of housekeeping for any part of a store. However many requests arrive, only one
-/// pass runs.
+/// Requests passes of housekeeping on behalf of any part of a store. However many requests arrive,
+/// only one pass runs at a time.
 final class HousekeepingAlarm: Sendable {
-  /// The housekeeper's responses.
+  /// How the housekeeper responds.
   struct Answers: Sendable {
     /// Runs a pass.
     var pass: @Sendable () -> Void
@@ -11,7 +11,7 @@ final class HousekeepingAlarm: Sendable {
     var beginTiming: @Sendable () -> Void
   }
 
-  /// A chore that failed, for example on a full disk, is not requested again at every write.
+  /// How long a failed chore, for example on a full disk, is not requested again.
   static let pauseAfterFailure = Duration.seconds(1)
 
   private let queue: any BackgroundQueue
@@ -19,14 +19,14 @@ final class HousekeepingAlarm: Sendable {
   /// Whether a pass is queued.
   private let isQueued = Atomic(false)
   /// Whether a pass failed a moment ago. A failed chore, for example on a full disk, is not retried
-  /// at every write, nor because the pass itself has requested another.
+  /// at every write. Nor is it retried because the pass itself has requested another.
   private let resting = Atomic(false)
   /// Whether passes also run by time.
   private let isTimed = Atomic(false)
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
 
-  /// Call before any request, because an unanswered request leaves a pass queued for ever.
+  /// Call before any request: a request that nobody answers leaves a pass queued for ever.
   func answer(with answers: Answers) { self.answers.withLock { $0 = answers } }
 
   // MARK: Passes
@@ -41,7 +41,7 @@ final class HousekeepingAlarm: Sendable {
   /// Call when a pass begins. From here on, another may be requested.
   func beginPass() { isQueued.store(false, ordering: .relaxed) }
 
-  /// Runs `body` while no pass begins except one already requested.
+  /// Runs `body` while no pass begins, except one that was already requested.
   func holdingBack<Value>(
     _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -55,7 +55,7 @@ final class HousekeepingAlarm: Sendable {
   /// Allows the next request only after a while.
   func rest() {
     resting.store(true, ordering: .relaxed)
-    // Until then, the job keeps no files of a closed store open.
+    // Meanwhile, the job keeps no files of a closed store open.
     queue.run(after: Self.pauseAfterFailure) { [self] in
       resting.store(false, ordering: .relaxed)
     }
@@ -63,7 +63,7 @@ final class HousekeepingAlarm: Sendable {
 
   // MARK: Time
 
-  /// Runs passes at every interval from now on. Call at each write: time makes entries expire, and
+  /// Runs passes at every interval from now on. Call at each write: entries expire with time, and
   /// small removals may leave much dead space before a segment is full.
   @inline(__always)
   func startTiming() {

@@ -4,19 +4,19 @@ internal import Synchronization
 enum SyncedPart {
   /// All appended records.
   case log
-  /// Rolled segments. Spares the active segment, because each of its pages that is written again
-  /// would take another fault.
+  /// Rolled segments. Spares the active segment: each of its pages that is written again would cost
+  /// another fault.
   case rolledSegments
 }
 
 /// The end of the log. Writers append here one at a time, and writers that wait for durability
 /// share syncs.
 ///
-/// 1. `Appender` is touched only under this lock. Which record an entry of the index names changes
-///    only under it.
-/// 2. Under it nothing waits for the disk, with three exceptions: a record that needs its own
+/// 1. `Appender` is touched only under this lock. The record that an entry of the index names
+///    changes only under it.
+/// 2. Nothing waits for the disk under it, with three exceptions: a record that needs its own
 ///    segment at once, a removal of all without a ready manifest, and the last attempt of a large
-///    write that others have overtaken.
+///    write that other writes have overtaken.
 /// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
 ///    recency clock, which are taken after it.
 final class LogWriter: Sendable {
@@ -54,7 +54,8 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Runs `body` while no other thread appends. Does nothing if one does.
+  /// Runs `body` if no other thread appends, and keeps others from appending meanwhile. Otherwise
+  /// does nothing.
   @inline(__always)
   func withLockIfFree<Value, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value?
@@ -85,7 +86,7 @@ final class LogWriter: Sendable {
 
   func wakeAll() { appender.wakeAll() }
 
-  /// Makes room for records as far as the state under the lock allows. Returns any further need.
+  /// Makes room for records as far as the state under the lock allows. Returns what else is needed.
   @inline(__always)
   func room(
     forByteCount byteCount: Int, isRemoval: Bool, in appender: inout Appender
@@ -132,12 +133,12 @@ final class LogWriter: Sendable {
   }
 
   private func tellOfPoison(_ failure: SystemFailure) {
-    session.tell(.error, .writing, "the store takes no more writes: \(failure)")
+    session.tell(.error, .writing, "the store accepts no more writes: \(failure)")
   }
 
   // MARK: Syncs
 
-  /// Returns once every write being entered now is in the log and in the index.
+  /// Returns once every write in progress is in the log and in the index.
   func passWriters() { withLock { _ in } }
 
   /// Makes every write acknowledged before the call durable.
@@ -201,8 +202,8 @@ final class LogWriter: Sendable {
       }
       // In the order of the log, so that a segment's sync mark vouches for earlier segments.
       for (segment, end) in targets {
-        // DURABILITY: records reach the disk here, and only then are they acknowledged as durable.
-        // A crash before this leaves a torn tail that was never acknowledged.
+        // DURABILITY: records reach the disk here. Only then are they acknowledged as durable. A
+        // crash before this leaves a torn tail that was never acknowledged.
         if segment !== active { segment.mapping?.unmapPages() }
         // A failure is not retried.
         try segment.synchronizeData()
@@ -210,7 +211,7 @@ final class LogWriter: Sendable {
       }
       return head
     } catch {
-      // Do this before any waiter learns of the failure, because the process may then end itself.
+      // Do this before any waiter learns of the failure, because the process may then exit.
       _ = session.storeLock.whileHeld { SyncFailureMark(lockFile: $0).set() }
       throw error
     }

@@ -1,14 +1,15 @@
-/// The remaining waits of a write that is in the log and in the index.
+/// What a write that is in the log and in the index still has to wait for.
 @usableFromInline
 package struct PendingWrite: Sendable {
   /// The last number that must be durable, or 0 for none.
   var sequence: SequenceNumber = 0
   var durability = Durability.process
-  /// The bytes it has made dead, if it must wait for compaction, or else 0.
+  /// The bytes that it has made dead, if it must wait for compaction, else 0.
   var slowedByteCount = 0
-  /// Whether the limits must still be enforced. Only for a write that had to be entered at once.
+  /// Whether the limits must still be enforced. Only for a write that had to be made at once.
   var keepsLimits = false
-  /// Whether it was not entered because it would have had to wait. Only for such a write.
+  /// Whether it was not made because it would have had to wait. Only for a write that had to be
+  /// made at once.
   package private(set) var isLeft = false
 
   init(sequence: SequenceNumber, durability: Durability, slowedByteCount: Int = 0) {
@@ -17,10 +18,10 @@ package struct PendingWrite: Sendable {
     self.slowedByteCount = slowedByteCount
   }
 
-  /// A write without waits.
+  /// A write that waits for nothing.
   package init() {}
 
-  /// A write that was not entered.
+  /// A write that was not made.
   static var left: PendingWrite {
     var pending = PendingWrite()
     pending.isLeft = true
@@ -31,8 +32,8 @@ package struct PendingWrite: Sendable {
 /// A write of async code that has begun.
 @usableFromInline
 package enum StartedWrite<Result: Sendable, Failure: Error>: Sendable {
-  /// In the log and in the index, but may still have to wait.
+  /// It is in the log and in the index, but may still have to wait.
   case entered(Result, PendingWrite)
-  /// Must be entered on another thread, because it would have to wait.
+  /// It must be made on another thread, because it would have to wait.
   case left(@Sendable () throws(Failure) -> (Result, PendingWrite))
 }

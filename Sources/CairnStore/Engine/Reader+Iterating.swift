@@ -1,9 +1,9 @@
-/// Entries that an iteration cannot read. It skips them, and throws the first error after visiting
-/// all other entries.
+/// Entries that an iteration cannot read. The iteration skips them, and throws the first error
+/// after visiting all other entries.
 struct PassedOver {
   private var first: StoreError?
 
-  /// - Throws: errors that affect more than one record.
+  /// - Throws: an error that affects more than one record.
   mutating func note(_ error: StoreError) throws(StoreError) {
     guard error.isLoss else { throw error }
     if first == nil { first = error }
@@ -29,7 +29,7 @@ extension EntryView {
   }
 }
 
-/// The entries at the moment when each part of the index is reached.
+/// The entries of each part of the index at the moment when the iteration reaches it.
 private struct LiveEntries: EntryView {
   let lookup: Lookup
   let now: Timestamp

@@ -9,7 +9,7 @@ final class SnapshotState: Sendable {
   let now: Timestamp
   /// Converts ticks to times.
   let times: RecencyTimes
-  /// Segments by granule. The live table may meanwhile assign a granule to another segment.
+  /// Segments by granule. Meanwhile, the live table may assign a granule to another segment.
   private let places: [Int: Segment]
 
   init(
@@ -63,9 +63,9 @@ extension Reader {
     // segments.
     return log.waitUntil { appender -> SnapshotState? in
       // While a compaction moves entries, each number has two records. For some keys the old record
-      // is live, for others the new one, so a replay of the log may differ from the index. A
-      // backup must not copy this state. The moves take a fraction of a second. While a batch is
-      // being published, the index has only a part of it.
+      // is live, for others the new one, so a replay of the log may differ from the index. A backup
+      // must not copy this state. The moves take a fraction of a second. While a batch is being
+      // published, the index has only part of it.
       if !appender.isConsistent { return nil }
       return SnapshotState(
         index: lookup.index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },

@@ -1,9 +1,8 @@
 /// Reads: converts what a lookup finds into results for callers.
 ///
-/// A read waits twice for memory: for its entry of the index and for its record. With several keys,
-/// the entries are prefetched first, then the records, so that the waits overlap. (Group
-/// prefetching: Chen, Ailamaki, Gibbons and Mowry, "Improving hash join performance through
-/// prefetching", 2004.)
+/// A read waits twice for memory: for its index entry and for its record. For several keys, all
+/// entries are prefetched first, then all records, so that the waits overlap. (Group prefetching:
+/// Chen, Ailamaki, Gibbons and Mowry, "Improving hash join performance through prefetching", 2004.)
 @usableFromInline
 package final class Reader: Sendable {
   let session: Session
@@ -25,7 +24,7 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
-  /// The same, but not an access.
+  /// The same, but does not count as an access.
   @usableFromInline
   package func peekValue(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try value(of: found.record) }
@@ -54,7 +53,7 @@ package final class Reader: Sendable {
     }
   }
 
-  /// The value's bytes, without copying them, kept valid until the result is released.
+  /// The value's bytes in place, kept valid until the result is released.
   @usableFromInline
   package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in
@@ -63,7 +62,7 @@ package final class Reader: Sendable {
     }
   }
 
-  /// The same, but not an access.
+  /// The same, but does not count as an access.
   @usableFromInline
   package func peekPinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in
@@ -72,7 +71,7 @@ package final class Reader: Sendable {
     }
   }
 
-  /// The record of a key, without copying it, kept valid until the result is released.
+  /// The record of a key in place, kept valid until the result is released.
   ///
   /// - Parameters:
   ///   - part: with `.head`, the value is not read.
@@ -100,14 +99,15 @@ package final class Reader: Sendable {
     }
   }
 
-  /// Makes an entry the most recently read one, without reading its value.
+  /// Makes an entry the most recently read, without reading its value.
   ///
   /// - Returns: whether the entry exists.
   package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
     try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
   }
 
-  /// Whether the value of a key has expired but was not removed yet, or `nil` without a value.
+  /// Whether the value of a key has expired but has not been removed yet, or `nil` if there is
+  /// none.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
     try session.limits.checkKey(key)
@@ -130,13 +130,13 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
   }
 
-  /// The same, but not an access.
+  /// The same, but does not count as an access.
   @usableFromInline
   package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }
   }
 
-  /// Throws if the value is damaged, if `verification` requires the check.
+  /// Throws if `verification` requires a check and the value is damaged.
   @inline(__always)
   func check(_ record: borrowing Record) throws(StoreError) {
     if record.isVerified(by: verification) { return }
@@ -173,8 +173,8 @@ package final class Reader: Sendable {
   }
 }
 
-/// A value's bytes in place. They stay unchanged for as long as this object lives, whatever happens
-/// to the key, because the object holds the segment.
+/// A value's bytes in place. The object holds the segment, so the bytes stay unchanged for as long
+/// as the object lives, whatever happens to the key.
 @usableFromInline
 package struct PinnedValue: ~Copyable {
   private let pinned: PinnedBytes<Segment>

@@ -1,8 +1,8 @@
-/// Writes too large for others to wait for: a large value, or a batch of many records.
+/// Writes that are too large for others to wait for: a large value, or a batch of many records.
 ///
 /// The records go into a segment that no manifest lists, under no lock that another write needs.
 /// Then a manifest that lists the segment after the active one is prepared, like the next
-/// session's. Under the log's lock, the log rolls into the segment and the two manifests exchange
+/// session's. Under the log's lock, the log rolls into the segment, and the two manifests exchange
 /// names. All earlier bytes are in the page cache by then, as the log requires. Nothing waits for a
 /// sync under that lock.
 ///
@@ -10,19 +10,19 @@
 ///     listed after:   active   aside      reserved …
 ///
 /// A crash before the exchange leaves a file with a pending id, which the next open removes. A
-/// power cut that undoes the exchange leaves the same state, and the log then ends before the
-/// prepared segment, to which no thread writes any more. So nothing in the segment counts as
-/// durable before a sync of the directory.
+/// power cut that undoes the exchange leaves the same state. The log then ends before the prepared
+/// segment, which no thread writes to any more. So nothing in the segment counts as durable before
+/// a sync of the directory.
 extension SegmentSupply {
-  /// How far ahead the numbers of records written outside the log are. Meanwhile other writes use
+  /// How far ahead the numbers of records written outside the log are. Meanwhile, other writes use
   /// the numbers in between.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// How often others may roll the segment while a manifest is prepared.
+  /// How often other writes may roll the segment while a manifest is prepared.
   private static let tryLimit = 5
 
-  /// One attempt of `Writer.appendAside`. Returns `nil` if a removal of all came in between, or so
-  /// many other writes that their numbers reach the numbers of the records.
+  /// One attempt of `Writer.appendAside`. Returns `nil` if a removal of all came in between, or if
+  /// there were so many other writes that their numbers reach those of the records.
   func tryAppendingAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
@@ -41,14 +41,14 @@ extension SegmentSupply {
     }
     let first = segment.header.baseSequence + Self.numbersAhead
     try write(segment, first)
-    // Nothing relies on this sync. It leaves little to do for the log's sync, which others wait for
+    // Nothing relies on this sync. It leaves little work to the log's sync, which others wait for
     // too.
     if forSync { try segment.file.open().synchronize() }
     var tryCount = 0
     while true {
       try prepareNextSegment()
       tryCount += 1
-      // If others rolled the segment during each try, they wait for the sync of this one.
+      // If other writes rolled the segment during each attempt, they now wait for this one's sync.
       let isHoldingOthers = tryCount > Self.tryLimit
       let entry = try catalog.change { (state) throws(StoreError) -> AsideEntry<Value> in
         let (active, prepared) = try log.withLock {
@@ -73,7 +73,7 @@ extension SegmentSupply {
         return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
           guard appender.nextSequence <= first else { return .tooLate }
-          // No other segment was made, because this one has not been used.
+          // No other segment was made, because this one was not used.
           guard appender.active === active, appender.prepared === prepared else { return .again }
           if isHoldingOthers { try file.makeReady(next) }
           if let value = try check(&appender) { return .refused(value) }
@@ -85,8 +85,9 @@ extension SegmentSupply {
           }
           isEntered = true
           appender.prepared = nil
-          // DURABILITY: a kill before the exchange leaves a rolled segment, and an empty one after
-          // it. A power cut may undo the exchange: a sync of the log syncs the directory first.
+          // DURABILITY: a kill before the exchange leaves a rolled segment. A kill after it leaves
+          // an empty one too. A power cut may undo the exchange: a sync of the log syncs the
+          // directory first.
           do throws(StoreError) { try file.installNext() } catch {
             state.failure = error.asFailure
             appender.failure = error.asFailure
@@ -108,7 +109,7 @@ extension SegmentSupply {
       }
       switch entry {
       case .entered(let value):
-        // The rolled segment is sealed, and the next one made ready.
+        // The rolled segment will be sealed, and the next one made ready.
         session.wakeHousekeeping()
         if let chores = log.withLock({ $0.takeChores(prefaulting: false) }) { run(chores) }
         return value
@@ -137,8 +138,8 @@ extension SegmentSupply {
     let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
     let allocated = (need + 4095) & ~4095
     let salt = try session.directory.randomNumbers(count: 1)[0]
-    // Under the catalog's lock, and only while the store is open, because a close removes the files
-    // of all pending ids, and no thread creates another afterwards.
+    // Under the catalog's lock, and only while the store is open: a close removes the files of all
+    // pending ids, and no thread creates another afterwards.
     return try catalog.change { (state) throws(StoreError) in
       try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())

@@ -7,8 +7,8 @@ extension SegmentSupply {
   ) throws(StoreError) -> Value? {
     defer { session.wakeHousekeeping() }
     return try catalog.change { (state) throws(StoreError) -> Value? in
-      // The appender is held through the change of the manifest, so that nothing else goes into the
-      // segment. The wait is short compared with the size of such a value.
+      // The appender is held while the manifest changes, so that nothing else goes into the
+      // segment. The wait is short for such a large value.
       try log.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: session.path)
         guard let active = appender.active else { return nil }
@@ -43,8 +43,8 @@ extension SegmentSupply {
   ) throws(StoreError) -> Segment {
     let id = SegmentID(rawValue: state.manifest.nextID)
     let salt = try session.directory.randomNumbers(count: 1)[0]
-    // A manifest that lists it must not be written before the file and its header are durable.
-    // Reuses an id whose file no manifest ever listed.
+    // No manifest may list the segment before the file and its header are durable. Reuses an id
+    // whose file no manifest ever listed.
     try session.directory.unlink(FileName.segment(id))
     let segment = try log.files.create(
       id: id, salt: salt, baseSequence: next,

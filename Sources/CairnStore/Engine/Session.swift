@@ -29,7 +29,7 @@ final class Session: Sendable {
 
   var path: String { directory.path }
 
-  /// The durability class of a write that requests this one. With `nil`, the store's class.
+  /// The durability class of a write that requests this class. `nil` means the store's class.
   @inline(__always)
   func durability(_ wanted: Durability?) -> Durability { wanted ?? configuration.durability }
 
@@ -51,7 +51,7 @@ final class Session: Sendable {
     if closed.load(ordering: .relaxed) { throw .closed(path: path) }
   }
 
-  /// Throws unless the store can be written to, as far as it is known without a lock.
+  /// Throws if, as far as is known without a lock, the store cannot be written to.
   func checkWritable() throws(StoreError) {
     try checkUsable()
     if isReadOnly { throw .readOnly(path: path) }
@@ -78,7 +78,7 @@ final class Session: Sendable {
 
   /// Checks whether the directory is gone.
   ///
-  /// - Returns: whether it is gone, now or as found before.
+  /// - Returns: whether it is gone, according to this check or an earlier one.
   @discardableResult
   func lookForPlace() -> Bool {
     if isReadOnly { return false }
@@ -88,8 +88,8 @@ final class Session: Sendable {
     case .hasJustGone:
       tell(
         .error, .writing,
-        "the directory was removed while the store was open; its data is lost, and nothing more "
-          + "is written into it")
+        "the directory was removed while the store was open; its data is lost, and "
+          + "the store writes nothing more into it")
       return true
     }
   }
@@ -121,7 +121,8 @@ final class Session: Sendable {
     alarm.ring()
   }
 
-  /// Runs a job unless the store is closed. Returns `false` if it failed, which is logged.
+  /// Runs a job unless the store is closed. Returns `false` if the job failed; the failure is
+  /// logged.
   @discardableResult
   func attempt(
     _ what: String, _ level: DiagnosticLog.Level, _ job: () throws(StoreError) -> Void

@@ -1,4 +1,4 @@
-/// How many bytes writers may still make dead before they wait for compaction. Guarded by the log's
+/// How many more bytes writers may make dead before they wait for compaction. Guarded by the log's
 /// lock.
 ///
 /// Near the limit for the log, writers are slowed to the pace of compaction. Beyond it, bytes may
@@ -6,29 +6,28 @@
 /// removals make room, and writes of new keys make nothing dead.
 ///
 /// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
-/// beyond its own share are its debt, and the next large write waits until compaction has paid the
+/// beyond its own share are its debt. The next large write waits until compaction has paid the
 /// debt.
 struct SpaceAllowance {
   /// The bytes left. Below 0, writers wait.
   private(set) var byteCount = Int.max
   /// The share that a large write leaves to the others.
   private var share = 0
-  /// Bytes that large writes have made dead beyond the allowance, and that have not been reclaimed
-  /// since.
+  /// Bytes that large writes have made dead beyond the allowance and that were not reclaimed since.
   private(set) var debt = 0
-  /// With less than this left, writers keep to the pace.
+  /// When fewer bytes than this are left, writers keep to the pace.
   private var paceLimit = Int.min
-  /// Nanoseconds per byte that the last round reclaimed, or 0 before the first round.
+  /// Nanoseconds for each byte that the last round reclaimed, or 0 before the first round.
   private var pace = 0.0
-  /// When everything spent will have been reclaimed at that pace.
+  /// When everything spent so far will have been reclaimed at that pace.
   private var due = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
   private(set) var reclaimableByteCount = 0
-  /// The part of those bytes above the limit.
+  /// How many of those bytes are above the limit.
   private(set) var excess = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether the log has reported that writers wait.
+  /// Whether the log was told that writers wait.
   private var isTold = false
 
   /// Notes bytes that a write has made dead.
@@ -54,7 +53,8 @@ struct SpaceAllowance {
     return due - now
   }
 
-  /// Whether a writer must keep waiting, and whether it is the first since the excess began.
+  /// Whether a writer must keep waiting, and whether it is the first to do so since the excess
+  /// began.
   mutating func look() -> (isDue: Bool, isFirst: Bool) {
     if byteCount >= 0 { return (false, false) }
     defer { isTold = true }
@@ -84,8 +84,8 @@ struct SpaceAllowance {
       debt = 0
       byteCount = limit - reclaimable
     } else if !isLifted {
-      // A mass removal makes more dead at once than is allowed. No writer waits until all of it is
-      // reclaimed.
+      // A mass removal makes more bytes dead at once than are allowed. No writer waits until all of
+      // them are reclaimed.
       byteCount = min(byteCount, share) + (gain?.byteCount ?? 0)
     }
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }

@@ -1,16 +1,16 @@
 internal import Synchronization
 
-/// The store's file LOCK, which keeps other processes out until the store is closed, and shows
-/// whether the store's directory still exists.
+/// The store's file LOCK. It keeps other processes out until the store is closed, and shows whether
+/// the store's directory still exists.
 ///
-/// Clean-up jobs remove cache directories whose files are open. Every write then still succeeds,
-/// into files that no process can open again. `LOCK` reveals this, because no store removes it: a
-/// file without a name has a link count of 0, and checking the count takes less than a microsecond.
-/// If the directory stayed, another process may have made a store in it, whose manifest must not be
-/// replaced.
+/// Clean-up jobs remove cache directories whose files are open. Every write still succeeds then,
+/// but into files that no process can open again. `LOCK` reveals this, because no store removes it:
+/// a file without a name has a link count of 0, and checking the count takes less than a
+/// microsecond. If the directory itself still exists, another process may have made a store in it,
+/// and that store's manifest must not be replaced.
 ///
 /// 1. A store writes to named files only while it holds the lock.
-/// 2. A store whose directory has vanished stays so.
+/// 2. Once a store has vanished, it stays vanished.
 ///
 /// The lock is taken under the catalog's or none. Under it, only the reserve's lock is taken.
 final class StoreLock: Sendable {
@@ -30,7 +30,7 @@ final class StoreLock: Sendable {
 
   // MARK: Holding it
 
-  /// Whether the lock has not been released.
+  /// Whether the lock is still held.
   var isHeld: Bool { held.withLock { $0 } }
 
   /// Runs `body` unless the lock was released. The lock is not released meanwhile.
@@ -57,7 +57,7 @@ final class StoreLock: Sendable {
   enum Look {
     case isThere
     case isGone
-    /// Gone, and noticed for the first time.
+    /// It is gone, and this is noticed for the first time.
     case hasJustGone
   }
 
@@ -68,8 +68,8 @@ final class StoreLock: Sendable {
     return vanished.exchange(true, ordering: .relaxed) ? .isGone : .hasJustGone
   }
 
-  /// Whether the last check was a second ago. If several threads ask, only one gets `true`, and
-  /// checks.
+  /// Whether the last check was a second ago or more. If several threads ask, only one gets `true`
+  /// and checks.
   func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch
     let last = lookTime.load(ordering: .relaxed)

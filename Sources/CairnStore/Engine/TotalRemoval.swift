@@ -1,9 +1,9 @@
 /// Removes everything by one change of the manifest, whatever the number of keys.
 ///
-/// In a `.process` or `.interval` store, a removal does not wait for a sync:
-/// housekeeping prepares a manifest that removes all, as a close prepares the next session's, and a
-/// removal only exchanges two names. Until these names are on disk, a power cut may bring the old
-/// manifest back, so the files that it lists stay until a sync of the directory.
+/// In a `.process` or `.interval` store, a removal does not wait for a sync. Housekeeping prepares
+/// a manifest that removes everything, as a close prepares the next session's, and a removal only
+/// exchanges two names. Until these names are on disk, a power cut may bring the old manifest back.
+/// So the files that it lists stay until the directory is synced.
 final class TotalRemoval: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -41,7 +41,7 @@ final class TotalRemoval: Sendable {
         let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
         if segments.isEmpty { return ([], last, 0, true) }
         let emptied = state.emptied.flatMap { last <= $0.floorSequence ? $0 : nil }
-        // DURABILITY: before the switch everything is there, after it nothing is. Held under the
+        // DURABILITY: before the switch everything is there; after it nothing is. Runs under the
         // log's lock, so that no write can be acknowledged between the floor and the switch.
         do throws(StoreError) {
           if let emptied {
@@ -77,14 +77,14 @@ final class TotalRemoval: Sendable {
       return (segments, last, count, isOnDisk)
     }
     Reclamation.reclaimIfDue()
-    // Report this even if the store was empty: the call that emptied it may not have called the //
+    // Report this even if the store was empty. The call that emptied it may not have called the
     // observer yet, and after this call returns, no observer may still believe that entries exist.
     session.configuration.removalObserver?(.all(throughVersion: last, count: count))
     if segments.isEmpty { return }
     // Wakes callers that wait for a batch to be published.
     log.wakeAll()
     evictor.restart()
-    // Readers that hold a segment continue; its file is removed at once, or at the next pass of
+    // Readers that hold a segment continue. Its file is removed at once, or at the next pass of
     // housekeeping. A file that must stay open for them is closed before the next one is opened. If
     // the store is closed meanwhile, the next open removes the rest.
     let fileCount = segments.count
@@ -106,11 +106,11 @@ final class TotalRemoval: Sendable {
 
   // MARK: The manifest that removes all
 
-  /// How far ahead the numbers of its floor and its generation are.
+  /// How far ahead its floor's number and its generation are.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// Prepares the manifest that removes all, unless it is ready. It stays usable whatever the
-  /// manifest lists later, because ids assigned from now on are beyond its next id.
+  /// Prepares the manifest that removes everything, unless it is ready. It stays usable whatever
+  /// the manifest lists later, because ids assigned from now on are beyond its next id.
   func prepare() throws(StoreError) {
     if !session.removesWithoutSync { return }
     try checkpointer.keepingOut { () throws(StoreError) in
@@ -142,7 +142,7 @@ final class TotalRemoval: Sendable {
         return emptied
       }
       guard let made else { return }
-      // A removal without a ready manifest syncs.
+      // Without a ready manifest, a removal syncs.
       let isReady =
         (try? ManifestFile(directory: session.directory).makeReady(emptied: made)) != nil
       try catalog.change { (state) throws(StoreError) in
@@ -152,7 +152,7 @@ final class TotalRemoval: Sendable {
     }
   }
 
-  /// Installs the manifest that removes all, without a sync.
+  /// Installs the manifest that removes everything, without a sync.
   private func install(
     _ emptied: Manifest, _ state: inout Catalog.State, retiring ids: [SegmentID]
   ) throws(StoreError) {
@@ -175,8 +175,8 @@ final class TotalRemoval: Sendable {
 
   // MARK: A missing directory
 
-  /// Empties the index of a store whose directory is gone. Another store replaces it. Reads in
-  /// progress finish. The observer receives a removal of all.
+  /// Empties the index of a store whose directory is gone. Another store replaces this one. Reads
+  /// in progress finish. The observer receives a removal of all.
   func abandon() {
     let (segments, last, count) = catalog.withLock { state in
       state.resumable = nil

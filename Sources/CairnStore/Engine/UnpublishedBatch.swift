@@ -1,9 +1,9 @@
-/// A batch that is in the log and enters the index a few operations at a time, so that others
+/// A batch that is in the log and is added to the index a few operations at a time, so that others
 /// continue in between. Once it is in the log, it is used only under the log's lock.
 ///
 /// Only reads of single keys can see that it is incomplete; they may see it arrive. A write to one
-/// of its keys first enters the operations on this key; snapshots and checkpoints wait for the end,
-/// and its segment is not compacted before.
+/// of its keys first publishes the operations on this key. Snapshots and checkpoints wait until all
+/// of it is published, and its segment is not compacted before.
 final class UnpublishedBatch {
   /// An operation. The order keeps the operations of a shard, and those on a key, together.
   private struct Place: BitwiseCopyable {
@@ -14,16 +14,16 @@ final class UnpublishedBatch {
   }
 
   var batch: BatchRecords
-  /// When it is written.
+  /// When the batch is written.
   let now: Timestamp
-  /// The operations, shard by shard, for finding those on a key.
+  /// The operations, shard by shard, for finding the ones on a key.
   private var places: [Place]
   /// Its segment, once it is in the log.
   private(set) var segment: Segment?
   private var start = 0
   /// The access time of its first operation; the others follow.
   private var firstTick: UInt64 = 0
-  /// The next operation to enter, and later ones that were entered already.
+  /// The next operation to publish, and later ones that are already published.
   private var next = 0
   private var entered: Set<Int> = []
   /// Bytes of the records that its puts have replaced.
@@ -36,13 +36,13 @@ final class UnpublishedBatch {
     places = batch.operations.enumerated().map {
       Place(hash: $0.element.hash, number: UInt32($0.offset))
     }
-    // Stable, so that of two operations on a key the later one is entered later.
+    // Stable, so that the later of two operations on a key is published later.
     places.sortByRadix { Place.rank($0.hash) }
     self.batch = batch
     self.now = now
   }
 
-  /// Notes that it is now in the log.
+  /// Notes that the batch is now in the log.
   func place(in segment: Segment, at start: Int, firstTick: UInt64) {
     self.segment = segment
     self.start = start
@@ -69,7 +69,7 @@ final class UnpublishedBatch {
     batch.operations[next..<min(next + count, batch.operations.count)].map(\.hash)
   }
 
-  /// The next operation to enter.
+  /// The next operation to publish.
   func takeNext() -> Int? {
     while next < batch.operations.count {
       defer { next += 1 }

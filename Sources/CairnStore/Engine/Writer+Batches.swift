@@ -1,4 +1,4 @@
-/// Large batches: others continue while one is written, and while it enters the index.
+/// Large batches: other writers continue while one is written and while it is added to the index.
 extension Writer {
   /// Whether others would have to wait too long for a batch.
   func isLarge(_ batch: borrowing BatchRecords) -> Bool {
@@ -37,7 +37,7 @@ extension Writer {
       }
       return first
     }
-    // The segment may have been rolled meanwhile, and not sealed because of this.
+    // The segment may have been rolled meanwhile, and not sealed because of this batch.
     session.wakeHousekeeping()
     return first
   }
@@ -69,7 +69,7 @@ extension Writer {
     }
   }
 
-  /// Notes that a batch is in the log, and nothing of it in the index.
+  /// Notes that a batch is in the log, but none of it in the index.
   private func place(
     _ batch: UnpublishedBatch, in segment: Segment, at start: Int, _ appender: inout Appender
   ) {
@@ -107,12 +107,12 @@ extension Writer {
       }
       if isDone { return }
       pieceCount += 1
-      // Lets waiters for the lock take it.
+      // Lets threads that wait for the lock take it.
       if pieceCount % 32 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
 
-  /// Publishes what a pending batch does with a key: before a write looks up the key.
+  /// Publishes a pending batch's operations on a key, before a write looks up the key.
   func publishPending(_ hash: UInt64, _ appender: inout Appender) throws(StoreError) {
     guard let batch = appender.unpublished else { return }
     for number in batch.take(hash) { try publish(number, of: batch, &appender) }
@@ -124,10 +124,10 @@ extension Writer {
     let operation = batch.batch.operations[number]
     let isPut = operation.header.kind == .put
     let keyStart = operation.offset + operation.header.keyRange.lowerBound
-    // Room was made before, but others may have taken it.
+    // Room was made before, but other writes may have taken it.
     if isPut {
       do throws(StoreError) { try lookup.index.makeRoom(operation.hash) } catch {
-        // The batch is in the log, and the index cannot follow.
+        // The batch is in the log, but cannot be added to the index.
         appender.failure = error.asFailure
         appender.unpublished = nil
         throw StoreError.poisoned(cause: error.asFailure)
@@ -135,7 +135,7 @@ extension Writer {
     }
     try batch.batch.bytes.withSpan { (bytes) throws(StoreError) in
       let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
-      // Does not throw: the shard was loaded before.
+      // Does not throw, because the shard was loaded before.
       let existing = try lookup.locate(operation.hash, key: key, now: batch.now)
       if isPut {
         publish(

@@ -1,11 +1,10 @@
 /// Writes: appends records if there is room, makes room if there is none, and publishes what was
 /// appended in the index.
 ///
-/// 1. A record is published only after it is in the log, and under the same hold of the log's lock,
-///    except for a batch that was written aside, which is published in steps.
-/// 2. What a record replaces counts as dead from the moment the record is published.
-/// 3. A write that looks up a key first enters the operations on this key of a pending batch, if
-///    there is one.
+/// 1. A record is published only after it is in the log, and under the same hold of the log's lock.
+///    The exception is a batch that was written outside the log: it is published in steps.
+/// 2. A replaced record counts as dead from the moment the new one is published.
+/// 3. Before a write looks up a key, it publishes the operations of a pending batch on this key.
 struct Writer: Sendable {
   let session: Session
   let lookup: Lookup
@@ -42,8 +41,8 @@ struct Writer: Sendable {
     return try withRoom(byteCount: byteCount, isRemoval: isRemoval, body)
   }
 
-  /// Runs `body` under the log's lock with room for `byteCount` bytes of records. If the disk has
-  /// none, compacts.
+  /// Runs `body` under the log's lock with room for `byteCount` bytes of records. Compacts if the
+  /// disk has no room.
   @inline(__always)
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
@@ -73,7 +72,7 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body` under the log's lock if that is free and there is room: waits for nothing.
+  /// Runs `body` under the log's lock if that is free and there is room. Waits for nothing.
   ///
   /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(__always)
@@ -94,8 +93,8 @@ struct Writer: Sendable {
     return value
   }
 
-  /// Makes room if the log by itself has none: by the next segment, one for these records, or a
-  /// compaction.
+  /// Makes room if the log itself has none: by the next segment, by a segment for these records, or
+  /// by a compaction.
   ///
   /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(never)
@@ -122,13 +121,16 @@ struct Writer: Sendable {
   ///
   /// - Parameters:
   ///   - byteCount: the bytes that they take.
-  ///   - forSync: whether somebody will wait for a sync of them.
-  ///   - isBatch: whether they are a batch. The numbers of its records are part of what is written,
-  ///     and lie ahead of those of other writes.
+  ///   - forSync: whether a caller will wait for a sync of them.
+  ///   - isBatch: whether they are a batch. The numbers of its records are part of the written
+  ///     bytes, and lie ahead of those of other writes.
   ///   - write: writes them, from the end of the header on, under no lock that others need. If
-  ///     their numbers must be known, they begin at the given number. It may run more than once.
-  ///   - check: called first, under the log's lock; if it returns a value, they are not appended.
-  ///   - body: run under the log's lock once the log continues after the header of the new segment.
+  ///     their numbers must be known, they begin at the given number. It may be called more than
+  ///     once.
+  ///   - check: called first, under the log's lock. If it returns a value, the records are not
+  ///     appended.
+  ///   - body: called under the log's lock once the log continues after the header of the new
+  ///     segment.
   func appendAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
@@ -144,8 +146,8 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body`, which writes outside the log, while nobody else does. If the disk has no room,
-  /// looks for some once others may continue, because observers are then told of removals.
+  /// Runs `body`, which writes outside the log, while no other thread does. If the disk has no
+  /// room, looks for some after others are let in, because observers are then told of removals.
   func writingAside<Value>(
     byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -154,7 +156,7 @@ struct Writer: Sendable {
       do throws(StoreError) {
         return try supply.asides.withLock { (_) throws(StoreError) in try body() }
       } catch {
-        // A removal has room on a full disk in the active segment.
+        // On a full disk, a removal has room in the active segment.
         guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isRemoval,
           try compactor.findRoom(isRemoval: false, &search)
         else { throw error }
@@ -172,14 +174,14 @@ struct Writer: Sendable {
         table.prefetch($0.location, count: Lookup.prefetchByteCount)
       }
     } catch {
-      // A key that exists needs no room.
+      // If the key exists, no room is needed.
       if try lookup.locate(hash, key: key, now: now) == nil { throw error }
     }
   }
 
   /// Publishes a record: reads of its key find it from now on.
   ///
-  /// - Parameters:
+  /// - deadline: or `nil` if it cannot expire.
   ///   - deadline: `nil` if it cannot expire.
   ///   - tick: its last access, or `nil` for now.
   @inline(__always)

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The usage from which writes look for entries to evict.
+/// The usage from which on writes look for entries to evict.
 final class EvictionStart: Sendable {
   let count = Atomic(Int.max)
   let byteCount = Atomic(Int.max)
@@ -9,7 +9,7 @@ final class EvictionStart: Sendable {
 
   init(_ limits: WriteLimits) { restart(for: limits) }
 
-  /// Starts some writes before the limits are reached.
+  /// Makes writes start looking shortly before the limits are reached.
   func restart(for limits: WriteLimits) {
     let (countLimit, byteLimit) = (limits.countLimit, limits.byteLimit)
     let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)

@@ -19,11 +19,11 @@ extension OpenedStore {
     }
   }
 
-  /// Loads a checkpoint into the index. Returns `false` if it proves unusable.
+  /// Loads a checkpoint into the index. Returns `false` if it turns out to be unusable.
   mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
-    // Shards are read under their lock, and the log may use the store.
+    // Shards are read under their lock, but the log may use the store.
     let warn: @Sendable (String) -> Void = { [background, path = directory.path] text in
       guard log.takes(.warning) else { return }
       background.run { log(.warning, .recovery, path: path, text) }
@@ -57,6 +57,6 @@ extension OpenedStore {
   }
 
   private static func uselessCheckpoint(_ error: any Error) -> String {
-    "the log is read as a whole, since the checkpoint cannot be used: \(error)"
+    "the whole log is read, because the checkpoint cannot be used: \(error)"
   }
 }

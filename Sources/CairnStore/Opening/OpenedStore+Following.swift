@@ -1,9 +1,9 @@
-/// Opening a store while another process writes to it. Opening locks nothing and changes nothing,
-/// and the page FOLLOW announces the end of the log.
+/// Opening a store while another process writes to it. This locks nothing and changes nothing. The
+/// page FOLLOW announces the end of the log.
 extension OpenedStore {
   /// Why a store cannot be followed at the moment.
   enum FollowingFailure: Error {
-    /// The manifest differs from the one that the page announces. Try again.
+    /// The manifest differs from the one that the page announces. Trying again may help.
     case isChanging
     case store(StoreError)
   }
@@ -11,7 +11,7 @@ extension OpenedStore {
   /// The shared state of all views of a followed store.
   struct Followed: Sendable {
     let directory: Directory
-    /// LOCK. Without a page, its byte is locked, shared.
+    /// LOCK. If there is no page, its byte is locked, shared.
     let lockFile: File
     let page: FollowPage?
     /// Whether files may be mapped because no process truncates them meanwhile.
@@ -35,8 +35,8 @@ extension OpenedStore {
       bootIdentifier = try OpenedStore.bootIdentifier(of: fileSystem)
       page = try FollowPage.open(
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
-      // From here on, no process truncates a file.
-      // Without a page nothing is mapped, so a filesystem without such locks will do.
+      // From here on, no process truncates a file. Without a page nothing is mapped, so a
+      // filesystem that lacks such locks will do.
       let isKept =
         if let page { try Self.keepsFiles(from: page.file) } else {
           (try? Self.keepsFiles(from: lockFile)) ?? false
@@ -53,15 +53,15 @@ extension OpenedStore {
         do throws(StoreError) {
           return try ManifestFile(directory: directory).readBesideWriter()
         } catch {
-          // It may have been overwritten while it was read.
+          // The manifest may have been overwritten while it was read.
           guard case .corrupt = error, attempt < 20 else { throw error }
           pause(for: .milliseconds(1))
         }
       }
     }
 
-    /// Keeps other processes from truncating files as long as this file is open. Returns `false` if
-    /// another process keeps truncating.
+    /// Keeps other processes from truncating files for as long as this file is open. Returns
+    /// `false` if another process keeps truncating.
     private static func keepsFiles(from file: File) throws(StoreError) -> Bool {
       for _ in 0..<50 {
         if try file.lockBytes(exclusively: false) { return true }
@@ -74,8 +74,8 @@ extension OpenedStore {
   /// Opens the current store for following.
   ///
   /// - Parameters:
-  ///   - words: the page's words after the manifest was read, or `nil` if no writer announces the
-  ///     end of the log.
+  ///   - words: the page's words, loaded after the manifest was read, or `nil` if no writer
+  ///     announces the end of the log.
   init(
     _ followed: Followed, _ manifest: Manifest, _ words: FollowPage.Words?,
     configuration: StoreConfiguration, environment: Environment
@@ -91,7 +91,7 @@ extension OpenedStore {
     checkpointSource = nil
   }
 
-  /// A store without entries, which stands for a followed store when no contents are needed.
+  /// A store without entries. It stands for a followed store when no contents are needed.
   init(_ followed: Followed, environment: Environment) {
     let manifest = Manifest(
       storeIdentifier: followed.storeIdentifier,
@@ -119,7 +119,7 @@ extension OpenedStore {
     index = HashIndex(recency: recency, memory: environment.memory) { known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
-    // Segments keep this file open, and with it the lock that protects their files.
+    // Segments keep this file open, and thus the lock that protects their files.
     files = SegmentFiles(
       directory: directory, lockFile: keepsFiles ? followed.page?.file ?? lockFile : nil,
       storeIdentifier: manifest.storeIdentifier, usesMappings: usesMappings,
@@ -132,8 +132,8 @@ extension OpenedStore {
 
   /// Opens the segments that may still grow, up to the announced end of the log.
   mutating func openFollowedSegments(through position: LogPosition) throws(StoreError) {
-    // If the position is in none of them, its segment was sealed or is gone: nothing was appended
-    // since.
+    // If the position is in none of them, its segment was sealed or removed, and nothing was
+    // appended since.
     guard let last = manifest.openSegments.firstIndex(where: { position.lies(in: $0.id) }) else {
       try checkUnwritten(manifest.openSegments[...])
       return
@@ -148,7 +148,7 @@ extension OpenedStore {
     }
   }
 
-  /// Checks places that nothing was written to.
+  /// Checks the places that nothing was written to.
   private func checkUnwritten(
     _ entries: ArraySlice<Manifest.OpenSegment>
   ) throws(StoreError) {
@@ -168,7 +168,7 @@ extension OpenedStore {
       offset += record.byteCount
       if record.kind == .roll { return offset }
     }
-    // A segment that was full at a close needs none.
+    // A segment that was full at a close needs no roll record.
     if offset == entry.byteCount { return offset }
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
@@ -192,7 +192,7 @@ extension OpenedStore {
     }
   }
 
-  /// The page of a store open for writing. Without one, followers cannot see changes as they
+  /// The page of a store open for writing. Without a page, followers cannot see changes as they
   /// happen.
   static func openPage(
     _ directory: Directory, _ manifest: Manifest, _ bootIdentifier: [UInt8], announces: Bool
@@ -209,7 +209,7 @@ extension OpenedStore {
   ///   - opened: the manifest that was found.
   func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
     guard let page, let before else { return }
-    // The manifest itself has gone back, after a failed sync. The greatest number means that the
+    // The manifest itself has gone back, after a failed sync. The highest number means that the
     // last writer announced nothing.
     if before.generation != .max, before.generation > opened.generation {
       return page.beginSession()
@@ -221,7 +221,7 @@ extension OpenedStore {
     if end < before.position.end || cutIndex ?? last < last { page.beginSession() }
   }
 
-  /// Announces the end of the log at which this process begins.
+  /// Announces the end of the log at the moment when this process begins.
   ///
   /// - Parameters:
   ///   - before: the last announcement.
@@ -230,7 +230,7 @@ extension OpenedStore {
     after before: FollowPage.Words?, _ opened: Manifest, _ segmentByteLimit: Int
   ) {
     guard let page else { return }
-    // Once more: a follower may have opened the store since.
+    // Again, because a follower may have opened the store since.
     tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
     let last = manifest.openSegments.last { $0.byteCount > SegmentHeader.byteCount }
@@ -240,8 +240,8 @@ extension OpenedStore {
       page.publish(LogPosition(id: last.id, end: last.byteCount))
     }
     page.publish(generation: manifest.generation)
-    // A position in no segment tells that nothing was appended. If the manifest has gone back, a
-    // later segment may get the number of the one that the position is in.
+    // A position in no segment means that nothing was appended. If the manifest has gone back, a
+    // later segment may get the number of the segment that contains the position.
     if resumable == nil, last == nil { page.publish(LogPosition(rawValue: 0)) }
   }
 }

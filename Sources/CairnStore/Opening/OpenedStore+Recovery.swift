@@ -34,8 +34,8 @@ extension OpenedStore {
         manifest.highestSequence,
         max(replayedSequence, discardedSequence),
         checkpoint?.lastSequence ?? 0, precedingVersion)
-    // Half of the numbers are reserved for a session that writes: the next open must accept what it
-    // wrote.
+    // Half of the numbers are reserved for a session that writes: the next open must accept what
+    // that session wrote.
     if !isReadOnly {
       let limit = FormatVersion.highestSequence / 2
       guard nextSequence <= limit, manifest.nextID <= limit else {
@@ -54,21 +54,22 @@ extension OpenedStore {
       resumable = nil
     }
     if isReadOnly { return }
-    // Only here, because a refused store must not be changed.
+    // Only here, because a refused store must stay unchanged.
     try sweep()
     if let resumable { try clear(resumable, behind: ends[resumable.id] ?? resumable.usage.end) }
-    // While the manifest still shows it: after a kill, the next open finds the store clean.
+    // While the manifest still shows it: if this process is killed later, the next open finds the
+    // store clean.
     tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
-    // Truncate bytes that were cut off or preallocated by a process that did not close, unless //
-    // readers of a poisoned store may still use them.
+    // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
+    // store, unless readers of a poisoned store may still use them.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }
-    // Do this even after a clean close, because the recovery that needed the mark may have died //
-    // before this.
+    // Do this even after a clean close, because the recovery that needed the mark may have died
+    // before it got here.
     SyncFailureMark(lockFile: lockFile).clear()
   }
 
-  /// Enters the records that no checkpoint covers.
+  /// Adds the records that no checkpoint covers to the index.
   private mutating func replayLog() throws(StoreError) {
     var replay = Replay(
       index: index, hash: hash, table: files.table, floor: manifest.floorSequence,
@@ -93,7 +94,7 @@ extension OpenedStore {
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
-      // It would overlap others.
+      // It would overlap other segments.
       throw .corrupt(
         Corruption(
           file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,
@@ -108,15 +109,15 @@ extension OpenedStore {
     if fileByteCount > end { overlong.append(segment) }
   }
 
-  /// After a close the manifest has every length. Anything else is corruption.
+  /// After a close, the manifest has every length. Anything else is corruption.
   private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
     for entry in manifest.openSegments {
-      // At most the room in its place, if the limit has changed.
+      // At most the room in its place, even if the limit has changed.
       let capacity = min(
         segmentByteLimit,
         places[entry.id]?.capacity ?? .max)
-      // Appending continues in it, unless it is full. This library leaves at most one; of several,
-      // none is appended to, because the earlier ones may end without a roll.
+      // Appending continues in it, unless it is full. This library leaves at most one. If there are
+      // several, none is appended to, because the earlier ones may end without a roll.
       let isResumable =
         manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
       try open(
@@ -126,8 +127,8 @@ extension OpenedStore {
     }
   }
 
-  /// Removes everything after the end of the segment that will be appended to, because records of a
-  /// session that a power cut undid would look like later ones.
+  /// Removes everything after the end of the segment that will be appended to: records of a session
+  /// that a power cut undid would look like later ones.
   private func clear(_ segment: Segment, behind end: Int) throws(StoreError) {
     let file = try segment.file.open()
     let byteCount = try file.status().byteCount
@@ -137,19 +138,19 @@ extension OpenedStore {
     _ = try file.read(into: &room, at: end)
     if byteCount - end <= Segment.slack, room.allSatisfy({ $0 == 0 }) { return }
     try file.truncate(to: end)
-    // DURABILITY: the removed bytes are durably gone before anything is appended, or another power
-    // cut could bring them back after new records.
+    // DURABILITY: the removed bytes are durably gone before anything is appended. Otherwise another
+    // power cut could bring them back after new records.
     try file.synchronize()
   }
 
-  /// After a crash, the end of the log must be found by reading it.
+  /// After a crash, the end of the log is unknown until it has been read.
   private mutating func openUncleanSegments() throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
     hasLostPages = try failureMark.isSet()
     let sameBoot = manifest.bootIdentifier == bootIdentifier && !hasLostPages
     var tail = LogTail()
     for entry in manifest.openSegments {
-      // DURABILITY: a checkpoint is listed only when everything it covers is on disk.
+      // DURABILITY: a checkpoint is listed only once everything that it covers is on disk.
       let covered = places[entry.id]
       let durable = max(entry.byteCount, covered?.end ?? 0)
       guard
@@ -162,9 +163,9 @@ extension OpenedStore {
       }
       let byteCount = try file.status().byteCount
       if !isReadOnly {
-        // DURABILITY: the page cache may hold pages of a dead process that are not on disk yet;
-        // after a failed sync they never get there by themselves, although the cache shows them. So
-        // write out and drop the pages first: later reads then show what the disk has. Dropping
+        // DURABILITY: the page cache may hold pages of a dead process that are not on disk yet.
+        // After a failed sync they never get there by themselves, although the cache shows them. So
+        // write out and drop the pages first: later reads then show what is on the disk. Dropping
         // does not help if a mapping holds the pages, such as that of a poisoned store in this
         // process.
         do throws(StoreError) {
@@ -195,8 +196,8 @@ extension OpenedStore {
     }
   }
 
-  /// Makes the result of a recovery durable: the segments found are sealed at their verified
-  /// length, and nothing is ever appended after a tail that another process wrote.
+  /// Makes the result of a recovery durable. The segments found are sealed at their verified
+  /// length, and nothing is ever appended to a tail that another process wrote.
   private mutating func sealRecovered() throws(StoreError) {
     let openIDs = Set(manifest.openSegments.map(\.id))
     let recovered = segments.filter { openIDs.contains($0.id) }
@@ -209,15 +210,14 @@ extension OpenedStore {
     next.lastSequence = nextSequence - 1
     next.lastTime = clock.now()
     next.bootIdentifier = bootIdentifier
-    // DURABILITY: before the switch, the next open finds the same tail and decides the same;
-    // after it, the discarded bytes are beyond the end of a sealed segment and never read.
+    // DURABILITY: before the switch, the next open finds the same tail and decides the same. After
+    // it, the discarded bytes are beyond the end of a sealed segment and are never read.
     let file = ManifestFile(directory: directory)
     try file.write(try file.prepare(next))
     try file.install()
     manifest = next
-    // The order matters on a full disk: the cut bytes make room for the next manifest. Bytes //
-    // that readers of a poisoned store, or followers, may still use stay, and the next open cuts //
-    // them off.
+    // The order matters on a full disk: the cut bytes make room for the next manifest. Bytes that
+    // readers of a poisoned store or followers may still use stay. The next open cuts them off.
     if !hasLostPages {
       _ = files.home.readers.withoutFollowers {
         for segment in recovered { try? segment.trim(to: segment.usage.end) }

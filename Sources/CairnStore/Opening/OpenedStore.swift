@@ -17,7 +17,7 @@ struct OpenedStore {
   var manifest: Manifest
   /// All segments, in the order of the log.
   var segments: [Segment] = []
-  /// The segment that can be appended to, after a clean close.
+  /// The segment that can be appended to after a clean close.
   var resumable: Segment?
   /// The manifest for the start of a session, if it is ready.
   var next: Manifest?
@@ -25,19 +25,19 @@ struct OpenedStore {
   var recovery = RecoveryReport()
   /// The end of each segment's records.
   var ends: [SegmentID: Int] = [:]
-  /// Segments with longer files than their records.
+  /// Segments whose files are longer than their records.
   var overlong: [Segment] = []
   /// The checkpoint that the index was loaded from, if it was not built from the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
-  /// The entries to evict first if a limit is set, if the checkpoint has them.
+  /// The entries to evict first if a limit is set, provided that the checkpoint has them.
   var oldest: [RemovalCandidate] = []
-  /// The entries for segments in the checkpoint being tried.
+  /// What the checkpoint being tried says about each segment.
   var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
   var replayedSequence: SequenceNumber = 0
   /// Bytes of records that the checkpoint does not cover.
   var replayedByteCount = 0
-  /// Records with damaged heads that a later one with the same hash replaced.
+  /// Records with damaged heads that were replaced by a later record with the same hash.
   var replacedDamage: [Corruption] = []
   /// Whether the page cache may show data that is not on disk, or may have lost it.
   var hasLostPages = false
@@ -45,16 +45,16 @@ struct OpenedStore {
   var emptySegments: [SegmentID] = []
   /// The last announcement to followers before the open.
   var announcedBefore: FollowPage.Words?
-  /// Whether a segment that the manifest lists as open has no file, because nothing was written to
-  /// it or a later manifest does not list it.
+  /// Whether a segment that the manifest lists as open has no file. Nothing was written to it, or a
+  /// later manifest does not list it.
   var lacksSegment = false
   /// The index, among the manifest's open segments, of the one where the log was cut.
   var cutIndex: Int?
-  /// For a store followed while another process writes to it: the end of its log.
+  /// The end of the log, for a store that is followed while another process writes to it.
   var followed: LogPosition?
   /// The maximum size of its segments.
   var followedCapacity = 0
-  /// The highest sequence number in a discarded part of the log, which is not reused.
+  /// The highest sequence number in a discarded part of the log. It is not reused.
   var discardedSequence: SequenceNumber = 0
 
   /// Opens or creates the store at a path.
@@ -72,8 +72,8 @@ struct OpenedStore {
       byteLimit: configuration.diskByteLimit)
     isReadOnly = readOnly
     background = environment.background
-    // Check before taking the lock, so that no lock file is created in a foreign directory, and
-    // again under the lock, when no other process changes names.
+    // Checked before taking the lock, so that no lock file is created in a foreign directory.
+    // Checked again under the lock, when no other process changes names.
     let names = try directory.names()
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
@@ -81,7 +81,8 @@ struct OpenedStore {
     let lock = try Self.lock(
       directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
     lockFile = lock
-    // A process being spawned may hold the descriptor too, so unlock the file before closing it.
+    // A process that is being spawned may hold the descriptor too, so unlock the file before
+    // closing it.
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
     try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
@@ -95,13 +96,13 @@ struct OpenedStore {
       recovery.source = .scan
     } else {
       guard mayCreate else { throw .noStore(path: path) }
-      // DURABILITY: without this, a power cut could take the directory with everything
-      // acknowledged in it. A manifest in the directory means that it was done.
+      // DURABILITY: without this, a power cut could take the directory with everything acknowledged
+      // in it. If there is a manifest, it was done before.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
         of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())
-      // DURABILITY: the manifest exists before the first segment, so that segments without one
-      // indicate a loss.
+      // DURABILITY: the manifest exists before the first segment. So segments without a manifest
+      // mean a loss.
       try file.write(try file.prepare(manifest))
       try file.install()
       file.reserve(manifest)
@@ -122,7 +123,7 @@ struct OpenedStore {
       pageFile = try FollowPage.withdraw(in: directory)
     }
     let table = SegmentTable()
-    // A custom clock stands still between its steps, however much is read.
+    // A custom clock stands still between its steps, however many entries are read.
     let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
     index = HashIndex(recency: recency, memory: environment.memory) { known in
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
@@ -154,7 +155,7 @@ struct OpenedStore {
     isOpen = true
   }
 
-  /// Refuses a directory with other contents, before writing anything into it.
+  /// Refuses a directory with other contents before writing anything into it.
   private static func check(
     _ names: [String], of directory: Directory, mayCreate: Bool
   ) throws(StoreError) {
@@ -210,7 +211,7 @@ struct OpenedStore {
 
   /// Whether writes to allocated blocks of files next to this one cannot run out of space.
   ///
-  /// - Throws: `unsupportedFileSystem` if none can be allocated, unless nothing is mapped.
+  /// - Throws: `unsupportedFileSystem` if no blocks can be allocated, unless nothing is mapped.
   private static func reservesBlocks(
     _ lock: File, access: StoreConfiguration.Access
   ) throws(StoreError) -> Bool {
@@ -236,11 +237,10 @@ struct OpenedStore {
     }
   }
 
-  /// Removes the files of unfinished work, and quarantines unexplained files.
+  /// Removes the files of unfinished work, and moves unexplained files to quarantine.
   mutating func sweep() throws(StoreError) {
     // DURABILITY: the previous process may have died between the exchange of the manifests and the
-    // sync of the directory. Nothing is done on the manifest's word before it is durably in
-    // place.
+    // sync of the directory. Nothing relies on the manifest before it is durably in place.
     try ManifestFile(directory: directory).settle()
     let listed = manifest.listedFiles
     let deletable = Set(manifest.pendingIDs + manifest.retiredIDs)
@@ -263,7 +263,7 @@ struct OpenedStore {
         recovery.quarantinedFiles.append(name)
       }
     }
-    // DURABILITY: before a manifest forgets the ids.
+    // DURABILITY: on disk before a manifest drops the ids.
     if hasChanged { try directory.synchronize() }
     manifest.pendingIDs = []
   }
@@ -278,7 +278,8 @@ struct OpenedStore {
     }
     if recovery.tornByteCount > 0 {
       tell(
-        .info, .recovery, "discarded \(recovery.tornByteCount) bytes that a crash left unfinished")
+        .info, .recovery,
+        "discarded \(recovery.tornByteCount) bytes of a write that a crash cut short")
     }
     for value in recovery.damagedValues { tell(.error, .damage, "\(value)") }
     for record in replacedDamage {

@@ -4,7 +4,7 @@ struct Replay: ~Copyable {
   let index: HashIndex
   let hash: SipHash
   let table: SegmentTable
-  /// Records with this sequence number or a lower one do not count.
+  /// Records up to this sequence number do not count.
   let floor: SequenceNumber
   /// The checkpoint that the index was loaded from, and the last accesses of omitted entries.
   private let checkpoint: Checkpoint?
@@ -12,12 +12,12 @@ struct Replay: ~Copyable {
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   private var extensions = ExtensionsByTarget()
-  /// The last record with a known access, and the tick at which later ones begin.
+  /// The last record with a known access, and the tick at which later records begin.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
   /// Records not yet in the index.
   private var stretch: ReplayStretch
-  /// Records with damaged heads that a replayed one replaced.
+  /// Records with damaged heads that a replayed record replaced.
   private(set) var replacedDamage: [Corruption] = []
   private(set) var recordCount = 0
   private(set) var highestSequence: SequenceNumber = 0
@@ -102,21 +102,21 @@ struct Replay: ~Copyable {
         stretch.add(header, key: $0, hash: hash.hash($0), sequence: sequence, at: location)
       }
     }
-    // Entering the record shows whether it is live.
+    // The record counts as live only once it is in the index.
     segment.usage.add(
       header, sequence: sequence, end: offset + header.byteCount, isLive: false)
     if stretch.isFull { try enterStretch() }
   }
 
-  /// Enters the records of the stretch in the index, except those with a newer record of the same
-  /// key there.
+  /// Adds the records of the stretch to the index, except those with a newer record of the same key
+  /// there.
   private mutating func enterStretch() throws(StoreError) {
     if stretch.isEmpty { return }
     let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
     let (index, table) = (index, table)
     var damage: [Corruption] = []
     try stretch.resolve { member, location, corruption in
-      // The checkpoint knows that something was there, and a scan would have found the damage.
+      // The checkpoint knows that a record was there, and a scan would have found the damage.
       guard source?.covers(location) ?? false else { return .refused }
       // A record that a compaction copied either has an entry with its hash, or does not count.
       if member.sequence <= lastKnownSequence { return .anotherKey }
@@ -130,10 +130,10 @@ struct Replay: ~Copyable {
     try stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
       var known: UInt64?
-      // The record's original place, as of the checkpoint, has been compacted since. A record
-      // outside the checkpoint's segments counts only if the checkpoint has its entry. All others
-      // were removed earlier by a tombstone that the checkpoint covers, though the copy may have
-      // been made before that.
+      // The place that the record had at the checkpoint has been compacted since. A record outside
+      // the checkpoint's segments counts only if the checkpoint has its entry. All others were
+      // removed by an earlier tombstone that the checkpoint covers, even if they were copied before
+      // that.
       if !replacesEntry, let source, member.sequence <= lastKnownSequence {
         known = source.droppedTick(of: member.hash)
         if known == nil { return nil }
@@ -153,7 +153,7 @@ struct Replay: ~Copyable {
     for copy in copies { try extendCopy(copy) }
   }
 
-  /// Gives a put that a compaction copied the end in the checkpoint, if that is later.
+  /// Gives a put that a compaction copied the end of lifetime in the checkpoint, if that is later.
   private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
     guard let dropped = source?.droppedExtension(of: copy.hash),
       let segment = table.segment(at: copy.location)
@@ -181,7 +181,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Extends the end of a put, if the put is still its key's newest record.
+  /// Extends the end of a put's lifetime, if the put is still its key's newest record.
   private func extend(
     _ version: SequenceNumber, _ known: ExtensionsByTarget.Known
   ) throws(StoreError) {
@@ -213,9 +213,9 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// The tick of a record's entry: recency follows the order of writes, in whatever order a
-  /// compaction left the records. In a store with more writes than ticks, it follows the order of
-  /// entering.
+  /// The tick of a record's entry. Recency follows the order of writes, in whatever order a
+  /// compaction left the records. In a store with more writes than ticks, it follows the order in
+  /// which the records are added.
   private static func tick(
     of sequence: SequenceNumber, first: UInt64, after lastKnown: SequenceNumber
   ) -> UInt64? {

@@ -1,6 +1,6 @@
-/// Records of the log that enter the index together. They enter shard by shard, so that each
-/// shard's table is in the processor's caches meanwhile. Before that, the heads of all records that
-/// they may replace are read in the order on disk.
+/// Records of the log that are added to the index together. They are added shard by shard, so that
+/// each shard's table stays in the processor's caches meanwhile. Before that, the heads of all
+/// records that they may replace are read in disk order.
 struct ReplayStretch: ~Copyable {
   /// The parts of a record that its entry needs.
   struct Member: BitwiseCopyable {
@@ -39,14 +39,15 @@ struct ReplayStretch: ~Copyable {
     fileprivate var known = Location.none
   }
 
-  /// The input of a comparison, brought into the cache.
+  /// The input of a comparison, prefetched into the cache.
   private struct Staged {
     let member: Member
     var firstByte: UInt8 = 0
   }
 
-  /// An index entry that may have the same key as the newest of the stretch, in one word: the
-  /// location of its record, whether that is a tombstone, and the number of the newest.
+  /// An index entry that may have the same key as one of the newest records of the stretch. One
+  /// word has the location of its record, whether that is a tombstone, and the number of the newest
+  /// record.
   private struct Comparison: BitwiseCopyable {
     let word: UInt64
 
@@ -62,8 +63,8 @@ struct ReplayStretch: ~Copyable {
     @inline(__always) var newest: Int { Int(word & 0x7F_FFFF) }
   }
 
-  /// How many records are compared before they enter the index; fewer if their keys have this many
-  /// bytes. Bounds the memory for it. Fewer than a `Comparison` can number.
+  /// How many records are compared before they are added to the index. Fewer if their keys have
+  /// this many bytes, which bounds the memory. Also fewer than a `Comparison` can number.
   private static let memberLimit = 1 << 19
   private static let keyByteLimit = 32 << 20
 
@@ -73,7 +74,7 @@ struct ReplayStretch: ~Copyable {
   private var count = 0
   private var keys: [UInt8] = []
   private var newest: [Newest] = []
-  /// The start of each shard's records in `newest`, and the end of the last.
+  /// Where each shard's records begin in `newest`, and where the last shard's end.
   private var starts: [Int] = []
 
   init(index: HashIndex, table: SegmentTable) {
@@ -99,9 +100,9 @@ struct ReplayStretch: ~Copyable {
   /// Finds which of the records are the newest of their keys, among each other and compared with
   /// the index.
   ///
-  /// - Parameter replacesDamaged: whether a record replaces one at a location with a damaged head,
-  ///   whose key is unknown: the hashes are equal.
-  /// - Throws: `corrupt` at a damaged head otherwise; `system`.
+  /// - Parameter replacesDamaged: whether a record replaces one at a location with a damaged head.
+  ///   The key of that one is unknown; the hashes are equal.
+  /// - Throws: `corrupt` for any other damaged head; `system`.
   mutating func resolve(
     replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
   ) throws(StoreError) {
@@ -132,7 +133,7 @@ struct ReplayStretch: ~Copyable {
 
   private mutating func findNewest(inShard shard: Int) {
     let members = members[shard]
-    // The numbers of the newest by their keys, with open addressing; -1: none.
+    // The numbers of the newest records by their keys, with open addressing; -1 for none.
     var slots = [Int32](
       repeating: -1, count: 1 << (Int.bitWidth - (members.count * 2 - 1).leadingZeroBitCount))
     let mask = UInt64(slots.count - 1)
@@ -178,7 +179,7 @@ struct ReplayStretch: ~Copyable {
     } segment: { [table] in
       table.segment(at: comparisons[$0].location)
     } group: { range in
-      // Each is elsewhere in memory: prefetch all of them first, so that the waits overlap, which
+      // Each is elsewhere in memory. Prefetch all of them first, so that the waits overlap: this
       // takes a third of the time.
       staged.removeAll(keepingCapacity: true)
       stagedStart = range.lowerBound
@@ -223,10 +224,10 @@ struct ReplayStretch: ~Copyable {
     swap(&newest, &self.newest)
   }
 
-  /// Enters the resolved records in the index, and forgets them.
+  /// Adds the resolved records to the index, and forgets them.
   ///
   /// - Parameter tick: the last access of a record's entry, or `nil` if the record does not count
-  ///   after all; called with each record, and whether it replaces an entry.
+  ///   after all. Called with each record, and whether it replaces an entry.
   /// - Throws: `outOfMemory`.
   mutating func enter(_ tick: (Member, Bool) -> UInt64?) throws(StoreError) {
     for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {

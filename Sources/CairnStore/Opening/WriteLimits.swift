@@ -6,12 +6,12 @@ final class WriteLimits: Sendable {
   let valueByteLimit: Int
   let metadataByteLimit: Int
   let batchByteLimit: Int
-  /// Records of at least this many bytes are written outside the log: others would wait too long
-  /// for them, or they do not fit a regular segment.
+  /// Records of at least this many bytes are written outside the log: other writers would wait too
+  /// long for them, or they do not fit a regular segment.
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
-  /// The number of entries that do not count for the limit.
+  /// How many entries do not count towards the limit.
   private let reserved = Atomic(0)
   /// The default lifetime of entries; may change while the store is open.
   let lifetime: AtomicDuration
@@ -37,7 +37,7 @@ final class WriteLimits: Sendable {
       .addingReportingOverflow(reserved.load(ordering: .relaxed))
     return overflow ? .max : sum
   }
-  /// The same without the reserved entries.
+  /// The same, including the reserved entries.
   var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }

@@ -255,7 +255,7 @@ struct DiskLimitTests {
     try cache.maintain()
     #expect(try cache.count() == 0)
     scene.background.runAll()
-    #expect(messages.all.count { $0.hasPrefix("freeDiskSpaceFloor: 5 entries went") } == 1)
+    #expect(messages.all.count { $0.hasPrefix("freeDiskSpaceFloor: 5 entries were removed") } == 1)
     #expect(
       events.all == (0..<5).map { .removed(key: $0, cause: .evicted(.freeDiskSpace)) })
     #expect(try cache.statistics().spaceEvictionCount == 5)

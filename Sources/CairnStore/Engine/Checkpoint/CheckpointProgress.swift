@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The state of the newest checkpoint. Atomics, so that writers need no lock.
+/// The state of the newest checkpoint. It is atomic, so that writers need no lock.
 final class CheckpointProgress: Sendable {
   /// The checkpoint covers every record up to this number.
   let lastSequence: Atomic<UInt64>
@@ -14,7 +14,7 @@ final class CheckpointProgress: Sendable {
   let isGone = Atomic(false)
   /// Whether the open replayed so much that the next open should not repeat it.
   let isDueSinceOpen: Atomic<Bool>
-  /// It has accesses up to this tick; the last was at this time, in milliseconds.
+  /// It has all accesses up to this tick. The last of them was at this time, in milliseconds.
   private let usedTick: Atomic<UInt64>
   private let usedTime: Atomic<Int64>
 
@@ -29,8 +29,8 @@ final class CheckpointProgress: Sendable {
     usedTick = Atomic(parts.index.recency.now)
     let now = parts.clock.now()
     let time = checkpoint?.samples.last?.time ?? now
-    // If that time is in the future, the clock was wrong and nothing is known: the next close makes
-    // a checkpoint.
+    // If that time is in the future, the clock was wrong and nothing is known. The next close then
+    // makes a checkpoint.
     usedTime = Atomic(time <= now ? time.millisecondsSinceEpoch : .min)
   }
 

@@ -11,7 +11,7 @@ enum CheckpointHindrance: UInt8, AtomicRepresentable {
 /// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these
 ///    are on disk.
 /// 2. While one is made, nothing switches segments, so its locations stay valid until it is listed.
-///    A checkpoint that a removal of all has overtaken is not listed.
+///    If a removal of all overtakes it, it is not listed.
 /// 3. An abandoned checkpoint leaves the store unchanged.
 ///
 /// The lock is taken before those of preparation, the catalog and the log.
@@ -21,13 +21,13 @@ final class Checkpointer: Sendable {
   private let expiry: Expiry
   private let index: HashIndex
   let progress: CheckpointProgress
-  /// The result of the session's open.
+  /// The result of this session's open.
   let recovery: RecoveryReport
-  /// Held throughout a checkpoint, while a removal of all is prepared, and by a compaction from the
-  /// switch until the index names the copies. Never held while it copies, because a close needs the
-  /// lock and must not wait for a compaction.
+  /// Held throughout a checkpoint and while a removal of all is prepared. A compaction holds it
+  /// from the switch until the index names the copies. A compaction never holds it while copying: a
+  /// close needs the lock and must not wait for that.
   private let switching = Lock(())
-  /// The reason last logged for making no checkpoint, since the last success.
+  /// The last reason logged for making no checkpoint since the last success.
   private let toldHindrance = Atomic(CheckpointHindrance.none)
 
   init(
@@ -60,8 +60,8 @@ final class Checkpointer: Sendable {
   // MARK: When to make one
 
   /// Whether a checkpoint is overdue: enough was appended since the last one, or the open had to
-  /// replay more than a checkpoint takes. Without the latter, sessions that are killed before they
-  /// write much would replay the same records again and again.
+  /// replay more than a checkpoint takes. Without the second condition, sessions that are killed
+  /// before they write much would replay the same records again and again.
   var isNeeded: Bool {
     progress.isDueSinceOpen.load(ordering: .relaxed)
       || progress.appendedByteCount.load(ordering: .relaxed)
@@ -77,7 +77,7 @@ final class Checkpointer: Sendable {
 
   /// Makes a checkpoint.
   ///
-  /// - Throws: `durabilityUnknown`, `poisoned`. Any other error has changed nothing.
+  /// - Throws: `durabilityUnknown`, `poisoned`. After any other error, nothing has changed.
   func checkpoint() throws(StoreError) {
     try session.checkWritable()
     try switching.withLock { (_) throws(StoreError) in
@@ -96,12 +96,12 @@ final class Checkpointer: Sendable {
   }
 
   /// Writes a checkpoint for a close, which lists it. Returns `nil` if none is needed or the write
-  /// fails. The next open then does without.
+  /// fails. The next open then does without one.
   func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
     let (last, isAppended) = log.withLock { ($0.nextSequence - 1, $0.active != nil) }
     let covered = progress.lastSequence.load(ordering: .relaxed)
     // A session that wrote nothing leaves the files unchanged, unless the next open would have to
-    // read as much as this one.
+    // read as much as this one did.
     let isWorthwhile = isAppended || !recovery.wasClean || recovery.source == .scan
     let isBehind = last > covered + UInt64(session.configuration.checkpointRecordThreshold)
     guard
@@ -127,8 +127,8 @@ final class Checkpointer: Sendable {
 
   // MARK: How to make one
 
-  /// Writes the file of a checkpoint of the current store, while no compaction switches. Returns
-  /// `nil`, without a checkpoint, if it was cancelled, the disk has no room, or the file cannot be
+  /// Writes a checkpoint file of the current store while no compaction switches. Returns `nil`,
+  /// without a checkpoint, if it was cancelled, if the disk has no room, or if the file cannot be
   /// written.
   ///
   /// - Throws: if the log or the directory cannot be synced. The store is then poisoned.
@@ -142,8 +142,8 @@ final class Checkpointer: Sendable {
       basis.snapshot.end()
       if !isWritten { catalog.discard(basis) }
     }
-    // DURABILITY: covered records are never read from the log again, so they are all on disk before
-    // any manifest lists the checkpoint.
+    // DURABILITY: covered records are never read from the log again, so all of them are on disk
+    // before any manifest lists the checkpoint.
     try log.waitForSync { _ in
       basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
     }
@@ -165,7 +165,7 @@ final class Checkpointer: Sendable {
   private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
     while true {
       if let basis = try tryTakingCheckpointBasis() { return basis }
-      // A batch in the log may not be entirely in the index yet. Entering it takes a moment, and
+      // A batch in the log may not be entirely in the index yet. Adding it takes a moment, and
       // needs no lock that is held here.
       log.waitUntil { $0.unpublished == nil ? () : nil }
     }
@@ -177,9 +177,10 @@ final class Checkpointer: Sendable {
       let taken = try log.withLock { (appender) throws(StoreError) -> CheckpointBasis? in
         if let failure = appender.failure { throw .poisoned(cause: failure) }
         if appender.unpublished != nil { return nil }
-        // Nothing changes the index or the log meanwhile, so the two agree to the record.
+        // Nothing changes the index or the log meanwhile, so the two agree exactly.
         let segments = appender.segments.map { segment in
-          // The end of a rolled segment is not synced separately, so an open reads it again.
+          // The end of a rolled segment is not synced separately, so an open reads the segment
+          // again.
           let isRolled = appender.rolled.contains { $0 === segment }
           var covered = segment.covered
           if isRolled { covered.end -= RecordHeader.rollByteCount }
@@ -200,7 +201,7 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Writes the file. Returns `nil` if the write fails, which is logged.
+  /// Writes the file. Returns `nil` if the write fails; the failure is logged.
   private func writeFile(
     _ basis: CheckpointBasis, isCancelled: () -> Bool
   ) -> (checksum: UInt32, byteCount: Int)? {
@@ -215,10 +216,10 @@ final class Checkpointer: Sendable {
       }
       // More samples may come while this runs.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
-      // Under the catalog's lock, and only while the store's own lock is held, because a failed
-      // close does not wait, and the name may then belong to another session.
+      // Under the catalog's lock, and only while the store's own lock is held: a failed close does
+      // not wait, and the name may then belong to another session.
       let file = try catalog.change { (_) throws(StoreError) -> File in
-        // An id whose checkpoint was abandoned before a crash is reused.
+        // Reuses an id whose checkpoint was abandoned before a crash.
         let name = FileName.checkpoint(basis.id)
         try session.directory.unlink(name)
         return try session.directory.createFile(name)
@@ -236,10 +237,9 @@ final class Checkpointer: Sendable {
       toldHindrance.store(.none, ordering: .relaxed)
       return written
     } catch {
-      // If the close did not wait, its caller already knows the reason.
+      // If the close did not wait, its caller already knows why.
       if case .closed = error { return nil }
-      // Log this only once, because it is retried with each segment, and the cause may last for
-      // hours.
+      // Log this only once: it is retried with each segment, and the cause may last for hours.
       let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
       if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
         session.tell(.warning, .maintenance, "no checkpoint is made: \(error)")
@@ -249,7 +249,7 @@ final class Checkpointer: Sendable {
   }
 
   private func note(_ written: WrittenCheckpoint) {
-    // No compaction has switched meanwhile, because that lock is held.
+    // No compaction has switched meanwhile, because the lock for that is held.
     progress.isOvertaken.store(false, ordering: .relaxed)
     progress.isDueSinceOpen.store(false, ordering: .relaxed)
     progress.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)

@@ -1,6 +1,6 @@
 /// Copies the records that a round of a compaction keeps into new segments.
 ///
-/// System calls read the inputs, and every byte is checked: a damaged record ends the round, and
+/// System calls read the inputs, and every byte is checked. A damaged record ends the round, and
 /// the inputs stay unchanged.
 struct CompactionCopier: ~Copyable {
   /// The newest number when the round began.
@@ -9,8 +9,8 @@ struct CompactionCopier: ~Copyable {
   let barrier: SequenceNumber
   private let compactor: Compactor
   private let inputs: [Segment]
-  /// If the only input is cut in two, the part before the cut stays in place. With `nil`, nothing
-  /// stays.
+  /// If the only input is cut in two, the part before the cut stays in place. `nil` means that
+  /// nothing stays.
   private let cut: SegmentOutline.Mark?
   private let pace: CompactionPace?
 
@@ -30,13 +30,13 @@ struct CompactionCopier: ~Copyable {
   private var farCount = 0
   private static let farLimit = 64
 
-  /// A segment that is written and on disk.
+  /// A segment that is complete and on disk.
   struct Finished {
     let header: SegmentHeader
     let usage: SegmentUsage
   }
 
-  /// The old place of a live record, and that of its copy; offsets in units of 8 bytes.
+  /// The old place of a live record and the place of its copy, as offsets in units of 8 bytes.
   struct Move {
     let hash: UInt64
     let oldOffset: UInt32
@@ -67,10 +67,11 @@ struct CompactionCopier: ~Copyable {
   /// The ids of all segments that were begun.
   private(set) var ids: [SegmentID] = []
 
-  /// Why a round ends early: a removal of all took its segments.
+  /// Whether the round ends early because a removal of all took its segments.
   private(set) var isOvertaken = false
 
-  /// Between pieces: ends the round if the store was closed or emptied, and lets others continue.
+  /// Called between pieces. Ends the round if the store was closed or emptied, and lets other
+  /// threads continue.
   private mutating func breathe() throws(StoreError) {
     try compactor.session.checkWritable()
     if inputs.contains(where: \.isRetired) {
@@ -165,10 +166,10 @@ struct CompactionCopier: ~Copyable {
     moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
   }
 
-  /// Whether an extension must be kept, because it is in force and its put stays in place. A copied
-  /// put already has the extended end. If the extension is not in force, a later extension or
-  /// another record of the key replaced it. The replacement is on disk before the extension is
-  /// dropped, because the sync before the switch covers it too.
+  /// Whether an extension must be kept: it is in force, and its put stays in place. A copied put
+  /// already has the extended end. If the extension is not in force, a later extension or another
+  /// record of the key replaced it. The replacement is on disk before the extension is dropped,
+  /// because the sync before the switch covers it too.
   private func mustKeepExtension(at location: Location, _ hash: UInt64) -> Bool {
     var owner: Segment?
     let put = compactor.lookup.index.location(hash, extendedBy: location) {
@@ -190,8 +191,8 @@ struct CompactionCopier: ~Copyable {
     return isSame
   }
 
-  /// Whether a tombstone must be kept: if its key has no newer record and an older put of it may be
-  /// in a segment that stays.
+  /// Whether a tombstone must be kept: its key has no newer record, and an older put of the key may
+  /// be in a segment that stays.
   private func mustKeepTombstone(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) -> Bool {
@@ -244,16 +245,16 @@ struct CompactionCopier: ~Copyable {
         || output.offset + byteCount <= compactor.session.configuration.segmentByteLimit
       let isInReach = output.reaches(sequence, writtenAt: second)
       if fits && isInReach { return output }
-      // In a log, neighbouring records have similar numbers and times. Forged ones could make this
-      // write a segment for each record.
+      // In a log, neighbouring records have similar numbers and times. Forged ones could otherwise
+      // make this write a segment for each record.
       if !isInReach { farCount += 1 }
       if farCount > Self.farLimit + 4 * inputs.count {
         throw input.corruption(at: SegmentHeader.byteCount, .badHeader)
       }
     }
     try finishOutput()
-    // As low as every record to come; if that is too far away, in the middle of the range that can
-    // be reached.
+    // As low as every record to come. If some are too far away for that, the middle of the range
+    // that can be reached.
     let reach = UInt64(1) << 31
     var base = inputs.map(\.usage.lowestSequence).min() ?? 1
     if sequence - min(base, sequence) > UInt64(UInt32.max) { base = sequence - reach }

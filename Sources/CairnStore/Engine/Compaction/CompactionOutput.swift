@@ -1,12 +1,12 @@
-/// A segment that a compaction writes. The log does not have it yet: if the compaction does not
-/// finish, it is removed and nothing is lost.
+/// A segment that a compaction writes. It is not part of the log yet: if the compaction does not
+/// finish, the segment is removed and nothing is lost.
 final class CompactionOutput {
   /// The size of one write.
   static let pieceByteCount = 1 << 20
 
   let header: SegmentHeader
   let file: File
-  /// The usage of its records; none is live before an entry of the index names it.
+  /// The usage of its records. None is live before an index entry names it.
   let usage: SegmentUsage
   /// The offset of the next record.
   private(set) var offset = SegmentHeader.byteCount
@@ -38,8 +38,8 @@ final class CompactionOutput {
     _ header: RecordHeader, head: [UInt8], sequence: SequenceNumber, writtenAt second: Int64
   ) -> RecordHeader {
     var copy = header
-    // The record is on disk by itself before anything names it: neither a batch nor a mark means
-    // anything here.
+    // The record is on disk by itself before anything names it, so neither a batch nor a sync mark
+    // means anything here.
     copy.flags.remove(.batch)
     copy.flags.remove(.syncMark)
     copy.sequenceDelta = UInt32(sequence - self.header.baseSequence)
@@ -75,7 +75,7 @@ final class CompactionOutput {
 
   private func flush() throws(StoreError) {
     let end = bufferOffset + buffer.count
-    // Allocated before the write, to distinguish a full disk from a failing one.
+    // Allocated before the write, to tell a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
     allocatedByteCount = end
     try buffer.withSpan { (bytes) throws(StoreError) in
@@ -89,7 +89,7 @@ final class CompactionOutput {
   func finish() throws(StoreError) {
     try flush()
     // DURABILITY: the whole segment is on disk before the manifest lists it and drops the segments
-    // it was copied from.
+    // that it was copied from.
     try file.synchronize()
   }
 }

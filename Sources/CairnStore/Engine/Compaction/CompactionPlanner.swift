@@ -1,7 +1,7 @@
-/// Chooses the segments to compact next, using only the facts about the segments.
+/// Chooses the segments to compact next, from facts about the segments alone.
 ///
-/// A plan never counts a gain that does not exist, so a compaction that
-/// follows it makes progress in every round, and ends.
+/// A plan never counts a gain that does not exist. So a compaction that follows it makes progress
+/// in every round, and ends.
 package struct CompactionPlanner: Sendable {
   /// The segments of the log, in any order.
   package let segments: [SegmentFacts]
@@ -14,9 +14,9 @@ package struct CompactionPlanner: Sendable {
   /// Segments that keep tombstones from being dropped, the lowest barrier first.
   private let blocking: [SegmentFacts]
 
-  /// This many small segments are worth a merge.
+  /// From this many on, small segments are worth merging.
   package static let smallSegmentCount = 8
-  /// A rewrite must reclaim at least one byte for this many written.
+  /// A rewrite must reclaim at least one byte for this many bytes written.
   package static let highestCost = 8
 
   package init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
@@ -26,7 +26,7 @@ package struct CompactionPlanner: Sendable {
     blocking = segments.filter { $0.barrier < .max }.sorted { $0.barrier < $1.barrier }
   }
 
-  /// The barrier from the segments outside a set.
+  /// The barrier that the segments outside a set make.
   package func barrier(without inputs: Set<SegmentID>) -> SequenceNumber {
     blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
   }
@@ -41,7 +41,7 @@ package struct CompactionPlanner: Sendable {
     }
   }
 
-  /// Segments without any needed record, which are removed without being read.
+  /// Segments without any needed record. They are removed without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
     var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
     while true {
@@ -57,10 +57,10 @@ package struct CompactionPlanner: Sendable {
   /// The segments that the next round should compact together, or none if no round is worthwhile.
   ///
   /// - Parameters:
-  ///   - isOverBound: whether space must be reclaimed; if not, only small segments are merged.
+  ///   - isOverBound: whether space must be reclaimed. If not, only small segments are merged.
   ///   - highestCost: how many bytes may be written for each byte reclaimed.
-  ///   - isUrgent: whether writers will soon wait. Segments with the highest gain per copied byte
-  ///     then come first, whatever their age.
+  ///   - isUrgent: whether writers will soon have to wait. Segments with the highest gain per
+  ///     copied byte then come first, whatever their age.
   package func nextRound(
     isOverBound: Bool, highestCost: Int = Self.highestCost, isUrgent: Bool = false
   ) -> [SegmentID] {
@@ -71,18 +71,19 @@ package struct CompactionPlanner: Sendable {
     return smallSegments()
   }
 
-  /// The victims with the highest gain per copied byte and the greatest age, or segments that keep
-  /// so many tombstones from being dropped that rewriting these segments is better.
+  /// The victims with the highest gain per copied byte and the greatest age. If segments keep so
+  /// many tombstones from being dropped that rewriting these segments is better, then those.
   private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])
     let secondBarrier = self.barrier(without: Set([first].compactMap { $0 }))
     let newest = segments.reduce(0) { max($0, Self.order($1)) }
-    // As many writes as the store has entries. Segments unchanged for longer are simply old.
+    // As many writes as the store has entries. Segments that have not changed for longer are simply
+    // old.
     let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
     // A segment that was written lately will soon have more to gain, so age counts too, as in
-    // log-structured file systems (Rosenblum and Ousterhout, 1992). With its square root, compaction
-    // copied least; `cairn-bench --compaction` counts it.
+    // log-structured file systems (Rosenblum and Ousterhout, 1992). Compaction copied least with
+    // the square root of the age; `cairn-bench --compaction` measures it.
     func worth(_ victim: (facts: SegmentFacts, gain: Int, cost: Int)) -> Double {
       let age = isUrgent ? 1 : min(Double(newest - Self.order(victim.facts) + 1), oldest)
       return Double(victim.gain) / Double(victim.cost + 1) * age.squareRoot()
@@ -115,15 +116,15 @@ package struct CompactionPlanner: Sendable {
   /// The segments with the lowest barriers, if rewriting their live records costs less than the
   /// tombstones that wait for them.
   ///
-  /// Once rewritten, a segment keeps only later tombstones from being dropped. So each such round
-  /// brings the tombstones closer to being dropped, and it is not repeated for ever.
+  /// A rewritten segment keeps only later tombstones from being dropped. So each such round brings
+  /// the tombstones closer to being dropped, and it is not repeated for ever.
   private func worthwhileBlockers(
     _ barrier: SequenceNumber, betterThan other: Double
   ) -> [SegmentID]? {
     let waiting = segments.filter { $0.isCandidate && !$0.canDropTombstones(barrier) }
     guard let highest = waiting.map(\.highestTombstone).max() else { return nil }
     let blockers = blocking.prefix { $0.barrier <= highest }
-    // Segments that cannot be compacted keep the tombstones anyway.
+    // Segments that cannot be compacted keep the tombstones in any case.
     let reachable = blockers.prefix { $0.isCandidate }
     let end = blockers.count > reachable.count ? blockers[reachable.count].barrier : .max
     let freed = waiting.reduce(0) { $0 + ($1.highestTombstone < end ? $1.tombstoneByteCount : 0) }
@@ -142,8 +143,8 @@ package struct CompactionPlanner: Sendable {
     return inputs.isEmpty ? nil : inputs
   }
 
-  /// The segment that reclaims most for what must be copied of it, which is at most `highestCost`
-  /// times as much, and a block at least.
+  /// The segment with the highest gain per copied byte. At most `highestCost` bytes are copied for
+  /// each byte of the gain, which is at least a block.
   package func mostGain(highestCost: Int, without excluded: Set<SegmentID>) -> SegmentFacts? {
     let barrier = barrier(without: [])
     func worth(_ facts: SegmentFacts) -> Double {
@@ -155,7 +156,7 @@ package struct CompactionPlanner: Sendable {
     }.max { worth($0) < worth($1) }
   }
 
-  /// Whether unsealed segments would reclaim this much, and be worth the copying.
+  /// Whether unsealed segments would reclaim this much and be worth the copying.
   package func hasGainWhereWritten(atLeast byteCount: Int, highestCost: Int) -> Bool {
     let barrier = barrier(without: [])
     return segments.contains {
@@ -177,10 +178,10 @@ package struct CompactionPlanner: Sendable {
   }
 
   /// Every segment with a dead byte, in rounds. Each round begins with the lowest barrier, so that
-  /// its tombstones wait for few segments of a later round: most later segments hold higher
-  /// numbers, and earlier ones were rewritten by then. But a segment that a compaction wrote while
-  /// this one was written to can come later and have a barrier below some of the tombstones here;
-  /// these are left for `remainingRounds`.
+  /// its tombstones wait for few segments of a later round. Most later segments hold higher
+  /// numbers, and the earlier ones were rewritten by then. But a compaction may have written a
+  /// segment while this one was being written to. Such a segment can come later and have a barrier
+  /// below some of the tombstones here. These are left for `remainingRounds`.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
       $0.isCandidate

@@ -3,7 +3,7 @@ internal import Synchronization
 /// Compaction on a full disk.
 ///
 /// A regular round of a compaction writes before it removes. On a full disk, compaction can use
-/// only the reserve, and works in pieces: it copies the live records at the end of a segment, then
+/// only the reserve, and works in pieces. It copies the live records at the end of a segment, then
 /// cuts the segment there, which makes room for the next piece. So no segment is too large.
 extension Compactor {
   /// Room left for a manifest and the header of a segment while pieces are copied.
@@ -34,16 +34,16 @@ extension Compactor {
         sum.1 += segment.usage.liveByteCount
       }
     }
-    // A writer that adds something does not rewrite the whole log for a little room.
+    // A writer that adds something does not rewrite the whole log to gain a little room.
     let mayGain = isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live
     if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
-    // The first time, the current work may have just ended. If much is dead, the reader or work //
-    // that keeps it ends soon.
+    // The first time, work may have just ended. If many bytes are dead, the reader or the work that
+    // holds them ends soon.
     if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
       search.evictionCount += 1
-      // Also waits for the current work, which may have the reserve.
+      // This also waits for the current work, which may have the reserve.
       search.failureCount = 0
       return true
     }
@@ -51,8 +51,8 @@ extension Compactor {
     return false
   }
 
-  /// The segments that can be compacted now. If none can, rolls the active segment if a roll record
-  /// fits.
+  /// The segments that can be compacted now. If there are none, rolls the active segment, provided
+  /// that a roll record fits.
   func segmentsToGiveUp() throws(StoreError) -> [Segment] {
     try state.withLock { (state) throws(StoreError) in
       for isLast in [false, true] {
@@ -129,7 +129,7 @@ extension Compactor {
   /// - Parameters:
   ///   - goal: roughly how many bytes to reclaim at most.
   ///   - highestCost: how many bytes may be written for each byte reclaimed.
-  ///   - isForRemoval: whether a removal waits for it.
+  ///   - isForRemoval: whether a removal is waiting for it.
   /// - Returns: the number of bytes reclaimed.
   func compactInLittleRoom(
     goal: Int, highestCost: Int, isForRemoval: Bool = false, _ state: inout CompactionState,
@@ -184,7 +184,7 @@ extension Compactor {
         // Bytes cut off by sealing were never dead, and do not count as a gain.
         defer { before -= allocated - log.allocatedByteCount }
         do throws(StoreError) {
-          // Twice the needs of the next one.
+          // Twice what the next one needs.
           let least = 2 * Segment.slack
           if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
             try supply.leaveActiveSegment { $0.deadByteCount > 0 }
@@ -207,12 +207,12 @@ extension Compactor {
   ) throws(StoreError) {
     let cost = victim.cost(barrier)
     let room = try pieceByteCount()
-    // A header, and the rest of the last block, into which no further record fits.
+    // A header, and the rest of the last block, where no further record fits.
     let mean = victim.liveByteCount / max(1, victim.livePutCount)
     let pieceOverhead = SegmentHeader.byteCount + min(4096, mean)
     if cost <= room {
       do throws(StoreError) { return try run([victim.id], pace: nil, &state, &report) } catch {
-        // Others have taken the room, or a quota allows less than the disk has.
+        // Other programs have taken the room, or a quota allows less than the disk has.
         guard case .noSpace = error else { throw error }
       }
     } else if victim.gain(barrier) < (cost / room + 1) * pieceOverhead {
@@ -271,8 +271,9 @@ extension Compactor {
     }
   }
 
-  /// Whether more copies fit, or the cut bytes are free again because no reader holds them any
-  /// more. Reads end soon, but a snapshot may last. Copies would then only use up the kept space.
+  /// Whether there is room for more copies, or the cut bytes are free again because no reader holds
+  /// them any more. Reads end soon, but a snapshot may last. Copies would then only use up the kept
+  /// space.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = DiskReserve.byteCount(forLogOf: log.allocatedByteCount) / 4
     if try session.directory.freeByteCount() >= least { return true }
@@ -280,8 +281,8 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
 
-  /// Whether some of the removed bytes that are still being read become free, for example after a
-  /// removal of all. The reader may be the store's own background work, which ends soon.
+  /// Whether some of the removed bytes that are still being read will become free, for example
+  /// after a removal of all. The reader may be the store's own background work, which ends soon.
   private func getsPinnedBytesBack() -> Bool {
     let before = lookup.table.total.pinnedByteCount
     if before == 0 { return false }
@@ -290,8 +291,8 @@ extension Compactor {
   }
 
   /// Waits, at most a second, until `isReached` accepts the number of pinned bytes. The reader that
-  /// holds them, perhaps of another store, may have to wait for a processor. After one futile wait,
-  /// for example for a snapshot, it does not wait again until more was removed.
+  /// holds them, perhaps of another store, may have to wait for a processor. After one wait in
+  /// vain, for example for a snapshot, it does not wait again until more bytes were removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 1000
     while true {
@@ -320,8 +321,8 @@ extension Compactor {
     return session.storeLock.whileHeld { _ in log.reserve.giveHalf(forLogOf: byteCount) } ?? false
   }
 
-  /// Lends the reserve to the compaction if little room is left without it. Otherwise writers
-  /// continue.
+  /// Lends the reserve to the compaction if little room is left without it. Otherwise the reserve
+  /// stays, and writers continue.
   private func lendReserveIfNeeded() throws(StoreError) {
     if log.reserve.isLent { return }
     let least = 2 * DiskReserve.byteCount(forLogOf: log.allocatedByteCount)
@@ -343,7 +344,7 @@ extension Compactor {
   }
 
   /// Adds the records of a segment up to `end` to an outline. Returns `false` if the segment is
-  /// missing or cannot be read, which is noted.
+  /// missing or unreadable; the latter is noted.
   private func add(
     _ id: SegmentID, to end: Int, _ outline: inout SegmentOutline, _ state: inout CompactionState
   ) throws(StoreError) -> Bool {

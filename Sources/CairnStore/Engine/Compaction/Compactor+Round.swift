@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// One round of a compaction: copy, switch, move.
 extension Compactor {
-  /// Compacts these segments, if they are still in the log. If one cannot be read, this is noted
-  /// and nothing has changed.
+  /// Compacts these segments, if they are still in the log. If one cannot be read, this is noted,
+  /// and nothing changes.
   ///
   /// - Parameter cut: if given, only the part of the one segment after the cut is compacted, and
   ///   the segment then ends there.
@@ -23,7 +23,7 @@ extension Compactor {
       gain: (gain, .now - began - (pace?.rested ?? .zero)))
   }
 
-  /// - Returns: the segments that have left the log, held only by their readers.
+  /// - Returns: the segments that have left the log and are held only by their readers.
   private func runRound(
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark?, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
@@ -50,7 +50,7 @@ extension Compactor {
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
-        // Without live records, and if all tombstones may be dropped, it need not be read.
+        // If it has no live records and all its tombstones may be dropped, it need not be read.
         let usage = inputs[index].usage
         if cut == nil, usage.livePutCount == 0, usage.liveExtensionCount == 0,
           usage.highestTombstoneSequence < barrier
@@ -112,7 +112,7 @@ extension Compactor {
     if case .system = error, state.isByHand { throw error }
   }
 
-  /// Which tombstones must be kept for the segments that stay.
+  /// Which tombstones must be kept because of the segments that stay.
   ///
   /// Under the log's lock, because the counts of a segment are exact only there.
   private static func barrier(
@@ -145,9 +145,9 @@ extension Compactor {
   /// Syncs every record that replaced a record that was not copied.
   private func synchronizeThroughHead() throws(StoreError) {
     let head = log.lastSequence
-    // DURABILITY: the record that replaced a record that was not copied may be as new as this
-    // moment, and must be on disk before the old record is removed: otherwise a crash would take
-    // both.
+    // DURABILITY: some records were not copied because newer ones replaced them, and these may be
+    // as new as this moment. They must be on disk before the old records are removed. Otherwise a
+    // crash would take both.
     try log.waitForSync { $0 >= head }
   }
 }

@@ -7,13 +7,14 @@ internal import Synchronization
 /// index. A round that ends early leaves the log unchanged. Readers and writers wait only while it
 /// moves entries, a few at a time.
 ///
-/// 1. An input stays in the log until no entry of the index names a record in it, or a removal of
-///    all takes it. Until then both hold the records that were copied, and no snapshot is taken.
-/// 2. The replacement of a record that is not copied is on disk before the record is removed.
+/// 1. An input stays in the log until no index entry names a record in it, or until a removal of
+///    all takes it. Until then, the copied records exist in both the input and the copy, and no
+///    snapshot is taken.
+/// 2. If a record is not copied, its replacement is on disk before it is removed.
 /// 3. A tombstone is dropped only if no older put of its key can be left (`TombstoneRule`), or if a
-///    newer live put keeps those dead instead (`CompactionCopier`).
+///    newer live put now keeps those dead (`CompactionCopier`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files are removed
-///    after it.
+///    after that manifest is on disk.
 /// 5. Rounds run one at a time. None begins while a batch is being published.
 ///
 /// The lock is taken before the locks of checkpoints, preparation, the catalog and the log.
@@ -25,8 +26,8 @@ final class Compactor: Sendable {
   let pressure: BackPressure
   /// Held throughout a round.
   let state = Lock(CompactionState())
-  /// How many segments had been retired when a write last waited for their space in vain, on a full
-  /// disk.
+  /// How many segments had been retired when a write on a full disk last waited for their space in
+  /// vain.
   let retirementsInVain = Atomic(-1)
   /// Bytes of the segments that compaction has written.
   let writtenByteCount = Atomic(0)
@@ -105,7 +106,7 @@ final class Compactor: Sendable {
       {
         return true
       }
-      // The active segment's contents can be compacted once it is rolled.
+      // The active segment's contents can be compacted once the segment is rolled.
       let least = 2 * Segment.slack
       guard planner.hasGainWhereWritten(atLeast: least, highestCost: .max) else { return false }
       do throws(StoreError) {
@@ -176,13 +177,14 @@ final class Compactor: Sendable {
     state.withLock { $0.unreadable = [] }
     var isActiveLeft = true
     do throws(StoreError) { try supply.leaveActiveSegment { $0.deadByteCount > 0 } } catch {
-      // On a full disk it stays at first, and others may be removed.
+      // On a full disk, the segment stays for now, and others may be removed.
       guard case .noSpace = error else { throw error }
       isActiveLeft = false
     }
     var isSealed = true
     do throws(StoreError) { try supply.sealRolledSegments() } catch {
-      // It makes the manifest longer; removing wholly dead segments makes it shorter.
+      // Listing a new segment makes the manifest longer; removing wholly dead segments makes it
+      // shorter.
       guard case .noSpace = error else { throw error }
       isSealed = false
     }
@@ -207,8 +209,8 @@ final class Compactor: Sendable {
         let gained = try byHand { (state) throws(StoreError) in
           try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
         }
-        // With room again, segments that belong together are handled together. If nothing could be
-        // gained, the caller gets the error.
+        // If there is room again, segments that belong together are handled together. If nothing
+        // could be gained, the caller gets the error.
         gainedInAll += max(0, gained)
         if gainedInAll == 0 { throw error }
         if gained < 4096 { break }
@@ -238,8 +240,9 @@ final class Compactor: Sendable {
   /// round, and extensions whose puts were copied with their ends. These may be anywhere, even in
   /// the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
-    // The extensions of records copied here may be in yet other segments. Each pass leaves fewer in
-    // force, except extensions by writers, which wait for another compaction.
+    // The extensions of records copied here may be in yet other segments. Each pass leaves fewer of
+    // them in force, except extensions that writers add meanwhile, which wait for another
+    // compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
     repeat {
@@ -262,8 +265,8 @@ final class Compactor: Sendable {
 
   /// Bytes that the segments of the log may take beyond the live bytes.
   ///
-  /// Below the size of two segments, compaction does nothing: the active segment cannot be
-  /// compacted, and a new segment is written while the old ones still exist.
+  /// If the dead bytes are fewer than two segments, compaction does nothing: the active segment
+  /// cannot be compacted, and a new segment is written while the old ones still exist.
   func allowedGarbage(live: Int) -> Int {
     let share = Double(live) * (session.configuration.spaceBound - 1)
     return max(
@@ -271,7 +274,7 @@ final class Compactor: Sendable {
       Int(min(share, 1e18)))
   }
 
-  /// The garbage at which compaction starts.
+  /// The dead bytes at which compaction starts.
   ///
   /// Compaction waits until the whole allowance is used, because records that die meanwhile need
   /// not be copied. With a limit on disk space it starts earlier, because a write then waits for
@@ -329,11 +332,11 @@ struct RoomSearch {
   var allowance: Int?
 }
 
-/// A cache that evicts entries for a write without room, with its own writes.
+/// A cache that evicts entries, by its own writes, for a write without room.
 struct LastResort: Sendable {
   /// Makes room for this many bytes. Returns `false` if it cannot.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
-  /// Called if the write still found no room.
+  /// Called if the write found no room even then.
   let noteFailure: @Sendable () -> Void
 }
 
@@ -351,7 +354,7 @@ struct CompactionState: Sendable {
 final class CompactionPace {
   private var began = ContinuousClock.now
   private let pause: @Sendable (Duration) -> Void
-  /// The total of the pauses.
+  /// The total length of the pauses.
   private(set) var rested = Duration.zero
 
   init(_ pause: @escaping @Sendable (Duration) -> Void) { self.pause = pause }

@@ -60,8 +60,8 @@ struct SegmentSwitch {
               capacity: nil, readOnly: false, compactedAt: compactedAt, usage: part.usage))
         }
         let written = Set(outputs.map(\.id.rawValue))
-        // DURABILITY: before the switch the old segments are the log, after it the new ones; the
-        // old files are removed only when the manifest without them is on disk.
+        // DURABILITY: before the switch the old segments are the log; after it the new ones are.
+        // The old files are removed only when the manifest without them is on disk.
         try catalog.replace(&state) { manifest in
           takingOut(&manifest)
           manifest.sealedSegments += outputs.map(\.sealedEntry)
@@ -72,7 +72,8 @@ struct SegmentSwitch {
         for output in outputs { lookup.table.remove(output) }
         throw error
       }
-      // The inputs stay until no entry names them: writers find the records they replace there.
+      // The inputs stay until no entry names them: writers look there for the records that they
+      // replace.
       log.withLock { appender in
         appender.sealed += outputs
         appender.holdsCopies = true
@@ -95,7 +96,7 @@ struct SegmentSwitch {
         manifest.sealedSegments[index].lowestSequence = cut.lowestSequence
         manifest.sealedSegments[index].highestSequence = cut.highestSequence
       }
-      // It names locations that are cut off, and takes space besides.
+      // It names locations that are cut off, and also takes space.
       checkpoint = manifest.checkpointID
       if checkpoint != 0 { manifest.retiredIDs.append(checkpoint) }
       manifest.checkpointID = 0
@@ -103,7 +104,7 @@ struct SegmentSwitch {
     }
     guard let outputs else { return nil }
     move(copier, from: [input], to: outputs)
-    // Under the log's lock, so that nobody sees one without the other; a removal of all may have
+    // Under the log's lock, so that no thread sees one without the other. A removal of all may have
     // taken the segment meanwhile.
     let isThere = log.withLock { appender in
       appender.holdsCopies = false
@@ -125,7 +126,7 @@ struct SegmentSwitch {
     return outputs
   }
 
-  /// Removes segments from the log that no entry names any more.
+  /// Removes segments that no entry names any more from the log.
   ///
   /// - Returns: the segments that a removal of all has not taken meanwhile.
   func takeOut(_ inputs: [Segment]) -> [Segment] {
@@ -143,8 +144,8 @@ struct SegmentSwitch {
 
   /// Makes the entries of copied records name the copies.
   ///
-  /// Runs without the catalog's lock. After a removal of all in between, it moves nothing, because
-  /// the granules of the segments may by then belong to other segments whose records entries name.
+  /// Runs without the catalog's lock. If a removal of all comes in between, it moves nothing: the
+  /// granules of the segments may then belong to other segments, whose records entries name.
   func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
   ) {
@@ -154,8 +155,8 @@ struct SegmentSwitch {
       if output.isRetired { return }
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
-      // If an entry names another record by now, that record is newer. An extension made after the
-      // copy ends later than the copy, and stays in force.
+      // If an entry names another record by now, that record is newer. If an extension was made
+      // after the copy, it ends later than the copy and stays in force.
       guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
         return
       }
@@ -188,7 +189,7 @@ struct SegmentSwitch {
       }
       next = end
       groups += 1
-      // Lets waiters for the lock take it.
+      // Lets threads that wait for the lock take it.
       if groups % 8 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }

@@ -1,16 +1,16 @@
 /// Which tombstones a compaction may drop.
 ///
-/// A tombstone T with number s keeps the older puts of its key dead: if it were dropped while one
-/// of them is in a segment that stays, replay would bring that put back. A segment that stays holds
-/// no such put if
+/// A tombstone T with number s keeps the older puts of its key dead. If it were dropped while one
+/// of them is in a segment that stays, replay would bring that put back. A segment that stays has
+/// no such put if one of these holds:
 ///
-/// - its lowest number is above s: nothing in it is older than T; or
+/// - its lowest number is above s: nothing in it is older than T;
 /// - the compaction that wrote it began when T already existed (its `compactedAt` is s or more):
-///   the older puts of T's key were dead by then, and a compaction copies only live ones; or
+///   the older puts of T's key were dead by then, and a compaction copies only live ones;
 /// - none of its puts is dead: an older put of T's key has been dead since T was written.
 ///
-/// Later writes do not change this: a put that dies later is not older than T, because those were
-/// already dead; and a segment that begins later holds only higher numbers.
+/// Later writes do not change this. A put that dies later is not older than T, because those puts
+/// were already dead. A segment that begins later has only higher numbers.
 ///
 /// So each segment that stays sets a barrier, and tombstones below all barriers may be dropped.
 package enum TombstoneRule {

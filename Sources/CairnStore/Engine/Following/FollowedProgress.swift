@@ -42,8 +42,8 @@ struct FollowedProgress {
     lastSequence = max(lastSequence, last)
   }
 
-  /// The parts that a manifest and a position add to the known log, or `nil` if they remove parts,
-  /// or if the order of the log is unclear.
+  /// The parts that a manifest and a position add to the known log. `nil` if they remove parts, or
+  /// if the order of the log is unclear.
   func tail(in next: Manifest, _ position: LogPosition) -> [Part]? {
     guard next.storeIdentifier == manifest.storeIdentifier,
       next.hashSecret == manifest.hashSecret, next.floorSequence == manifest.floorSequence

@@ -2,10 +2,10 @@ internal import Synchronization
 
 /// A followed store as one open found it, with the records appended since.
 ///
-/// 1. While changes are entered, and after a change could not be entered, the view is not whole,
-///    and no read begins. So no read sees a part of a batch that a later read misses.
-/// 2. Its knowledge comes from the log up to a published position, and from a manifest that was in
-///    place when that position was loaded, or before.
+/// 1. While changes are being added, and after one could not be added, the view is not whole, and
+///    no read begins. So no read sees part of a batch that a later read misses.
+/// 2. A view knows the log up to a published position, and a manifest that was in place when that
+///    position was loaded, or before.
 ///
 /// Changed under the lock of `Follower`, and also under that of its log.
 final class FollowedView: Sendable {
@@ -14,7 +14,7 @@ final class FollowedView: Sendable {
   private let position: Atomic<UInt64>
   private let generation: Atomic<UInt64>
   let session: UInt64
-  /// Whether the end of the log was announced. Otherwise the view ends where its own search ended.
+  /// Whether the end of the log was announced. If not, the view ends where its own search ended.
   let isAnnounced: Bool
   private let whole = Atomic(true)
   private let historyNumber = Atomic<UInt64>(0)
@@ -43,8 +43,8 @@ final class FollowedView: Sendable {
       let isLast = attempt == attemptLimit
       let manifest: Manifest
       do throws(StoreError) { manifest = try readManifest(followed) } catch {
-        // It may have been overwritten while it was read: its space is that of the next manifest
-        // but one.
+        // It may have been overwritten while it was read: its space is reused for the manifest
+        // after the next.
         guard case .corrupt = error, !isLast else { throw error }
         environment.pause(pauseOfAttempt)
         continue
@@ -73,7 +73,7 @@ final class FollowedView: Sendable {
           parts, followed.page, words ?? FollowPage.Words(), isAnnounced: isAnnounced,
           configuration: configuration, environment: environment)
       } catch {
-        // Without a page, the end of the log must be searched for: bytes appended meanwhile look
+        // Without a page, the end of the log must be searched for. Bytes appended meanwhile look
         // like a hole.
         var mayHaveGrown = false
         if case .corrupt = error, !isAnnounced, !manifest.isClean, growthCount < growthLimit {
@@ -120,7 +120,7 @@ final class FollowedView: Sendable {
   @inline(__always)
   var isWhole: Bool { whole.load(ordering: .acquiring) }
 
-  /// Whether it has everything published by now.
+  /// Whether it has everything published so far.
   @inline(__always)
   var isCurrent: Bool {
     guard isWhole else { return false }
@@ -129,7 +129,7 @@ final class FollowedView: Sendable {
       && page.generation == generation.load(ordering: .relaxed) && page.session == session
   }
 
-  /// Counts events that may have given a version to another value: the same version in the same
+  /// Counts events that may have given a version to another value. The same version in the same
   /// history is the same value. Set before reads find the view.
   var history: UInt64 {
     get { historyNumber.load(ordering: .relaxed) }
@@ -141,7 +141,7 @@ final class FollowedView: Sendable {
 
   // MARK: Advancing
 
-  /// Enters the records appended since.
+  /// Adds the records that were appended since.
   ///
   /// - Returns: `false` if the appended records alone do not suffice, and the store must be
   ///   reopened.

@@ -2,13 +2,14 @@ internal import Synchronization
 
 /// Follows a store that another process may have open for writing.
 ///
-/// 1. A read sees one state of the store, and none earlier than any previous read saw.
-/// 2. Appended records are entered in place. If segments were replaced or removed, the store is
-///    reopened alongside the current view, which the new view then replaces as a whole.
-/// 3. If published data is gone, because a recovery discarded it or another store took its place,
-///    one call throws `outdated`, and later calls see the current store.
+/// 1. A read sees one state of the store, never earlier than what any previous read saw.
+/// 2. Appended records are added in place. If segments were replaced or removed, the store is
+///    reopened alongside the current view, and the new view then replaces the current one as a
+///    whole.
+/// 3. Published data may be gone, because a recovery discarded it or another store took its place.
+///    Then one call throws `outdated`, and later calls see the current store.
 ///
-/// Views are opened and changed under the lock; it is never held together with a lock of another
+/// Views are opened and changed under the lock. It is never held together with a lock of another
 /// store, and a view's locks come after it.
 @usableFromInline
 package final class Follower: Sendable {
@@ -54,7 +55,7 @@ package final class Follower: Sendable {
       state = Lock(State(followed: followed, view: view))
     } catch { throw error.located(in: path) }
     lookTime = Atomic(clock.now().millisecondsSinceEpoch)
-    // Later opens happen under a lock, where the log, which may use the store, must not be called.
+    // Later opens happen under a lock. The log may use the store, so it must not be called there.
     var quiet = configuration
     quiet.log = .none
     self.configuration = quiet
@@ -62,7 +63,7 @@ package final class Follower: Sendable {
 
   // MARK: Reads
 
-  /// Runs a read on the store as seen now.
+  /// Runs a read on the store as it is seen now.
   @usableFromInline
   package func read<Result: ~Copyable>(
     _ body: (Reader) throws(StoreError) -> Result
@@ -113,7 +114,7 @@ package final class Follower: Sendable {
     while true {
       let view = try view()
       let value = try make(view.engine)
-      // Otherwise it may contain a part of a batch.
+      // Otherwise it may contain part of a batch.
       if view.isWhole { return value }
     }
   }
@@ -184,7 +185,7 @@ package final class Follower: Sendable {
     } catch { throw error.located(in: path) }
   }
 
-  /// Brings the view up to everything published before this call, or later.
+  /// Brings the view up to everything published before this call, or further.
   private func goOn(_ state: inout State) throws(StoreError) {
     if state.view.isCurrent { return }
     do throws(StoreError) { if try state.view.goOn(state.followed) { return } } catch {
@@ -208,7 +209,7 @@ package final class Follower: Sendable {
     do throws(StoreError) {
       directory = try Directory(path: path, fileSystem: environment.fileSystem, readOnly: true)
       found = try directory.openFile(FileName.followPage, mode: .readOnly)
-      // Without a manifest, it is no store, or not yet: reads continue in the previous one.
+      // Without a manifest, it is not a store, or not yet. Reads continue in the previous one.
       guard try directory.openFile(FileName.manifest, mode: .readOnly) != nil else { return false }
     } catch {
       if case .noStore = error { return false }

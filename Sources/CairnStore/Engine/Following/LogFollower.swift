@@ -1,14 +1,14 @@
-/// Enters records that another process has appended.
+/// Adds records that another process has appended.
 struct LogFollower {
   let writer: Writer
 
   private var log: LogWriter { writer.log }
   private var lookup: Lookup { writer.lookup }
 
-  /// Enters the records of a part of the log, under its lock.
+  /// Adds the records of a part of the log, under its lock.
   ///
-  /// - Throws: `corrupt` if they are not the published records; `outOfMemory`, `system`. Some may
-  ///   have been entered by then.
+  /// - Throws: `corrupt` if they are not the published records; `outOfMemory`, `system`. Some of
+  ///   them may have been added by then.
   func enter(
     _ part: FollowedProgress.Part, in progress: inout FollowedProgress
   ) throws(StoreError) {

@@ -1,10 +1,10 @@
-/// One reading of the log from its first segment to its last, step by step.
+/// One pass over the log from its first segment to its last, step by step.
 ///
-/// A pass reads segments in the order of their ids, up to the highest at its start. So it ends
-/// however much is written. Records that a compaction moves to later segments have already been
+/// It reads segments in the order of their ids, up to the highest one at its start. So it ends
+/// however much is written. If a compaction moves records to later segments, they have already been
 /// checked.
 struct ScrubPass: Sendable {
-  /// Bytes read at a time, enough for the longest head. A step reads one window, and a second if a
+  /// Bytes read at a time, enough for the longest head. A step reads one window, and another if a
   /// long head extends beyond the first.
   static let windowByteCount = 256 << 10
 
@@ -12,17 +12,17 @@ struct ScrubPass: Sendable {
   let lastID: UInt64
   /// The segment being read, or the next existing one.
   private(set) var id: UInt64
-  /// Where it resumes after a restart: a record, or a hole.
+  /// Where it resumes after a restart: at a record or a hole.
   private(set) var offset: Int
   /// The unfinished work at that place.
   private var part = Part.none
-  /// Whether the record at the offset is still unverified, because the offset comes from the file.
+  /// Whether the record at the offset is not yet confirmed, because the offset comes from the file.
   private var isResumed = false
   private(set) var readByteCount = 0
   private(set) var recordCount = 0
   private(set) var damageCount = 0
 
-  /// The work that a step leaves to the next step.
+  /// The work that a step leaves to the next one.
   private enum Part {
     case none
     /// A partly checked value.
@@ -38,7 +38,7 @@ struct ScrubPass: Sendable {
     offset = SegmentHeader.byteCount
   }
 
-  /// Resumes where an earlier session stopped, or `nil` if its cycle had finished.
+  /// Resumes where an earlier session stopped. `nil` if that session's cycle had finished.
   init?(_ mark: ScrubMark, highestID: UInt64) {
     if mark.id == 0 { return nil }
     began = mark.began
@@ -63,7 +63,7 @@ struct ScrubPass: Sendable {
   enum Finding {
     /// A value that a read of its key would find.
     case value(key: [UInt8], record: Int, value: Int, isUnreadable: Bool)
-    /// No record begins in these bytes where one must.
+    /// No record begins in these bytes, although one must.
     case hole(Range<Int>, isUnreadable: Bool)
   }
 
@@ -72,7 +72,8 @@ struct ScrubPass: Sendable {
     id == self.id ? offset < end : id > self.id && id <= lastID
   }
 
-  /// Reads on in a segment, from its first record if it differs from the previous one.
+  /// Continues reading a segment, or begins with its first record if it differs from the previous
+  /// one.
   ///
   /// - Parameters:
   ///   - file: its file.
@@ -102,7 +103,7 @@ struct ScrubPass: Sendable {
         let header = try isInHole ? scanner.candidate(at: position) : scanner.header(at: position)
       else {
         if isResumed {
-          // The file contradicts the segment: read it from its beginning.
+          // The file contradicts the segment, so read it from its beginning.
           isResumed = false
           offset = SegmentHeader.byteCount
           return findings
@@ -143,7 +144,8 @@ struct ScrubPass: Sendable {
   /// Skips the rest of a segment.
   mutating func leaveOut(_ segment: Segment) { begin(segment.id.rawValue + 1) }
 
-  /// Whether the next head is in the bytes already read, as most are, or nothing was read yet.
+  /// Whether the bytes already read contain the next head, as they usually do, or nothing was read
+  /// yet.
   private static func mayGoOn(
     _ scanner: borrowing SegmentScanner, at position: Int, end: Int
   ) -> Bool {
@@ -152,7 +154,7 @@ struct ScrubPass: Sendable {
         && scanner.holds(position..<min(end, position + 4096))
   }
 
-  /// Checks the bytes read of a value.
+  /// Checks the bytes of a value that were read.
   ///
   /// - Returns: whether the value is complete, so that the record is done.
   private mutating func readValue(

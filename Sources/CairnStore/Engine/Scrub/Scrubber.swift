@@ -1,10 +1,10 @@
-/// Scrubbing: slowly rereads the log, to find damage in data that nobody reads while an undamaged
-/// backup still exists.
+/// Scrubbing: slowly reads the log again, to find damage in data that nobody reads while an
+/// undamaged backup still exists.
 ///
 /// Checks every head, and every value that a read would find, by system calls and always against
-/// the checksum. Cached pages come from the page cache, so damage below such a page is found only
-/// once the page has left the cache. A scrub changes nothing and holds no lock while it reads the
-/// log, so no thread waits for a step.
+/// the checksum. Cached pages come from the page cache, so damage on the disk is found only once
+/// the page has left the cache. A scrub changes nothing and holds no lock while it reads the log,
+/// so no thread waits for a step.
 ///
 /// 1. The state is touched only for moments. A thread that takes a step takes the pass out and puts
 ///    it back.
@@ -24,7 +24,7 @@ final class Scrubber: Sendable {
     state = Lock(Self.scrubState(parts, lookup.session.configuration))
   }
 
-  /// Waits until no thread is saving the progress. In a closed store, none saves it after that.
+  /// Waits until no thread is saving the progress. In a closed store, none saves it afterwards.
   func waitForEnd() { state.withLock { _ in } }
 
   /// Reads the whole log once.
@@ -99,13 +99,14 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Takes the due steps, at most a few, so that other waiting work comes next.
+  /// Takes the due steps, but only a few, so that other waiting work gets its turn.
   func scrubIfDue() throws(StoreError) {
     guard let bytesPerSecond = session.configuration.scrubBytesPerSecond else { return }
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
       tell(damage)
-      // Reported damage is not read again. After a kill in between, it is reported twice.
+      // Reported damage is not read again. If the process is killed in between, it is reported
+      // twice.
       saveScrub()
     }
   }
@@ -273,7 +274,8 @@ final class Scrubber: Sendable {
     return (keys, count)
   }
 
-  /// The key of a record, whatever its checksum, or `nil` if its head is impossible or unreadable.
+  /// The key of a record, even if its checksum is wrong, or `nil` if its head is impossible or
+  /// unreadable.
   private func key(at offset: Int, in segment: Segment) throws(StoreError) -> [UInt8]? {
     let limit = segment.usage.end - offset
     do throws(StoreError) {
@@ -300,7 +302,7 @@ final class Scrubber: Sendable {
     for event in damage {
       session.log(
         .error, .damage,
-        "damage: \(event.place); keys whose newest values lie there: \(event.keyCount)")
+        "damage: \(event.place); newest values at this place: \(event.keyCount)")
       session.configuration.damageObserver?(event)
     }
   }
@@ -374,7 +376,7 @@ final class Scrubber: Sendable {
       if session.isClosed { return }
       let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
       // Written in place and without a sync. After a crash, the content either has the right
-      // checksum or is ignored, and lost progress is only read once more.
+      // checksum or is ignored. If progress is lost, part of the log is only read once more.
       guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
       else {
         return

@@ -2,11 +2,11 @@
 /// at O(1) per removal.
 ///
 /// Removals consume a list of the least recently used entries from its beginning. Each removal also
-/// collects a part of the next list from some shards: the entries with a tick below a bound. Ticks
-/// only grow, so every entry that is not in the list, or was used since, was used later than all
+/// collects part of the next list from some shards: the entries with a tick below a bound. Ticks
+/// only grow. So an entry that is not in the list, or was used since, was used later than all
 /// entries in it, and the order is exact.
 struct EvictionList: ~Copyable {
-  /// In the order of removal. Candidates before `next` are gone.
+  /// In the order of removal. The candidates before `next` are gone.
   private var candidates: [RemovalCandidate] = []
   private var next = 0
   /// The list being collected: entries with a tick below `bound`, from the shards before `shard`.
@@ -16,7 +16,7 @@ struct EvictionList: ~Copyable {
   /// The shard whose ticks represent all shards when a bound is chosen. The shards take turns.
   private var sampledShard = 0
   private var entries: [IndexEntry] = []
-  /// Grows with each list.
+  /// Increases with each list.
   private(set) var number = 0
   /// Whether this is the first list. No other list is being collected yet.
   private var isFirst = false
@@ -27,8 +27,8 @@ struct EvictionList: ~Copyable {
   /// The length of a list for an index with this many entries.
   private static func length(count: Int) -> Int { min(max(1024, count / 64), 1 << 16) }
 
-  /// Begins with a known list: entries in the order of their ticks, when no other entry had a lower
-  /// tick than the last of them.
+  /// Begins with a known list of entries in the order of their ticks. When it was made, no other
+  /// entry had a lower tick than the last one.
   mutating func start(with known: [RemovalCandidate]) {
     candidates = known
     next = 0
@@ -66,7 +66,7 @@ struct EvictionList: ~Copyable {
     return Array(candidates[next..<end])
   }
 
-  /// Puts back the last entries taken, which then go next.
+  /// Puts back the last entries taken. They are then next.
   mutating func putBack(_ count: Int) { next -= count }
 
   /// Collects a part of the first list. Returns `true` once it is ready.
@@ -85,7 +85,7 @@ struct EvictionList: ~Copyable {
     collected.removeAll(keepingCapacity: true)
     shard = 0
     isFirst = false
-    // Everything, including entries read before their shard is reached.
+    // All entries, including those that are read before their shard is reached.
     bound = all ? .max : index.recency.now + 1
     if all || count <= 4 * length { return }
     // Hashes are independent of ticks, so one shard is a fair sample.

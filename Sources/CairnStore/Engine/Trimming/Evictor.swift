@@ -2,8 +2,7 @@ internal import Synchronization
 
 /// Enforces the limits of the configuration: no write returns before they hold.
 ///
-/// 1. Entries in the list were used before all others, or were used since the list was
-///    collected.
+/// 1. Every entry in the list was used before all others, or was used since the list was collected.
 /// 2. The list is touched only under its lock, which is taken before the locks of compaction,
 ///    checkpoints, the catalog and the log.
 final class Evictor: Sendable {
@@ -25,7 +24,7 @@ final class Evictor: Sendable {
   /// The same limit while shards may have to be read for the removal.
   private static let loadingGroupLimit = 4
 
-  /// Whether a write of this many entries and bytes, with some margin, may remove others.
+  /// Whether a write of this many entries and bytes, with some margin, may evict others.
   func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
     lookup.index.count > session.limits.countLimit - min(count, session.limits.countLimit)
       || lookup.table.total.liveByteCount
@@ -38,8 +37,8 @@ final class Evictor: Sendable {
       || lookup.table.total.liveByteCount > session.limits.byteLimit
   }
 
-  /// Throws if the limits do not hold because they could not be enforced after an earlier write,
-  /// and still cannot. Call before each write, with no lock held.
+  /// Throws if the limits could not be enforced after an earlier write and still cannot be. Call
+  /// before each write, with no lock held.
   ///
   /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
@@ -64,8 +63,8 @@ final class Evictor: Sendable {
   /// Removes the least recently used entries while the limits are exceeded. Call after each write,
   /// with no lock held.
   ///
-  /// Throws nothing: the write has happened, and a caller that receives an error assumes that
-  /// nothing was written. The next write fails instead.
+  /// Throws nothing: the write has happened, and a caller that gets an error assumes that nothing
+  /// was written. The next write fails instead.
   ///
   /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
@@ -94,7 +93,7 @@ final class Evictor: Sendable {
   /// Makes a list in the background if the store was opened near its limits. Otherwise one of the
   /// first writes would have to scan the whole index.
   ///
-  /// - Parameter oldest: the entries to remove first until then, if known.
+  /// - Parameter oldest: the entries to remove first until the list is ready, if known.
   func prepare(startingWith oldest: [RemovalCandidate], _ recovery: RecoveryReport) {
     guard !session.isReadOnly, start.isReached(by: lookup.index, lookup.table.total) else { return }
     if recovery.source == .scan {
@@ -107,7 +106,8 @@ final class Evictor: Sendable {
     eviction.withLock { $0.start(with: oldest) }
     session.environment.background.run { [weak self] in
       while let evictor = self, !evictor.session.isClosed {
-        // If a part of the index cannot be read now, the error comes out once something must go.
+        // If a part of the index cannot be read now, the error is thrown once something must be
+        // evicted.
         let isReady = try? evictor.eviction.withLock { (list) throws(StoreError) in
           try list.collectFirst(from: evictor.lookup.index)
         }
@@ -146,7 +146,7 @@ final class Evictor: Sendable {
     if isOverLimit {
       do throws(StoreError) { try evict(&removals) } catch {
         start.hasFailed.store(true, ordering: .relaxed)
-        if !session.isClosed { session.log(.error, .maintenance, "keeping the limits: \(error)") }
+        if !session.isClosed { session.log(.error, .maintenance, "enforcing the limits: \(error)") }
       }
       return
     }
@@ -155,7 +155,8 @@ final class Evictor: Sendable {
     let isReady = try? eviction.withLock { (list) throws(StoreError) in
       try list.collectFirst(from: lookup.index)
     }
-    // If a part of the index cannot be read now, the error comes out once something must go.
+    // If a part of the index cannot be read now, the error is thrown once something must be
+    // evicted.
     if isReady ?? true { start.wait(for: session.limits) }
   }
 
@@ -165,9 +166,9 @@ final class Evictor: Sendable {
     removal.holdsEvents = true
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
-      // If every chosen entry is read again and again, the limits take precedence after some number
-      // of lists. An entry that a compaction moved and someone read meanwhile is found again in a
-      // list after that; if it is rewritten again and again, those writes make room.
+      // If every chosen entry is read again and again, the limits take precedence after a few
+      // lists. If an entry is moved by a compaction and read meanwhile, the next list finds it
+      // again. If an entry is rewritten again and again, those writes make room.
       var lastSparing = list.number + 3
       var lastAskedNumber: Int?
       while isOverLimit, list.number <= lastSparing + 10 {
@@ -187,7 +188,7 @@ final class Evictor: Sendable {
           let seenCount = try remover.remove(victims, byteTarget: byteCount, in: &removal)
           list.putBack(victims.count - seenCount)
         } catch {
-          // Those that were removed are found gone.
+          // Entries that were removed will be found gone.
           list.putBack(victims.count)
           throw error
         }
@@ -198,7 +199,7 @@ final class Evictor: Sendable {
 
   private var groupLimit: Int { lookup.index.isLoaded ? Self.groupLimit : Self.loadingGroupLimit }
 
-  /// The maximum number of entries, and the minimum number of bytes, to remove now: up to 1 % below
+  /// The maximum number of entries and the minimum number of bytes to remove now: down to 1 % below
   /// the limits, so that not every write has to look for one.
   private var excess: (count: Int, byteCount: Int) {
     let count = lookup.index.count

@@ -11,9 +11,9 @@ private struct UnsettledEntry {
 
 /// Finds expired entries by the deadlines in the index.
 ///
-/// A record is read once its entry's deadline has come, if the deadline is not exact: because its
-/// lifetime was extended, it has an idle limit, or the open knows only when the first lifetime of
-/// its segment ends. Then the deadline becomes exact, or later.
+/// A record is read once its entry's deadline has come, if the deadline is not exact. That is so if
+/// its lifetime was extended, if it has an idle limit, or if the open knows only when the first
+/// lifetime of its segment ends. Then the deadline becomes exact, or later.
 final class Expiry: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -27,7 +27,7 @@ final class Expiry: Sendable {
     self.log = log
   }
 
-  /// How many records are checked together, in the order on disk.
+  /// How many records are checked together, in disk order.
   private static let unsettledLimit = 1 << 18
 
   func look(at now: Timestamp) -> ExpiryLook {
@@ -56,7 +56,7 @@ final class Expiry: Sendable {
   ///
   /// A deadline stays unchanged if the head cannot be read or the entry changes meanwhile.
   ///
-  /// - Returns: the number of unexpired entries, or `nil` if deadlines alone do not show it.
+  /// - Returns: the number of unexpired entries, or `nil` if the deadlines alone do not show it.
   func settleDeadlines(_ look: ExpiryLook) throws(StoreError) -> Int? {
     var entries: [UnsettledEntry] = []
     var isComplete = true
@@ -82,7 +82,7 @@ final class Expiry: Sendable {
 
   /// Calls `body` with each entry whose deadline has come and is not exact.
   ///
-  /// - Returns: the number of unexpired entries, or `nil` if deadlines alone do not show it.
+  /// - Returns: the number of unexpired entries, or `nil` if the deadlines alone do not show it.
   private func findUnsettled(
     _ look: ExpiryLook, _ body: (UnsettledEntry) -> Void
   ) throws(StoreError) -> Int? {
@@ -149,7 +149,7 @@ final class Expiry: Sendable {
     var count = 0
     var unsettled: [UnsettledEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      // Expired entries may be removed meanwhile, so each shard is read at one moment.
+      // Expired entries may be removed meanwhile, so all entries of a shard are read at one moment.
       count += try forEachDue(inShard: shard, look) { [table] entry, _, end in
         guard let segment = table.segment(at: entry.location) else { return }
         unsettled.append(
@@ -174,14 +174,14 @@ final class Expiry: Sendable {
   /// - Complexity: O(keys), without a read.
   func updateEarliestExpiries() {
     let now = session.clock.now().millisecondsSinceEpoch
-    // Entries that a compaction is moving enter segments that already have others; those of a batch
-    // enter the batch's own segment.
+    // Entries that a compaction is moving are added to segments that already have others; those of
+    // a batch, to the batch's own segment.
     let segments = log.withLock { appender in
       (appender.isConsistent ? appender.segments : [])
         .filter { $0.usage.earliestExpiry <= now }.map { (segment: $0, end: $0.usage.end) }
     }
     if segments.isEmpty { return }
-    // By granule; other segments keep the lowest value.
+    // By granule. Other segments keep the lowest value.
     let end = segments.map { $0.segment.granule + $0.segment.granuleCount }.max() ?? 0
     var earliest = [Int64](repeating: .min, count: end)
     for (segment, _) in segments {

@@ -6,7 +6,7 @@ struct Removal {
   let written: Timestamp
   /// Whether to spare an entry that was read since it was chosen.
   var sparesRead: Bool
-  /// Whether to spare an entry that was read in the memory tier, too.
+  /// Whether to spare an entry that was read in the memory tier as well.
   var asksForUse: Bool
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
@@ -20,7 +20,7 @@ struct Removal {
   /// Whether the medium could not read a head. It may be readable later.
   private(set) var hasUnreadable = false
 
-  /// - Parameter written: `nil` for `now`.
+  /// - Parameter written: or `nil` for `now`.
   init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
     self.cause = cause
     self.now = now
@@ -98,16 +98,16 @@ struct VictimGroup {
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// The end of its lifetime as known then, or `Int64.min` without an end.
+    /// The end of its lifetime as it was known then, or `Int64.min` if it has no end.
     var end: Int64
     var hasExpired: Bool
   }
 
   private(set) var victims: [Victim] = []
   private(set) var keys: [UInt8] = []
-  /// The maximum bytes that the tombstones take.
+  /// The maximum number of bytes that the tombstones take.
   private(set) var byteCount = 0
-  /// Bytes of the records that become dead, including extensions.
+  /// The number of bytes in the records that become dead, including extensions.
   private(set) var recordByteCount = 0
 
   var isFull: Bool { victims.count >= Self.victimLimit || byteCount >= Self.byteLimit }

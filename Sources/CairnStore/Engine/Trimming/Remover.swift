@@ -43,7 +43,7 @@ final class Remover: Sendable {
   }
 
   /// Removes entries in the given order, if they are unchanged, until `byteTarget` bytes of records
-  /// have gone.
+  /// are gone.
   ///
   /// - Returns: the number of candidates checked.
   @discardableResult
@@ -63,7 +63,7 @@ final class Remover: Sendable {
       }
       if group.victims.isEmpty { break }
       do throws(StoreError) { try take(group.victims[...], keys: group.keys, in: &removal) } catch {
-        // The room kept on a full disk for a removal may not be enough for many.
+        // On a full disk, the room kept for a removal may not be enough for many.
         guard case .noSpace = error, group.victims.count > 1 else { throw error }
         for victim in group.victims {
           try take([victim], keys: group.keys, in: &removal)
@@ -73,8 +73,8 @@ final class Remover: Sendable {
     return next
   }
 
-  /// Reads the data for an entry's tombstone, with no lock held, because the record may have to
-  /// come from the disk.
+  /// Reads the data for an entry's tombstone. No lock is held, because the record may have to come
+  /// from the disk.
   private func prepare(
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
@@ -87,7 +87,7 @@ final class Remover: Sendable {
     }
     found?.end = end
     if found == nil {
-      // A compaction may have moved it, which keeps tick and version.
+      // A compaction may have moved it, which does not change its tick and version.
       found = try lookup.firstPlace(of: candidate.hash) { (place) throws(StoreError) in
         if candidate.sequence == 0 { return place.entry.tick == candidate.entry.tick }
         return try head(in: place.segment, at: place.entry.location, in: &removal)?.sequence
@@ -113,14 +113,15 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    // Extended since it was chosen.
+    // Its lifetime was extended since it was chosen.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(
       candidate, record, at: found.entry.location, end: header.end,
       extensionByteCount: extensionByteCount(of: found, candidate.hash), hasExpired: hasExpired)
   }
 
-  /// The bytes of the record that extends an entry's lifetime, which becomes dead with it.
+  /// The bytes of the record that extends an entry's lifetime. That record becomes dead with the
+  /// entry.
   private func extensionByteCount(of place: Lookup.Place, _ hash: UInt64) -> Int {
     if place.end == .min { return 0 }
     return lookup.index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
@@ -203,7 +204,7 @@ final class Remover: Sendable {
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
-        // The copy has the end known when it was made.
+        // The copy has the end that was known when it was made.
         end = max(record.header.end, place.end)
         return record.sequence == victim.sequence
       }
@@ -211,7 +212,7 @@ final class Remover: Sendable {
     guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
-    // If an extension in between found it alive by an earlier time, it stays alive.
+    // If an extension in between found it alive at an earlier time, it stays alive.
     if victim.hasExpired, end > victim.end { return nil }
     return (
       found.entry.location, found.segment, byteCount,
@@ -221,8 +222,8 @@ final class Remover: Sendable {
 
   // MARK: Finding victims
 
-  /// Calls `body` with each entry of a shard whose segment `mayMatter` accepts, and the head of its
-  /// record, with no lock held.
+  /// Calls `body` with each entry of a shard whose segment `mayMatter` accepts, and with the head
+  /// of its record. No lock is held.
   func forEachHead(
     inShard shard: Int, in removal: inout Removal,
     where mayMatter: (Segment) -> Bool = { _ in true },

@@ -3,9 +3,9 @@ internal import Synchronization
 /// Makes room on a full disk for the writes of a cache, by evicting its coldest segments or the
 /// ends of them.
 ///
-/// 1. Entries go by ordinary removals, before the space that they take.
+/// 1. Entries are removed by ordinary removals before their space is reclaimed.
 /// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
-/// 3. After a failed attempt, it pauses, because others take the room that the cache frees.
+/// 3. After a failed attempt, it pauses, because other programs take the room that the cache frees.
 ///
 /// A store never does this. The lock is taken before that of compaction.
 final class SegmentEvictor: Sendable {
@@ -44,8 +44,8 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// Makes room for a write that found none; `false` if the cache evicts nothing for it. Call under
-  /// no lock.
+  /// Makes room for a write that found none. Returns `false` if the cache evicts nothing for it.
+  /// Call under no lock.
   ///
   /// - Parameter allowance: how many entries may go for this write, or `nil` for a tenth of all.
   private func makeRoom(
@@ -67,7 +67,7 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// Call if the write found no room even so.
+  /// Call if the write found no room even then.
   func noteFailure() {
     let rest = session.clock.now().advanced(by: Self.restAfterFailure)
     state.withLock { $0.rest = rest }
@@ -78,7 +78,7 @@ final class SegmentEvictor: Sendable {
     state.told = now
     session.tell(
       .warning, .maintenance,
-      "the disk is full: a write made \(summary.count) entries go, of \(summary.cost) bytes")
+      "the disk is full: a write evicted \(summary.count) entries of \(summary.cost) bytes")
   }
 
   /// - Returns: the number of bytes reclaimed.
@@ -92,12 +92,12 @@ final class SegmentEvictor: Sendable {
     let mean = lookup.table.total.liveByteCount / max(1, count)
     guard count > 0, mean * allowance >= neededByteCount else { return 0 }
     let allocated = compactor.log.allocatedByteCount
-    // Keeps some of the allowance, in case others take the room.
+    // Keeps some of the allowance, in case other programs take the room.
     let spare = DiskReserve.byteCount(forLogOf: allocated) + Self.spareByteCount
     let byteCount = neededByteCount + min(spare, mean * allowance / 3)
     let pinned = lookup.table.total.pinnedByteCount
-    // A background round may reclaim what this one has made dead; nothing reclaims what someone
-    // still reads.
+    // A background round may reclaim what this one has made dead. Bytes that a reader still holds
+    // are not reclaimed.
     var newlyPinned: Int { max(0, lookup.table.total.pinnedByteCount - pinned) }
     var gained: Int { allocated - compactor.log.allocatedByteCount - newlyPinned }
     while gained < byteCount, allowance > 0 {
@@ -116,10 +116,10 @@ final class SegmentEvictor: Sendable {
     return gained
   }
 
-  /// The segment that is needed least: by the average access time of its live records, and by how
-  /// much is live.
+  /// The segment that is needed least, judged by the average access time of its live records and by
+  /// how many bytes are live.
   ///
-  /// Does not hold the segment meanwhile, because its space would then stay.
+  /// Does not hold the segment meanwhile, because its space could then not be reclaimed.
   ///
   /// - Complexity: O(keys).
   private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {
@@ -148,7 +148,7 @@ final class SegmentEvictor: Sendable {
     return candidates.min { heat($0) < heat($1) }.map { ($0.id, $0.granules) }
   }
 
-  /// The entries of a segment from its end, where it is cut.
+  /// The entries at the end of a segment, where it is cut.
   private func entries(in granules: Range<Int>) throws(StoreError) -> [RemovalCandidate] {
     var found: [RemovalCandidate] = []
     var entries: [IndexEntry] = []

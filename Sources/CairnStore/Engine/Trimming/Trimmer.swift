@@ -8,12 +8,12 @@ final class Trimmer: Sendable {
   private let reader: Reader
   let expiry: Expiry
   let remover: Remover
-  /// Whether a recovery of free space is under way: it continues until there is somewhat more than
-  /// the floor.
+  /// Whether free space is being recovered. This continues until there is somewhat more than the
+  /// floor.
   private let isWinningSpace = Atomic(false)
-  /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
+  /// How long expired entries stay for readers of stale values, in milliseconds. It only increases.
   let retention = Atomic<Int64>(0)
-  /// How many entries that took.
+  /// How many entries the recovery of free space has removed.
   private let evictedCount = Atomic(0)
   private var compactor: Compactor { remover.writer.compactor }
 
@@ -39,8 +39,8 @@ final class Trimmer: Sendable {
     var wanted = lookup.index.count - limit
     try trim(in: &removal, order) { done in
       wanted -= done.count
-      // Entries that others remove meanwhile need not go; this call is not responsible for those
-      // they add.
+      // Entries that others remove meanwhile need not be removed here. Entries that others add are
+      // not this call's task.
       return (min(wanted, lookup.index.count - limit), .max)
     }
     return try remover.finish(removal, durability)
@@ -68,8 +68,8 @@ final class Trimmer: Sendable {
       let bytes = min(wanted, live - limit)
       let count = lookup.index.count
       if bytes <= 0 || count == 0 { return (0, 0) }
-      // Sizes are not in the index: remove as many as an average size needs, and more if these were
-      // small.
+      // Sizes are not in the index. So remove as many entries as are needed at average size, and
+      // more if these were small.
       guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
       return (guess, bytes)
     }
@@ -77,14 +77,14 @@ final class Trimmer: Sendable {
 
   /// Removes entries round by round until `remaining` returns that none are left to remove.
   ///
-  /// - Parameter remaining: receives what the last round removed; returns the maximum number of
+  /// - Parameter remaining: receives what the last round removed, and returns the maximum number of
   ///   entries and the minimum number of bytes for the next.
   private func trim(
     in removal: inout Removal, _ order: TrimOrder,
     remaining: (RemovalSummary) -> (count: Int, byteCount: Int)
   ) throws(StoreError) {
     var done = RemovalSummary()
-    // If everything chosen is read or rewritten again and again, others win.
+    // If everything chosen is read or rewritten again and again, the others win.
     var idleRounds = 0
     while idleRounds < 3 {
       let (count, byteCount) = remaining(done)
@@ -101,7 +101,7 @@ final class Trimmer: Sendable {
     }
   }
 
-  /// The entries that go first, in order.
+  /// The entries to remove first, in order.
   private func select(
     _ count: Int, _ order: TrimOrder, in removal: inout Removal
   ) throws(StoreError) -> [RemovalCandidate] {
@@ -141,8 +141,8 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// Takes one step towards this much free space on the disk: a round of compaction, because dead
-  /// space costs nobody anything, or else a removal of the least recently used entries. On a full
+  /// Takes one step towards this much free space on the disk. A step is a round of compaction,
+  /// which removes no entries, or else a removal of the least recently used entries. On a full
   /// disk, each makes room for the other.
   ///
   /// - Returns: whether there may be more to do.
@@ -162,7 +162,7 @@ final class Trimmer: Sendable {
     } catch {
       guard case .noSpace = error, removal.summary.count > count else { throw error }
     }
-    // The entries left are damaged and cannot be removed.
+    // The entries that are left are damaged and cannot be removed.
     return removal.summary.count > count
   }
 
@@ -176,8 +176,8 @@ final class Trimmer: Sendable {
   func approach(_ floor: Int) throws(StoreError) -> Bool {
     let free = try session.directory.freeByteCount()
     if free >= floor, !isWinningSpace.load(ordering: .relaxed) { return false }
-    // Goes beyond the floor by as much as the log preallocates. No more than
-    // that: the fewer bytes are dead, the more must be copied for each byte reclaimed.
+    // Goes beyond the floor by as much as the log preallocates, but no further: the fewer bytes are
+    // dead, the more must be copied for each byte reclaimed.
     let more = min(max(floor / 64, 2 * Appender.firstAllocation), Appender.largestGrowth)
     let (target, isTooLarge) = floor.addingReportingOverflow(more)
     var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
@@ -190,7 +190,7 @@ final class Trimmer: Sendable {
     if count > 0, try missingByteCount(floor) > 0 {
       session.tell(
         .warning, .maintenance,
-        "freeDiskSpaceFloor: \(count) entries went, and the disk has less free all the same")
+        "freeDiskSpaceFloor: \(count) entries were removed, but the disk still has less free space")
     }
     return false
   }
@@ -237,7 +237,7 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// The same for entries that expired so long ago that nobody wants them any more.
+  /// The same for entries that expired so long ago that no call wants them any more.
   func removeUnretained() throws(StoreError) -> RemovalSummary {
     var removal = try remover.begin(.expired, sparesRead: true)
     try removeExpired(in: &removal, retention: retention.load(ordering: .relaxed))
@@ -249,7 +249,7 @@ final class Trimmer: Sendable {
     in removal: inout Removal, retention: Int64 = 0, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
     if lookup.index.expirableCount == 0 || !isNeeded() { return }
-    // If a read in between found an entry alive by an earlier time, that keeps it alive.
+    // If a read in between found an entry alive at an earlier time, it stays alive.
     let end = removal.now.advanced(byMilliseconds: -retention)
     var expired = Removal(.expired, now: end, written: removal.now, sparesRead: true)
     let look = expiry.look(at: end)
@@ -266,7 +266,7 @@ final class Trimmer: Sendable {
 
   // MARK: By predicate
 
-  /// Removes the entries that `isVictim` selects; it is called with no lock held.
+  /// Removes the entries that `isVictim` selects. It is called with no lock held.
   @usableFromInline
   func remove(
     where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
@@ -305,8 +305,8 @@ final class Trimmer: Sendable {
   /// - Parameters:
   ///   - start: the first shard.
   ///   - limit: after this many entries, no further shard is begun.
-  /// - Returns: the next shard, `nil` if there is none; and whether every entry that was there at the
-  ///   begin could be read, and every victim was removed.
+  /// - Returns: the next shard, or `nil` if there is none; and whether every entry that existed at
+  ///   the start could be read and every victim was removed.
   func removeRound(
     fromShard start: Int, lookingAt limit: Int,
     where isVictim: (_ metadata: RawSpan, SequenceNumber) -> Bool
@@ -321,7 +321,7 @@ final class Trimmer: Sendable {
         _ = try remover.finish(removal, .process)
         return (shard, isWhole && !removal.hasUnreadable)
       }
-      // A compaction may move a victim just before its removal. So the shard is searched again.
+      // A compaction may move a victim just before its removal, so the shard is searched again.
       var vainCount = 0
       while vainCount < 2 {
         let found: (victims: [RemovalCandidate], seenCount: Int)
@@ -344,7 +344,7 @@ final class Trimmer: Sendable {
     return (nil, isWhole && !removal.hasUnreadable)
   }
 
-  /// The entries of a shard that are to go.
+  /// The entries of a shard to remove.
   private func victims(
     inShard shard: Int, in removal: inout Removal, sparesExpired: Bool,
     where isVictim: (borrowing FoundRecord) throws -> Bool
