@@ -15,12 +15,12 @@ uint64_t cairn_pin_epoch = 1;
 bool cairn_pins_need_fences = true;
 bool cairn_reclamation_due;
 
-/// All slots there ever were; one whose thread has ended goes to the next that begins.
+/// All slots ever made. When a thread ends, its slot goes to the next thread that begins.
 static struct cairn_pin_slot *slots;
 static pthread_key_t key;
 static bool has_key;
 
-/// Lets go of all that a slot holds up, whose thread does not exist any more.
+/// Releases everything that the slot of an ended thread holds.
 static void clear(struct cairn_pin_slot *slot) {
   slot->depth = 0;
   __atomic_store_n(&slot->epoch, 0, __ATOMIC_RELEASE);
@@ -33,13 +33,13 @@ static void give_back(void *slot) {
   clear(slot);
 }
 
-/// Of the threads of a process, its child has only the one that forked.
+/// A forked child has only the thread that forked.
 static void forget_other_threads(void) {
   for (struct cairn_pin_slot *slot = slots; slot; slot = slot->next)
     if (slot != cairn_own_pin_slot) clear(slot);
 }
 
-// Before `main`: with one thread the kernel registers a process at once.
+// Before `main`: while a process has one thread, the kernel registers it at once.
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
   pthread_atfork(NULL, NULL, forget_other_threads);
@@ -67,8 +67,8 @@ __attribute__((noinline)) struct cairn_pin_slot *cairn_take_pin_slot(void) {
   return cairn_own_pin_slot = slot;
 }
 
-/// After this every other thread has shown the pin that it began before, and begins no other without seeing what was
-/// unlinked before. Returns false where the kernel refuses.
+/// After this, every pin that another thread began earlier is visible, and every pin that it begins later sees what was
+/// unlinked earlier. Returns false if the kernel refuses.
 static bool order_all_threads(void) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return cairn_pins_need_fences || syscall(SYS_membarrier, EXPEDITED, 0, 0) == 0;
@@ -86,7 +86,7 @@ uint64_t cairn_oldest_pin(void) {
     is_held_up = true;
   }
   if (!is_held_up) return oldest;
-  // Who ends a pin from here on sees that it is wanted. What others begin reaches nothing that was unlinked.
+  // A thread that ends a pin from here on sees that it is wanted. Pins that begin now reach nothing that was unlinked.
   if (!order_all_threads()) return 0;
   for (struct cairn_pin_slot *slot = first; slot; slot = slot->next) {
     epoch = __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE);

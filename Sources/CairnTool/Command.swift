@@ -5,7 +5,7 @@ enum Command: String, CaseIterable {
   case `import`, export
   case completions, version, help
 
-  /// Everything that is said of it.
+  /// Everything that the help says about it.
   var page: CommandPage {
     switch self {
     case .put: .put
@@ -49,7 +49,7 @@ enum Option: String, CaseIterable {
     OptionUse(.help, "explain the command"),
   ]
 
-  /// The words that its value can be; empty if it can be others.
+  /// The words that its value can be, or none if it can be anything.
   var choices: [String] {
     switch self {
     case .decode: ["percent", "none"]

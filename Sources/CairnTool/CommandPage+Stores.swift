@@ -69,7 +69,7 @@ extension CommandPage {
     ])
 
   static let compact = CommandPage(
-    "give back the space of removed and replaced values",
+    "reclaim the space of removed and replaced values",
     about: """
       Copies the live records of files that have dead records, and removes the old files. Needs
       about one segment of free space. You can interrupt it at any time.

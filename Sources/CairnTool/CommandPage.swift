@@ -10,15 +10,15 @@ struct OptionUse: Sendable {
     self.meaning = meaning
   }
 
-  /// The first part of the meaning, for where there is little room.
+  /// The first part of the meaning, for places with little room.
   var summary: String {
     if option == .json { return "print JSON" }
     return String(meaning.prefix { !";:.".contains($0) }.replacing("\n", with: " "))
   }
 }
 
-/// Everything that is said of a command. The parser, the help, the manual and the completions read
-/// it here.
+/// Everything that the help says about a command. The parser, the help, the manual and the
+/// completions read it here.
 struct CommandPage: Sendable {
   /// What it does, on one line.
   let summary: String
@@ -29,7 +29,7 @@ struct CommandPage: Sendable {
   let alternativeCount: Int
   /// What it does, in paragraphs as `Paragraphs` reads them.
   let about: String
-  /// What to know besides, below the options.
+  /// Further notes, below the options.
   let notes: String
   let examples: [String]
 
@@ -46,7 +46,7 @@ struct CommandPage: Sendable {
     self.examples = examples
   }
 
-  /// The number of operands that it takes.
+  /// How many operands it takes.
   var operandCounts: ClosedRange<Int> {
     let least = operands.count { !$0.hasPrefix("[") }
     return least...(operands.last?.contains("...") == true ? .max : operands.count)

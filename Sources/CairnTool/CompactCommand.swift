@@ -49,11 +49,11 @@ enum CompactCommand {
       + "\(DisplayText.count(report.writtenSegmentCount)) written"
     return report.removedSegmentCount == 0
       ? report.unreadableSegmentCount > 0 || isDiskNearlyFull
-        ? "nothing was given back" : "nothing to give back: no segment has dead records"
+        ? "nothing was reclaimed" : "nothing to reclaim: no segment has dead records"
       : sizes + segments
   }
 
-  /// Compacts on another thread, and shows from this one how much is still dead.
+  /// Compacts on another thread, and shows from this one how many bytes are still dead.
   private static func compact(_ store: Store, on console: Console) throws -> CompactionReport {
     let outcome = Outcome()
     let dead = try store.statistics().deadByteCount
@@ -63,12 +63,12 @@ enum CompactCommand {
       if SystemCalls.interruption != 0 { try? store.close() }
       guard let left = try? store.statistics().deadByteCount else { continue }
       let done = max(0, dead - left)
-      progress.show("given back", byteCount: done, of: dead)
+      progress.show("reclaimed", byteCount: done, of: dead)
     }
     console.clearProgress()
     do { return try outcome.get() } catch {
       guard SystemCalls.interruption != 0 else { throw error }
-      throw CommandFailure(.failure, "interrupted; the space given back so far stays free")
+      throw CommandFailure(.failure, "interrupted; the space reclaimed so far stays free")
     }
   }
 
@@ -82,7 +82,7 @@ enum CompactCommand {
       isDone.signal()
     }
 
-    /// Waits for the result, at most this long, and returns whether it is there.
+    /// Waits for the result, at most this long, and returns whether it has arrived.
     func wait(_ limit: DispatchTimeInterval) -> Bool {
       isDone.wait(timeout: .now() + limit) == .success
     }

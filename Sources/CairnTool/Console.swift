@@ -25,7 +25,7 @@ final class Console {
   private var errorPainter = ColorChoice.auto.painter(for: STDERR_FILENO)
   /// The columns for the lines of a report, or `nil` if they need not be broken.
   var reportWidth: Int? { outputIsTerminal ? Terminal.textWidth(output.number) : nil }
-  /// The columns and rows of the terminal on standard output, or `nil` if it is no terminal or
+  /// The columns and rows of the terminal on standard output. `nil` if it is not a terminal or
   /// cannot be drawn on.
   var screenSize: (columns: Int, rows: Int)? {
     Terminal.isDumb ? nil : Terminal.size(output.number)
@@ -52,7 +52,7 @@ final class Console {
 
   /// Writes a line of a report, broken between words to fit the terminal.
   ///
-  /// - Parameter indent: the columns before what does not fit the first line.
+  /// - Parameter indent: the indent of all lines but the first, in columns.
   func tell(_ text: String, indent: Int = 2, style: Style? = nil) throws(CommandFailure) {
     for line in reportWidth.map({ broken(text, width: $0, indent: indent) }) ?? [text] {
       try print(painter(line, style))
@@ -83,7 +83,7 @@ final class Console {
     do throws(SystemError) {
       try SystemCalls.write(bytes, to: output)
     } catch {
-      // The reader of the output has seen enough: that is no failure to report.
+      // The reader of the output has seen enough. That is not a failure to report.
       if error.number == EPIPE { throw CommandFailure(.outputClosed, "") }
       throw CommandFailure(.failure, "standard output: \(error.reason)")
     }
@@ -97,7 +97,7 @@ final class Console {
 
   /// Writes a note to standard error: on one line, or broken between words to fit a terminal.
   ///
-  /// - Parameter style: of the command's name before it.
+  /// - Parameter style: the style of the command's name before it.
   func note(_ message: String, style: Style? = .warning) {
     clearProgress()
     let source = command.map { "cairn: \($0.rawValue):" } ?? "cairn:"

@@ -2,10 +2,10 @@ import Glibc
 
 /// A position in a directory tree. The walk moves one step down or up at a time.
 ///
-/// Every step is relative to an open directory and follows no link, so a path may be longer than
-/// the system's `PATH_MAX`, and nobody can divert the walk by placing a link in its way. Only the
+/// Every step is relative to an open directory and follows no link. So a path may be longer than
+/// the system's `PATH_MAX`, and no link that is placed in its way can divert the walk. Only the
 /// deepest directories are kept open, because a tree may be deeper than a process may have
-/// descriptors. A closed directory that is needed again is reached from the root, and must be the
+/// descriptors. If a closed directory is needed again, it is reached from the root, and must be the
 /// same directory as before.
 struct DirectoryCursor {
   private struct Level {
@@ -59,8 +59,8 @@ struct DirectoryCursor {
   /// Returns to the parent.
   mutating func leave() { levels.removeLast() }
 
-  /// Moves to the directory with these names below the root, through the nearest common ancestor
-  /// with the current position, and creates missing directories.
+  /// Moves to the directory with these names below the root, by way of the nearest ancestor that
+  /// the current position shares. Creates missing directories.
   mutating func move(to path: ArraySlice<ArraySlice<UInt8>>) throws(SystemError) {
     var shared = 0
     for (level, name) in zip(levels, path) {

@@ -14,7 +14,7 @@ struct DiskUsage {
   /// Free bytes on the disk, or `nil` if the number is unknown.
   private(set) var freeByteCount: Int?
 
-  /// When the newest checkpoint was written, or `nil` for none.
+  /// When the newest checkpoint was written, or `nil` if there is none.
   private(set) var checkpointTime: Timestamp?
 
   /// Whether the disk has less room than a compaction may need.
@@ -37,7 +37,7 @@ struct DiskUsage {
     for name in (try? SystemCalls.names(in: directory)) ?? [] {
       guard let status = try? SystemCalls.status(of: name.bytes, in: directory) else { continue }
       if status.kind == .directory {
-        // Only quarantine is one, and it contains none.
+        // The only directory among them is quarantine, and it contains none.
         guard isStore,
           let folder = try? SystemCalls.open(name.bytes, in: directory, as: .directory)
         else { continue }

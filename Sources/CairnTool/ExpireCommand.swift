@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `expire`: removes what has expired, or sets when keys expire.
+/// `expire`: removes expired keys, or sets when keys expire.
 enum ExpireCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -19,7 +19,7 @@ enum ExpireCommand {
     var configuration = StoreConfiguration()
     configuration.maintenanceInterval = nil
     configuration.createsStore = false
-    // One sync, by closing, covers all changes.
+    // One sync, when the store is closed, covers all changes.
     configuration.durability = .process
     var (changed, missing) = (0, 0)
     try location.write(configuration) { store in
@@ -49,10 +49,10 @@ enum ExpireCommand {
     }
   }
 
-  /// Makes a key expire this long from now. An extension leaves the value and its version alone;
-  /// anything else writes the value again.
+  /// Makes a key expire this long from now. An extension leaves the value and its version
+  /// unchanged. Anything else writes the value again.
   ///
-  /// - Returns: whether the key is there.
+  /// - Returns: whether the key exists.
   private static func setLifetime(
     _ lifetime: Duration, forKey key: [UInt8], in store: Store
   ) throws -> Bool {

@@ -7,7 +7,7 @@ enum ExportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let path = invocation.operands[1]
-    // From here on no file may be left half written.
+    // From here on, no file may be left half written.
     SystemCalls.watchInterruptions()
     let exporter = try location.read(on: console) { store in
       let root = try makeRoot(path, outside: location)
@@ -30,7 +30,7 @@ enum ExportCommand {
     -> Descriptor
   {
     do {
-      // With a trailing slash, the path would be followed through a link.
+      // If the path had a trailing slash, a link would be followed.
       let trimmed = withoutTrailingSlashes(path)
       // A file in the store's directory would be foreign to the store, so check before creating
       // one.
@@ -78,7 +78,7 @@ enum ExportCommand {
     return Array(path[...slash])
   }
 
-  /// The contents of a tree, in words; also for an import.
+  /// The contents of a tree, in words. Also used by an import.
   static func tree(_ files: Int, _ emptyDirectories: Int, _ byteCount: Int) -> String {
     let directories = DisplayText.count(
       emptyDirectories, "empty directory", "empty directories")

@@ -9,8 +9,8 @@ package struct ExportPlan {
   /// All other keys.
   package private(set) var encoded: [[UInt8]] = []
 
-  /// Plans for the keys, which must be in bytewise order; `isEmpty` returns whether a key has an
-  /// empty value, and is called only for keys that end in a slash.
+  /// Plans for the keys, which must be in bytewise order. `isEmpty` returns whether a key has an
+  /// empty value. It is called only for keys that end in a slash.
   package init(keys: [[UInt8]], isEmpty: ([UInt8]) throws -> Bool) rethrows {
     var candidates: [[UInt8]] = []
     for key in keys {

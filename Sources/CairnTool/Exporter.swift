@@ -62,14 +62,14 @@ struct Exporter {
     progress.show("exported", byteCount: counts.bytes, of: total)
   }
 
-  /// The bytes of the values, as far as the heads of their records can be read.
+  /// The total bytes of the values, as far as the heads of their records can be read.
   private func byteCount(of keys: [[UInt8]]) throws -> Int {
     var byteCount = 0
     for key in keys where SystemCalls.interruption == 0 {
       do throws(StoreError) {
         byteCount += try store.info(forKey: key)?.valueByteCount ?? 0
       } catch {
-        // The export of the value reports damage.
+        // Exporting the value reports the damage.
         guard case .corrupt = error else { throw error }
       }
     }
@@ -93,7 +93,7 @@ struct Exporter {
         counts.bytes += value.byteCount
         return true
       }
-      // Without a value, the key has expired since the keys were listed.
+      // If there is no value, the key has expired since the keys were listed.
       return written ?? false
     } catch let error as StoreError {
       guard case .corrupt = error else { throw error }
@@ -115,7 +115,7 @@ struct Exporter {
       try SystemCalls.write(value, to: file)
       try SystemCalls.close(file)
     } catch {
-      // A partial value would look like the whole.
+      // A partial value would look complete.
       try? SystemCalls.removeFile(name, in: directory)
       throw error
     }

@@ -26,7 +26,7 @@ enum FileKind {
   }
 }
 
-/// Distinguishes one file from all others of the machine.
+/// Distinguishes one file from all others on the machine.
 struct FileIdentity: Hashable {
   let device: UInt64
   let inode: UInt64

@@ -21,7 +21,7 @@ enum Help {
       .text(output), statuses, .text("To install the completions and the manual:"), installation,
     ])
 
-  /// What holds for all commands.
+  /// What applies to all commands.
   static let about = """
     STORE is a directory; put and import create it if it is missing. get, info, keys, stats, top,
     verify, scrub, salvage, backup and export write nothing to it; all of them except salvage work

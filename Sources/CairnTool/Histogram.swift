@@ -3,8 +3,8 @@ import CommandText
 
 /// Counts numbers by ranges with fixed ends.
 struct Histogram {
-  /// The ranges: each ends below its number, and begins at the end of the one before. The last ends
-  /// nowhere.
+  /// Each range ends below its number, and begins at the end of the one before. The last has no
+  /// end.
   let ends: [(below: Int, label: String)]
   /// The label of the last range.
   let lastLabel: String
@@ -45,8 +45,8 @@ struct Histogram {
       })
   }
 
-  /// A row for each range between the first and the last that have something, with a bar as wide as
-  /// there is room.
+  /// A row for each range from the first to the last that is not empty, with a bar as wide as there
+  /// is room.
   func lines(title: String, width: Int, painter: Painter) -> [String] {
     let labels = ends.map(\.label) + [lastLabel]
     guard let first = counts.firstIndex(where: { $0 > 0 }),
@@ -93,7 +93,7 @@ struct EntryHistograms {
 
   /// Reads the head of every record, one entry at a time.
   ///
-  /// - Parameter report: told of every damaged record.
+  /// - Parameter report: called for every damaged record.
   init(of store: Store, reporting report: (StoreError) -> Void) throws {
     let now = SystemClock().now().millisecondsSinceEpoch
     do {

@@ -1,7 +1,7 @@
 import Cairn
 
-/// Collects values into large writes: small files are most of a tree, and a separate write for each
-/// would cost more than reading them.
+/// Collects values into large writes. Most files of a tree are small, and a separate write for each
+/// would cost more than reading it.
 struct ImportBatch {
   /// The number of keys written.
   private(set) var storedCount = 0
@@ -16,13 +16,13 @@ struct ImportBatch {
   private static let countLimit = 256
   private static let byteLimit = 1 << 20
 
-  /// - Parameter lifetime: `nil`: no end.
+  /// - Parameter lifetime: or `nil` for no end.
   init(store: Store, lifetime: Duration?) {
     self.store = store
     self.lifetime = lifetime.map { .after($0) } ?? .unlimited
   }
 
-  /// Stores the value unless it is already there without an end and none is requested, so that a
+  /// Stores the value, unless it is already there without an end and no end is requested. So a
   /// second import only completes the first.
   mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
     if try isStored(value, forKey: key) {

@@ -3,7 +3,7 @@ import CommandText
 
 /// How an import makes keys from paths.
 enum ImportDecoding {
-  /// Paths are keys; those of encoded keys in an exported tree are decoded.
+  /// Paths are keys. The paths of encoded keys in an exported tree are decoded.
   case exportedTree
   /// `--decode percent`: every path is percent-decoded.
   case percent
@@ -26,12 +26,12 @@ enum ImportDecoding {
 
 /// The keys for the files of a tree.
 ///
-/// Paths differ, but decoded ones may not: `%61` and `a` both give `a`. The second of two files
+/// Paths differ, but decoded paths may not: `%61` and `a` both give `a`. The second of two files
 /// with the same key is an error, never a silent overwrite.
 struct ImportKeys {
   private let decoding: ImportDecoding
   private let root: Descriptor
-  /// The keys of files with a possibly decoded path.
+  /// The keys of files whose path may have been decoded.
   private var seen: Set<[UInt8]> = []
 
   init(decoding: ImportDecoding, root: Descriptor) {
@@ -39,7 +39,7 @@ struct ImportKeys {
     self.root = root
   }
 
-  /// The key for a path; that of an empty directory ends in a slash.
+  /// The key for a path. The key of an empty directory ends in a slash.
   mutating func key(forPath path: [UInt8], valueIsEmpty: Bool) throws(CommandFailure) -> [UInt8] {
     switch decoding {
     case .none: return path
@@ -61,8 +61,8 @@ struct ImportKeys {
     return key
   }
 
-  /// Whether the tree has a directory where the key would have its file. Only then does an export
-  /// encode a key that could be a path; otherwise the path is taken literally.
+  /// Whether the tree has a directory at the place of the key's file. Only then does an export
+  /// encode a key that could be a path. Otherwise the path is taken literally.
   private func isDirectory(_ key: [UInt8]) -> Bool {
     var cursor = DirectoryCursor(root: root)
     for name in key.split(separator: UInt8(ascii: "/")) {

@@ -5,7 +5,7 @@ import Glibc
 /// Walks a tree and stores its files: key = relative path, value = contents.
 ///
 /// Never follows links, and skips anything that is neither a file nor a directory. Reports an
-/// unreadable file and continues with the others; an error of the store ends the walk.
+/// unreadable file and continues with the others. An error of the store ends the walk.
 struct Importer {
   /// What a walk found besides the files that it stored.
   struct Counts {
@@ -83,8 +83,8 @@ struct Importer {
     try visitDirectory()
   }
 
-  /// The maximum length of a directory's path. An encoded path may be longer than any key: three
-  /// bytes for each of the key's, plus the separators between names.
+  /// The maximum length of a directory's path. An encoded path may be longer than any key: it has
+  /// three bytes for each byte of the key, and the separators between names.
   private static func pathByteLimit(keyByteLimit: Int) -> Int { 4 * keyByteLimit }
 
   private mutating func ascend() {
@@ -110,7 +110,7 @@ struct Importer {
           subdirectories.append(name.bytes)
         case .link: counts.skippedLinks += 1
         case .other: counts.skippedSpecialFiles += 1
-        // Reported as existing, but unknown.
+        // Reported as existing, but of unknown size.
         case nil: isEmpty = false
         }
       }

@@ -3,7 +3,7 @@ import CommandText
 
 /// A parsed command line.
 ///
-/// Options may be anywhere before `--`, as `--name value` or `--name=value`; a lone `-` is an
+/// Options may be anywhere before `--`, as `--name value` or `--name=value`. A lone `-` is an
 /// operand. Operands and values of options are bytes, because keys need not be text. If an option
 /// is given twice, the last value counts.
 struct Invocation {
@@ -13,12 +13,12 @@ struct Invocation {
   var operands: [[UInt8]] = []
   /// The options with their values; empty for options without one.
   var options: [Option: [UInt8]] = [:]
-  /// The first argument that is no option, though it begins with a dash.
+  /// The first argument that begins with a dash but is not an option.
   private var unknownOption: [UInt8]?
   /// What is wrong with an option. The right help depends on the command, which may come later in
   /// the line.
   private var problem: String?
-  /// The first operand, if it is no command.
+  /// The first operand, if it is not a command.
   private var unknownCommand: [UInt8]?
 
   init(_ arguments: [[UInt8]]) {
@@ -114,7 +114,7 @@ struct Invocation {
 
   func has(_ option: Option) -> Bool { options[option] != nil }
 
-  /// A usage error that says where to read more.
+  /// A usage error with a hint where to read more.
   func usage(_ message: String) -> CommandFailure {
     .usage("\(message); see cairn help\(command.map { " \($0.rawValue)" } ?? "")")
   }
@@ -132,7 +132,7 @@ struct Invocation {
     return value
   }
 
-  /// The value of a given option that is one of a few words.
+  /// The value of a given option that must be one of a few words.
   func value<Value: RawRepresentable<String>>(
     of option: Option
   ) throws(CommandFailure) -> Value {

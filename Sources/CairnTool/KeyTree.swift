@@ -1,22 +1,22 @@
 /// Keys in bytewise order as a tree of folders, as if `/` separated the names of a path.
 ///
-/// A folder that has only one other folder in it shares its line, and a folder of one key is shown
-/// as the key.
+/// A folder that contains only one other folder shares that folder's line. A folder of one key is
+/// shown as the key.
 package struct KeyTree {
   /// A line of the tree.
   package struct Line: Equatable {
     /// The number of folders around it.
     package let depth: Int
-    /// The name: of a folder with its slash, or of a key. Empty: names that are left out.
+    /// The name of a key, or of a folder with its slash. Empty for names that are left out.
     package let name: ArraySlice<UInt8>
-    /// The keys in the folder, or the names that are left out; 1 for a key.
+    /// The number of keys in the folder, or of names that are left out; 1 for a key.
     package let count: Int
   }
 
-  /// Keys of one folder, beside each other in the order.
+  /// Adjacent keys of one folder.
   private struct Part {
     let keys: Range<Int>
-    /// The bytes of the keys that the lines above have.
+    /// How many bytes of the keys the lines above show.
     let shownByteCount: Int
     let depth: Int
     var isRest = false
@@ -27,13 +27,13 @@ package struct KeyTree {
   private let keys: [[UInt8]]
   private let limit: Int?
 
-  /// - Parameter limit: the most names to show in a folder, or `nil` for all.
+  /// - Parameter limit: the maximum number of names to show in a folder, or `nil` for all.
   package init(keys: [[UInt8]], limit: Int?) {
     self.keys = keys
     self.limit = limit
   }
 
-  /// Calls `body` with each line. Takes no stack, however deep the folders are.
+  /// Calls `body` with each line. Does not recurse, however deep the folders are.
   package func forEachLine(_ body: (Line) throws -> Void) rethrows {
     var parts = Array(
       self.parts(of: Part(keys: keys.indices, shownByteCount: 0, depth: 0)).reversed())
@@ -48,7 +48,7 @@ package struct KeyTree {
         try body(Line(depth: part.depth, name: first[part.shownByteCount...], count: 1))
         continue
       }
-      // In order, what the first and the last share all of them do.
+      // The keys are in order, so what the first and the last share is shared by all.
       let shared = zip(first, keys[part.keys.upperBound - 1]).prefix { $0 == $1 }.count
       let end = first[..<shared].lastIndex(of: Self.slash).map { $0 + 1 } ?? shared
       try body(Line(depth: part.depth, name: first[part.shownByteCount..<end], count: count))
@@ -57,13 +57,13 @@ package struct KeyTree {
     }
   }
 
-  /// What the lines below a folder are about.
+  /// What the lines below a folder show.
   private func parts(of folder: Part) -> [Part] {
     let start = folder.shownByteCount
     var parts: [Part] = []
     var index = folder.keys.lowerBound
     var leftOutCount = 0
-    // The key of the folder itself is the first, and has no name of its own.
+    // The key of the folder itself comes first, and has no name of its own.
     if start > 0, keys[index].count == start { index += 1 }
     while index < folder.keys.upperBound {
       let key = keys[index]
@@ -85,7 +85,7 @@ package struct KeyTree {
     return parts
   }
 
-  /// The first of the keys that does not begin with the bytes, as the first does.
+  /// The index of the first key that does not begin with the bytes that the first key begins with.
   private func endOfKeys(beginningWith bytes: ArraySlice<UInt8>, in range: Range<Int>) -> Int {
     var (low, high) = (range.lowerBound + 1, range.upperBound)
     while low < high {

@@ -12,7 +12,7 @@ enum KeysCommand {
       : nil
     let isTree = invocation.has(.tree)
     if isTree, let other = [Option.long, .json].first(where: invocation.has) {
-      throw invocation.usage("--tree does not go with --\(other.rawValue)")
+      throw invocation.usage("--tree cannot be combined with --\(other.rawValue)")
     }
     try location.read(on: console) { store in
       var damage: StoreError?
@@ -46,7 +46,7 @@ enum KeysCommand {
     }
   }
 
-  /// Prints columns under a header for a person, and fields after tabs for a program.
+  /// Prints columns under a header for people, and fields separated by tabs for programs.
   private static func printRows(
     _ keys: ArraySlice<[UInt8]>, in store: Store, on console: Console
   ) throws {
@@ -78,8 +78,8 @@ enum KeysCommand {
     }
   }
 
-  /// Prints an array with an object on each line: a store may have more keys than fit in memory
-  /// as objects.
+  /// Prints an array with an object on each line: a store may have more keys than fit in memory as
+  /// objects.
   private static func printObjects(
     _ keys: ArraySlice<[UInt8]>, in store: Store, on console: Console
   ) throws {
@@ -98,8 +98,8 @@ enum KeysCommand {
     try console.print("]")
   }
 
-  /// What the store knows about a key, or `nil` if the record is damaged, which is reported, or has
-  /// expired since the keys were listed.
+  /// What the store knows about a key. `nil` if the record is damaged, which is reported, or if the
+  /// key has expired since the keys were listed.
   private static func info(
     _ key: [UInt8], in store: Store, on console: Console
   ) throws -> EntryInfo? {

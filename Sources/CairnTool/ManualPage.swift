@@ -46,12 +46,13 @@ enum ManualPage {
     return lines
   }
 
-  /// Text for the line of a macro, or one that is not filled.
+  /// Text for the line of a macro, or for a line that is not filled.
   private static func oneLine(_ text: String) -> String {
     roff(text).replacing("\n", with: " ")
   }
 
-  /// Text as the formatter takes it: no character is a request, and dashes can be pasted.
+  /// Text in the form that the formatter takes: no character is a request, and dashes can be
+  /// pasted.
   private static func roff(_ text: String) -> String {
     let escaped = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
       .replacing("~", with: "\\(ti").replacing("\n", with: " ")

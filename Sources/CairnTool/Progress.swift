@@ -8,7 +8,7 @@ package final class Progress {
   private let clock = ContinuousClock()
   private var verb = ""
   private var start: ContinuousClock.Instant
-  /// When progress was last shown: by then, the next part has begun.
+  /// When progress was last shown. By then, the next part has begun.
   private var last: ContinuousClock.Instant
   private var nextUpdate: ContinuousClock.Instant
 
@@ -21,7 +21,7 @@ package final class Progress {
 
   /// Shows how many bytes are done. A new verb begins another part of the work, with its own rate.
   ///
-  /// - Parameter total: all bytes, or `nil` if the number is unknown.
+  /// - Parameter total: the total number of bytes, or `nil` if it is unknown.
   func show(_ verb: String, byteCount: Int, of total: Int?) {
     guard console.showsProgress else { return }
     let now = clock.now
@@ -37,7 +37,7 @@ package final class Progress {
       Self.line(verb, byteCount: byteCount, of: total, after: start.duration(to: now)))
   }
 
-  /// The line for so many bytes after so long.
+  /// The line for this many bytes after this much time.
   package static func line(
     _ verb: String, byteCount: Int, of total: Int?, after elapsed: Duration
   ) -> String {

@@ -1,12 +1,12 @@
 /// Times and sizes on the command line.
 enum Quantity {
-  /// Seconds after which an expiry would exceed the range of timestamps.
+  /// With more seconds than this, an expiry would exceed the range of timestamps.
   private static let secondLimit: Int64 = 9_000_000_000_000_000
-  /// The input of `duration`, in words.
+  /// What `duration` reads, in words.
   static let durationKind = "a time above 0 and below 285 million years, such as 90, 0.5, 12h or 7d"
 
   /// Reads a time such as `90`, `0.25`, `15m` or `7d`: a decimal number of seconds, or of the unit
-  /// after it. `nil` for anything else, for zero, and beyond the limit; signs and exponents are not
+  /// after it. `nil` for anything else, for zero, and beyond the limit. Signs and exponents are not
   /// allowed.
   static func duration(_ text: [UInt8]) -> Duration? {
     let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
@@ -31,13 +31,13 @@ enum Quantity {
     return overflow ? nil : product
   }
 
-  /// Reads decimal digits; `nil` for anything else, and for numbers that are too large.
+  /// Reads decimal digits. `nil` for anything else, and for numbers that are too large.
   static func wholeNumber(_ text: [UInt8]) -> Int? {
     guard !text.isEmpty, text.allSatisfy({ digit($0) != nil }) else { return nil }
     return Int(String(decoding: text, as: UTF8.self))
   }
 
-  /// The input of `positiveNumber`, in words.
+  /// What `positiveNumber` reads, in words.
   static let positiveNumberKind = "a whole number above 0"
 
   /// Reads a whole number above 0.

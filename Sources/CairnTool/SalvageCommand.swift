@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `salvage`: copies what is sound in a damaged store into a new one.
+/// `salvage`: copies the sound contents of a damaged store into a new one.
 enum SalvageCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let source = try invocation.store(at: 0)

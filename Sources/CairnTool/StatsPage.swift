@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// Formats the state of a store for people: first what it holds and takes, then its segments, then
+/// Formats the state of a store for people: first its contents and size, then its segments, then
 /// advice.
 struct StatsPage {
   let keyCount: Int
@@ -10,13 +10,13 @@ struct StatsPage {
   /// The store, as given on the command line.
   let path: String
 
-  /// The maximum number of listed segments: those with the most dead bytes.
+  /// The maximum number of listed segments. Those with the most dead bytes are listed.
   private static let segmentLimit = 10
 
   /// A line of the page.
   struct Line {
     let text: String
-    /// The columns before what does not fit the line.
+    /// The indent of all lines but the first, in columns.
     var indent = 2
     var style: Style?
   }
@@ -96,7 +96,7 @@ struct StatsPage {
     let others = statistics.segmentCount - shown.count
     let rest =
       shown.count < dead.count
-      ? "and \(DisplayText.count(others)) more with less that is dead; --json lists all"
+      ? "and \(DisplayText.count(others)) more with fewer dead bytes; --json lists all"
       : "and \(DisplayText.count(others, "other", "others")) with almost no dead bytes; "
         + "--json lists all"
     return [Line(text: texts[0], style: .heading)] + texts.dropFirst().map { Line(text: $0) }
@@ -124,7 +124,7 @@ struct StatsPage {
       let room =
         usage.isDiskNearlyFull
         ? " The disk is nearly full: see cairn help compact." : ""
-      add("cairn compact \(store) gives back about \(DisplayText.size(dead)).\(room)", style: nil)
+      add("cairn compact \(store) reclaims about \(DisplayText.size(dead)).\(room)", style: nil)
     }
     let expired = statistics.indexedKeyCount - keyCount
     if expired > 0 {
@@ -155,7 +155,7 @@ struct StatsPage {
     return lines
   }
 
-  /// Aligns rows of cells in columns: the first to the left, figures to the right, the last
+  /// Aligns rows of cells in columns: the first column to the left, figures to the right, the last
   /// unchanged.
   private static func aligned(_ rows: [[String]]) -> [String] {
     let last = (rows.first?.count ?? 1) - 1

@@ -5,8 +5,8 @@ import CommandText
 struct StoreLocation {
   let path: String
 
-  /// Opens for reading, which writes nothing to disk. If another process writes to the store, reads
-  /// its current state and says so.
+  /// Opens for reading, which writes nothing to disk. If another process is writing to the store,
+  /// reads its current state and says so.
   func read<Result>(on console: Console, _ body: (Store) throws -> Result) throws -> Result {
     let store: Store
     do throws(StoreError) {
@@ -28,7 +28,7 @@ struct StoreLocation {
     return store
   }
 
-  /// Opens a store that another process may have open. New writes appear when it is asked to catch
+  /// Opens a store that another process may have open. It sees new writes when it is asked to catch
   /// up.
   func followed() throws(StoreError) -> Store {
     try Store(
@@ -58,7 +58,7 @@ struct StoreLocation {
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
     var configuration = Self.quiet(configuration)
-    // As caches have it: a command does not begin to copy what the owner of a cache would leave.
+    // As in caches: a command does not begin to copy records that the owner of a cache would leave.
     configuration.spaceBound = 2
     return try use(Store(path: path, configuration: configuration), body)
   }
@@ -94,14 +94,13 @@ struct StoreLocation {
     }
   }
 
-  /// Whether a directory that is not a store has some of a store's files: it is then a damaged
-  /// store with missing parts; otherwise it is something else.
+  /// Whether a directory that is not a store has some of a store's files. If so, it is a damaged
+  /// store with missing parts. Otherwise it is something else.
   static func holdsParts(_ path: String) -> Bool {
     names(in: path).contains(where: isName(ofPart:))
   }
 
-  /// Whether salvage can do without the file at a path, according to its name: any file but the
-  /// lock.
+  /// Whether salvage can do without the file at a path, judged by its name: any file but the lock.
   static func isSparePart(_ path: String) -> Bool {
     path.split(separator: "/").last.map { $0 != "LOCK" && isName(ofPart: String($0)) } ?? false
   }
@@ -110,7 +109,7 @@ struct StoreLocation {
     name == "LOCK" || name == "MANIFEST" || name.hasPrefix("seg-") || name.hasPrefix("ckpt-")
   }
 
-  /// Whether a directory lacks only the file LOCK to be a store, according to the names.
+  /// Whether a directory lacks only the file LOCK to be a store, judged by the names.
   static func lacksOnlyLock(_ path: String) -> Bool {
     let names = names(in: path)
     return !names.contains("LOCK") && names.contains("MANIFEST")

@@ -22,7 +22,7 @@ enum SystemCalls {
     case newFile
     /// A directory of a tree; a link is refused.
     case directory
-    /// A directory that the user named; it may be reached through a link.
+    /// A directory that the user named. It may be reached through a link.
     case directoryThroughLinks
     /// A directory that is opened only to inspect its location. It need not be readable.
     case place
@@ -173,7 +173,7 @@ enum SystemCalls {
   /// Closes a written file: some filesystems report only now that there was no room.
   static func close(_ descriptor: Descriptor) throws(SystemError) {
     descriptor.disown()
-    // After an interruption the descriptor is closed anyway.
+    // If this is interrupted, the descriptor is closed anyway.
     if Glibc.close(descriptor.number) < 0, errno != EINTR {
       throw SystemError(call: "close", number: errno)
     }
@@ -195,8 +195,8 @@ enum SystemCalls {
   private static let interruptingSignal = Atomic<Int32>(0)
 
   /// Notes the first signal that asks the process to end, such as Ctrl-C, so that a command can
-  /// clean up. A second one ends it at once. Signals that are ignored, for example under `nohup`,
-  /// stay ignored.
+  /// clean up. A second signal ends it at once. Signals that are ignored, for example under
+  /// `nohup`, stay ignored.
   static func watchInterruptions() {
     // Initialised before a handler may use it.
     interruptingSignal.store(0, ordering: .relaxed)

@@ -46,8 +46,8 @@ enum TopCommand {
     }
   }
 
-  /// Shows the samples on the alternate screen. However it ends, the terminal's former screen
-  /// returns, with the last page below.
+  /// Shows the samples on the alternate screen. However this ends, the terminal's former screen
+  /// returns, with the last page below it.
   private static func draw(
     _ store: Store, _ location: StoreLocation, _ limit: Int?, _ interval: Duration,
     _ console: Console

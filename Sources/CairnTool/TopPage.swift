@@ -11,7 +11,7 @@ struct TopPage {
   private var rate: String? { sample.writeRate.map { DisplayText.count(Int($0.rounded())) } }
   private var age: String? { sample.checkpointAge.map { "\(DisplayText.duration($0)) old" } }
 
-  /// Everything on one line, if nothing can be drawn.
+  /// Everything on one line, for when nothing can be drawn.
   var line: String {
     [
       DisplayText.count(sample.keyCount, "key"),

@@ -45,7 +45,7 @@ struct TopSample {
         try store.catchUp()
         return (try store.count(), try store.statistics())
       } catch {
-        // The loss of data is reported once; the next attempt sees what is there.
+        // The loss of data is reported once. The next attempt sees the current data.
         attempt += 1
         guard case .outdated = error, attempt < 10 else { throw error }
       }

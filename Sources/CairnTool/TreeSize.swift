@@ -1,8 +1,8 @@
 import CairnStore
 import CommandText
 
-/// Adds up the sizes of the files of a tree, so that an import can show its progress. Reads no
-/// files, which takes a small part of the time of the import.
+/// Adds up the sizes of the files of a tree, so that an import can show its progress. It reads no
+/// files, so it takes a small part of the import's time.
 enum TreeSize {
   private static let byteLimit = StoreConfiguration().valueByteLimit
 
@@ -44,7 +44,7 @@ enum TreeSize {
     else { return [] }
     var subdirectories: [[UInt8]] = []
     for name in names {
-      // A directory entry has the kind of most files, but the size of none.
+      // A directory entry shows the kind of most files, but the size of none.
       let status =
         name.kind == nil || name.kind == .regular
         ? try? SystemCalls.status(of: name.bytes, in: directory) : nil

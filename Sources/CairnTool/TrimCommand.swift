@@ -37,7 +37,7 @@ enum TrimCommand {
     var configuration = StoreConfiguration()
     configuration.maintenanceInterval = nil
     configuration.createsStore = false
-    // One sync, by closing, covers all removals.
+    // One sync, when the store is closed, covers all removals.
     configuration.durability = .process
     let summary = try location.write(configuration, removal)
     if invocation.has(.json) {
@@ -65,7 +65,7 @@ enum TrimCommand {
   private static func advice(_ location: StoreLocation) -> String {
     DiskUsage(location).isDiskNearlyFull
       ? "the disk is nearly full: see cairn help compact"
-      : "cairn compact gives the space back"
+      : "cairn compact reclaims the space"
   }
 
   private static func order(_ text: [UInt8]) -> TrimOrder? {
@@ -94,7 +94,7 @@ enum TrimCommand {
     case .olderThan:
       let age = try invocation.value(
         of: goal, Quantity.duration, Quantity.durationKind)
-      // Reads by a tool leave no trace, so they do not keep anything alive.
+      // Reads by a tool leave no trace, so they do not keep any key alive.
       return { try $0.trim(olderThan: age, by: .write) }
     default: return { try $0.removeExpired() }
     }

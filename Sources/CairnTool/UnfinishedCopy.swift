@@ -1,8 +1,8 @@
 import Cairn
 import CommandText
 
-/// A copy of a store under construction. It must be removed if the command is interrupted: it is no
-/// store, and would block the next attempt.
+/// A copy of a store under construction. If the command is interrupted, the copy must be removed:
+/// it is not a store, and it would block the next attempt.
 struct UnfinishedCopy {
   private let path: [UInt8]
   private let console: Console
@@ -17,7 +17,7 @@ struct UnfinishedCopy {
   }
 
   /// If the process was interrupted, removes the copy and ends the process. Call on the thread that
-  /// makes the copy, so that nobody creates files meanwhile.
+  /// makes the copy, so that no files are created meanwhile.
   func removeIfInterrupted() {
     guard SystemCalls.interruption != 0 else { return }
     console.clearProgress()

@@ -13,7 +13,7 @@ enum ValueCommands {
       ? Lifetime.after(
         try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind))
       : .standard
-    // Read the value first, so that no other process is kept out while this one waits for it.
+    // Read the value first: while this process waits for the value, others can still use the store.
     let value: [UInt8]
     if invocation.operands.count > 2 {
       value = invocation.operands[2]
@@ -80,7 +80,7 @@ enum ValueCommands {
     try location.write(configuration) { store in
       var removed: Set<[UInt8]> = []
       for key in keys where !removed.contains(key) {
-        // One sync, by closing, covers all of them.
+        // One sync, when the store is closed, covers all of them.
         if try store.removeValue(forKey: key, durability: .process) {
           removed.insert(key)
         } else {

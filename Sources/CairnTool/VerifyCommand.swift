@@ -92,14 +92,14 @@ enum VerifyCommand {
     }
     if report.errors.allSatisfy({ report.replaced.contains($0) }) {
       return
-        "only values that were rewritten or removed since are damaged: no value is lost, and cairn compact "
-        + "gives their space back"
+        "only values that were rewritten or removed since are damaged: no value is lost, and "
+        + "cairn compact reclaims their space"
     }
     return "the store is damaged: \(places), the first in \(report.errors[0]); "
       + "cairn salvage copies the sound part into a new store"
   }
 
-  /// Nobody reads more lines, and later errors often follow from the first.
+  /// Few people read more lines, and later errors often follow from the first.
   private static let lineLimit = 20
 
   /// The text after a place whose key is known.

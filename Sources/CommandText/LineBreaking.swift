@@ -1,6 +1,6 @@
 /// Breaks a line between words, so that none has more than `width` columns.
 ///
-/// Spaces elsewhere stay as they are, and a word that is longer than a line has one of its own.
+/// Spaces elsewhere stay as they are. A word that is longer than a line gets its own line.
 ///
 /// - Parameters:
 ///   - indent: the columns before all lines but the first.
@@ -27,7 +27,7 @@ package func broken(
 }
 
 extension Substring {
-  /// The place after the last character that is no space.
+  /// The place after the last character that is not a space.
   fileprivate var endOfWords: Index {
     lastIndex { $0 != " " }.map { index(after: $0) } ?? startIndex
   }

@@ -2,7 +2,7 @@
 ///
 /// A near word differs by few changes: one for up to four letters, two for up to eight, three
 /// beyond. A missing, extra, different or transposed letter is one change. A word that begins with
-/// what was typed is near too, and nearer than one that differs by several changes.
+/// the typed one is near too, and nearer than a word that differs by several changes.
 package func nearest(to typed: String, in words: [String]) -> String? {
   let limit = typed.count <= 4 ? 1 : typed.count <= 8 ? 2 : 3
   let near = words.map { (word: $0, distance: distance(Array(typed), Array($0))) }

@@ -1,7 +1,7 @@
 /// The help text of a command, as wide as there is room.
 package struct Paragraphs: Sendable {
   package enum Block: Sendable {
-    /// Words. A synopsis begins with `usage: `; its parts in square brackets stay whole.
+    /// Words. A synopsis begins with `usage: `, and its parts in square brackets stay whole.
     case text(String)
     /// Terms with their meanings.
     case list([(term: String, meaning: String)])
@@ -15,9 +15,9 @@ package struct Paragraphs: Sendable {
 
   /// Reads paragraphs, which empty lines separate.
   ///
-  /// A paragraph whose lines begin with two spaces is a list. Each line that begins with exactly two
-  /// is a term; its meaning follows after three spaces or more, and continues in lines that begin
-  /// with more. Lines that begin with `  $ ` are examples.
+  /// A paragraph whose lines begin with two spaces is a list. Each line that begins with exactly
+  /// two spaces is a term. Its meaning follows after three spaces or more, and continues in lines
+  /// that begin with more than two. Lines that begin with `  $ ` are examples.
   package init(_ text: String) {
     blocks = text.split(separator: "\n\n").map { paragraph in
       let lines = paragraph.split(separator: "\n").map(String.init)
@@ -61,7 +61,7 @@ package struct Paragraphs: Sendable {
         width: width)
     case .list(let rows): return list(rows, width: width)
     case .examples(let lines):
-      // A broken line stays one command.
+      // A broken line is still one command.
       return lines.flatMap { broken("  $ " + $0, width: width, indent: 6, mark: " \\") }
     }
   }
@@ -69,7 +69,7 @@ package struct Paragraphs: Sendable {
   private static func list(_ rows: [(term: String, meaning: String)], width: Int) -> [String] {
     let column = 5 + (rows.map(\.term.count).max() ?? 0)
     let longest = rows.flatMap { words($0.meaning, keepingBrackets: false) }.map(\.count).max() ?? 0
-    // With little room beside the terms, their meanings go below them.
+    // If there is little room beside the terms, their meanings go below them.
     let isBeside = column <= width / 2 && column + longest <= width
     return rows.flatMap { term, meaning in
       let meaning = words(meaning, keepingBrackets: false)

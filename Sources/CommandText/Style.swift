@@ -11,8 +11,8 @@ package enum Style: String, Sendable {
 
 /// Adds colour and bold to text, or leaves it as it is.
 ///
-/// Paint only text of the program's own, or text that `DisplayText.line` has escaped: painted text
-/// has escapes that a terminal obeys.
+/// Paint only the program's own text, or text that `DisplayText.line` has escaped: a terminal obeys
+/// the escapes in painted text.
 package struct Painter: Sendable {
   package let isOn: Bool
 

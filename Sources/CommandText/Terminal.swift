@@ -9,11 +9,11 @@ package enum Terminal {
 
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// The terminal's columns, or `nil` if it is none.
+  /// The terminal's columns, or `nil` if it is not a terminal.
   package static func columns(_ descriptor: Int32) -> Int? { size(descriptor).map(\.columns) }
 
-  /// The terminal's columns and rows, or `nil` if it is none. A terminal without a reported number
-  /// of rows has 24.
+  /// The terminal's columns and rows, or `nil` if it is not a terminal. A terminal that reports no
+  /// number of rows has 24.
   package static func size(_ descriptor: Int32) -> (columns: Int, rows: Int)? {
     var size = winsize()
     // SAFETY: the structure lives across the call.
@@ -26,7 +26,7 @@ package enum Terminal {
   /// Whether the program's terminal supports no control sequences.
   package static var isDumb: Bool { variable("TERM") == "dumb" }
 
-  /// A variable of the environment, or `nil` if it is not set, or empty.
+  /// A variable of the environment, or `nil` if it is empty or not set.
   package static func variable(_ name: String) -> String? {
     // SAFETY: the text is copied at once, and the commands do not change their environment.
     guard let value = unsafe getenv(name) else { return nil }
@@ -34,7 +34,7 @@ package enum Terminal {
     return text.isEmpty ? nil : text
   }
 
-  /// The width for text to be read there.
+  /// The width of text that people read there.
   package static func textWidth(_ descriptor: Int32) -> Int {
     columns(descriptor).map { min(max($0, 20), widestText) } ?? defaultWidth
   }
@@ -43,7 +43,7 @@ package enum Terminal {
 /// One progress line on standard error, while someone is watching: only a terminal gets it. Each
 /// line replaces the previous one, and none is left at the end.
 package struct ProgressLine {
-  /// Whether anybody would see it.
+  /// Whether anyone would see it.
   package let isShown: Bool
   private var isThere = false
 

@@ -97,7 +97,7 @@ struct StatsPageTests {
     try manySegments(store)
     try removeMany(store, count: 40)
     let text = try cairn("stats", store).text
-    #expect(text.contains("\ncairn compact \(store) gives back about 38."))
+    #expect(text.contains("\ncairn compact \(store) reclaims about 38."))
     #expect(text.contains("\n1 key has expired: cairn expire \(store) removes "))
   }
 
@@ -107,6 +107,6 @@ struct StatsPageTests {
     try removeMany(path, count: 40)
     #expect(
       try cairn("stats", path).text.contains(
-        "\ncairn compact '\(directory("my store"))'\\''s' gives back about 38."))
+        "\ncairn compact '\(directory("my store"))'\\''s' reclaims about 38."))
   }
 }

@@ -46,7 +46,7 @@ struct TrimCommandTests {
     for number in 0..<3 { try cairn("put", store, "large\(number)", input: value) }
     #expect(
       try cairn("trim", store, "--count", "1").text.hasSuffix(
-        "; cairn compact gives the space back\n"))
+        "; cairn compact reclaims the space\n"))
   }
 
   @Test func `to a size`() throws {

@@ -35,9 +35,9 @@ func codingReason(_ error: any Error) -> String {
   case DecodingError.dataCorrupted(let context):
     return context.codingPath.isEmpty
       ? "the bytes are not of the coder's format"
-      : "what is there cannot be the value" + place(context.codingPath)
+      : "the value there is invalid" + place(context.codingPath)
   case EncodingError.invalidValue(_, let context):
-    return "the coder's format has no form for a value, as JSON has none for NaN"
+    return "the coder's format cannot represent a value, such as NaN in JSON"
       + place(context.codingPath)
   default: break
   }

@@ -19,21 +19,21 @@ extension PrometheusText {
   mutating func add(_ tiers: [TierCounts]) {
     let counters: [(String, String, KeyPath<TierCounts, UInt64>)] = [
       ("hits", "Reads that found a value in the tier.", \.hits),
-      ("misses", "Reads that found none there.", \.misses),
+      ("misses", "Reads that found no value in the tier.", \.misses),
       ("insertions", "Values that were set.", \.insertions),
-      ("replacements", "Values that another took the place of.", \.replacements),
-      ("removals", "Values that somebody removed.", \.removals),
-      ("expirations", "Values that went since they had expired.", \.expirations),
+      ("replacements", "Values that another value replaced.", \.replacements),
+      ("removals", "Values that callers removed.", \.removals),
+      ("expirations", "Expired values that were removed.", \.expirations),
     ]
     for (name, help, count) in counters {
       counter(name, help, tiers.map { (["tier": $0.name], $0[keyPath: count]) })
     }
     counter(
-      "evictions", "Values that had to make room, by what for.",
+      "evictions", "Values evicted to make room, by cause.",
       tiers.flatMap { tier in
         tier.evictions.map { (["tier": tier.name, "cause": $0.cause], $0.count) }
       })
-    gauge("entries", "Entries that are held.", tiers.map { (["tier": $0.name], $0.held) })
+    gauge("entries", "Entries held.", tiers.map { (["tier": $0.name], $0.held) })
   }
 
   mutating func add(_ loads: LoadStatistics) {
@@ -45,18 +45,18 @@ extension PrometheusText {
       ("cancelled", loads.cancelledCount),
     ]
     counter(
-      "loads", "Loads by outcome. One that goes on after its end may have two.",
+      "loads", "Loads by outcome. One that continues after its end may count twice.",
       outcomes.map { (["outcome": $0.0], $0.1) })
     let counters: [(String, String, UInt64)] = [
       ("load_starts", "Loaders that were called.", loads.startedCount),
-      ("load_joins", "Callers that waited for the load of another.", loads.joinedCount),
-      ("loads_outdated", "Loaded values not kept, since the key was written.", loads.outdatedCount),
+      ("load_joins", "Callers that waited for another caller's load.", loads.joinedCount),
+      ("loads_outdated", "Loaded values not kept because of a write.", loads.outdatedCount),
       ("loads_unkept", "Loaded values that could not be written to disk.", loads.unkeptCount),
-      ("stale_served", "Callers that were given a stale value.", loads.staleServedCount),
+      ("stale_served", "Callers that received a stale value.", loads.staleServedCount),
     ]
     for (name, help, count) in counters { counter(name, help, [([:], count)]) }
     histogram(
-      "load_duration_seconds", "How long loaders took that have ended.",
+      "load_duration_seconds", "How long finished loaders took.",
       bounds: LoadStatistics.durationBounds, counts: loads.durationCounts,
       sum: loads.totalDuration)
   }

@@ -4,7 +4,7 @@ internal import FoundationEssentials
 /// The directory of a named cache.
 package enum CacheLocation {
   /// The longest name, in bytes of UTF-8. A quarantined store next to the cache has a longer name,
-  /// and a file name has at most 255 bytes.
+  /// and a file name may have at most 255 bytes.
   package static let nameByteLimit = 200
 
   /// The environment of the process.
@@ -23,7 +23,7 @@ package enum CacheLocation {
   /// variable is not set to an absolute path, as the XDG Base Directory Specification defines.
   ///
   /// - Parameter variables: the environment.
-  /// - Throws: `invalidName`, `noCacheDirectory`, `insideStore`: before creating anything.
+  /// - Throws: `invalidName`, `noCacheDirectory` or `insideStore`, before creating anything.
   package static func path(
     name: String, namespace: String?,
     variables: [String: String] = CacheLocation.variables
@@ -39,8 +39,8 @@ package enum CacheLocation {
     return path
   }
 
-  /// The store whose directory contains `path` at any depth, or `nil`. `path` need not exist. This
-  /// can happen because a namespace may be the name of a cache.
+  /// The store whose directory contains `path` at any depth, or `nil`. `path` need not exist. There
+  /// can be such a store because a namespace may be the name of a cache.
   static func store(around path: String, _ fileSystem: any FileSystem) -> String? {
     var place = Directory.parentPath(of: path)
     var isThere = false
@@ -81,10 +81,10 @@ package enum CacheLocation {
     try require(
       name.utf8.count <= nameByteLimit,
       "it has \(name.utf8.count) bytes, more than \(nameByteLimit)")
-    try require(name != "." && name != "..", "every directory has one that is called \(name)")
+    try require(name != "." && name != "..", "every directory has an entry of that name")
     // Compares bytes, because "/" followed by a combining mark is another character.
-    try require(!name.utf8.contains(UInt8(ascii: "/")), "there is a slash in \(quoted(name))")
-    try require(!name.utf8.contains(0), "there is a byte 0 in \(quoted(name))")
+    try require(!name.utf8.contains(UInt8(ascii: "/")), "\(quoted(name)) has a slash")
+    try require(!name.utf8.contains(0), "\(quoted(name)) has a zero byte")
   }
 
   /// A name, quoted for a log.

@@ -9,9 +9,9 @@ internal import CairnStore
 ///
 /// The tag is the value coder's. The tag and n are little-endian. The entry's tags take n bytes:
 /// for each tag its length in one byte, then the tag. Without tags, n is 0 and the version is 1.
-/// Otherwise the version is 2. If the coder's tag is 0, and the entry has no tags and no user
-/// metadata, the record has no metadata at all, as if a plain store had written it.
-/// Docs/FileFormat.md describes the same format.
+/// Otherwise the version is 2. A record has no metadata at all, as if a plain store had written it,
+/// if the coder's tag is 0 and the entry has neither tags nor user metadata. Docs/FileFormat.md
+/// describes the same format.
 package struct CacheMetadata: Equatable, Sendable {
   package static let mark: UInt8 = 0xCA
   package static let version: UInt8 = 1
@@ -45,19 +45,19 @@ package struct CacheMetadata: Equatable, Sendable {
   package init(decoding bytes: RawSpan, wantsRest: Bool) throws(CodingFailure) {
     if bytes.byteCount == 0 { return }
     guard bytes.byteCount >= Self.byteCount, bytes.load(UInt8.self, at: 0) == Self.mark else {
-      throw CodingFailure("its metadata is not of a cache")
+      throw CodingFailure("its metadata is not a cache's")
     }
     let version = bytes.load(UInt8.self, at: 1)
     guard version == Self.version || version == Self.versionWithTags else {
-      throw CodingFailure("its metadata has the form \(version), which this version cannot read")
+      throw CodingFailure("its metadata has format \(version), which this version cannot read")
     }
     let tagByteCount = Int(bytes.load(UInt16.self, at: 2))
     if version == Self.version {
       guard tagByteCount == 0 else {
-        throw CodingFailure("its metadata has bits that are not in use")
+        throw CodingFailure("its metadata uses reserved bits")
       }
     } else if !Self.forEachTag(in: bytes, { _ in true }) {
-      throw CodingFailure("its metadata has tags that make no sense")
+      throw CodingFailure("its metadata has invalid tags")
     }
     tag = bytes.load(UInt32.self, at: 4)
     if wantsRest {

@@ -1,7 +1,7 @@
 public import CairnStore
 
-// The async forms of writes. They never make a task's thread wait for a lock, free space, a sync //
-// or compaction. Each makes the same promises as its synchronous form.
+// The async forms of writes. They never make a task's thread wait for a lock, free space, a sync or
+// compaction. Each makes the same promises as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
 // the call returns once its outcome is known.
@@ -283,7 +283,7 @@ extension DiskCache {
 
   // MARK: Two steps
 
-  /// Enters a write of one value if it need not wait. Otherwise returns a closure that enters it on
+  /// Makes a write of one value if it need not wait. Otherwise returns a closure that makes it on
   /// another thread.
   @usableFromInline
   func start(
@@ -292,7 +292,7 @@ extension DiskCache {
   ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
     try noteWrite(bytes)
     let options = try stored(options)
-    // First remove an entry that a mark hides. This may have to wait.
+    // First remove an entry that a mark hides. That may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
     if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
       var entered: Store?
@@ -352,7 +352,7 @@ extension DiskCache {
     case .entered(let result, let rest): (entered, pending) = (result, rest)
     case .left(let enter): (entered, pending) = try await store.entering.performUncancelled(enter)
     }
-    // Another store, without this write, may have replaced this one meanwhile.
+    // Meanwhile, another store without this write may have replaced this one.
     do throws(StoreError) { try await entered.store.finish(pending) } catch {
       if case .vanished = error { throw .store(error) }
       if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
@@ -382,7 +382,7 @@ extension DiskCache {
   }
 }
 
-/// The result of a write, and the store it was entered into.
+/// The result of a write, and the store that it was made in.
 @usableFromInline
 struct EnteredResult: Sendable {
   let result: CompareAndSetResult

@@ -10,7 +10,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     var key: Key
     /// The key's bytes.
     var bytes: [UInt8]
-    /// `nil`: a removal.
+    /// `nil` for a removal.
     var value: Value?
     var options: EntryOptions
   }
@@ -127,7 +127,7 @@ extension DiskCache {
     var written: [WrittenChange<Key, Value>] = []
     var byteCount = 0
     // From here on, a load of these keys is outdated. If a loaded value was kept before, its write
-    // precedes this one, under the same lock.
+    // came before this one, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
     // Report only the last change of each key. Otherwise observers would learn of a removal before
     // the insertion.
@@ -198,7 +198,7 @@ extension DiskCache {
 /// What a batch writes for one key.
 private struct WrittenChange<Key: Hashable & Sendable, Value: Sendable> {
   let change: DiskBatch<Key, Value>.Change
-  /// What memory should hold; `nil` for a removal, and without a memory tier.
+  /// What memory should hold. `nil` for a removal, and without a memory tier.
   var entry: PublishedEntry<Key, Value>?
   /// The bytes of the value.
   var byteCount = 0

@@ -48,7 +48,7 @@ extension DiskCache {
     let path: String
     var known: String?
     switch place.kind {
-    case .elsewhere(let url): throw .invalidName(reason: "\(url) is no file's URL")
+    case .elsewhere(let url): throw .invalidName(reason: "\(url) is not a file URL")
     case .path(let given): path = given
     case .name(let name), .shared(let name):
       path = try Self.path(of: name, configuration, CacheLocation.variables)

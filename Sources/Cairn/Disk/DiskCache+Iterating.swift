@@ -18,7 +18,7 @@ extension DiskCache {
     try forEachHead { key, _ in try body(key) }
   }
 
-  /// Calls `body` with each key and the metadata of its record; otherwise as `forEachKey`.
+  /// Calls `body` with each key and the metadata of its record. Otherwise like `forEachKey`.
   @discardableResult
   func forEachHead(_ body: (Key, _ metadata: RawSpan) throws -> Visit) throws -> Int {
     var skippedCount = 0
@@ -47,7 +47,7 @@ extension DiskCache {
     try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
   }
 
-  /// The keys that `visit` passes.
+  /// The keys that `visit` passes on.
   func collectingKeys(
     _ visit: (_ body: (Key) throws -> Visit) throws -> Int
   ) throws(CacheError) -> [Key] {
@@ -113,7 +113,7 @@ extension DiskCache {
     do { try body(snapshot, table, &failure) } catch { throw failure ?? cacheError(error) }
   }
 
-  /// The key; or `nil`, after a message to the log.
+  /// The key, or `nil` after a message to the log.
   func decodableKey(_ bytes: RawSpan) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
       events.log(.warning, .coding, "left out: \(error)")
@@ -149,7 +149,7 @@ extension DiskCache {
 }
 
 extension Entry {
-  /// Whether it is one of the cache's own keys, or hidden by a mark.
+  /// Whether it is one of the cache's own keys, or a mark hides it.
   fileprivate func isHidden(by table: TagTable) -> Bool {
     key.withBytes { ReservedKey.contains($0) }
       || metadata.withBytes { table.hides($0, info.version) }

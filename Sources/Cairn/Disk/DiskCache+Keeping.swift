@@ -8,13 +8,13 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - start: the newest version when the load began.
-  ///   - damage: the error of reading the value it replaces, if that is damaged.
+  ///   - damage: the error of reading the value to replace, if that is damaged.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ damage: CacheError?,
     _ flight: Flight<Loaded<Value>?>
   ) async {
-    // Also after a close.
+    // Also applies after a close.
     if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] () throws(CacheError) in
       if let damage {
@@ -75,7 +75,7 @@ extension DiskCache {
         isNew = events.hasRoom.exchange(false, ordering: .relaxed)
       }
       if isNew {
-        events.log(.warning, .writing, "a value that was loaded could not be kept: \(error)")
+        events.log(.warning, .writing, "a loaded value could not be kept: \(error)")
       }
     }
   }

@@ -82,7 +82,7 @@ extension DiskCache: Loading {
     let loaded = try await policyLoad(forKey: key, policy, acceptsAbsence: false) { _ in
       LoadResult(kind: .loaded(try await load()))
     }.run()
-    guard let loaded else { preconditionFailure("absence is no answer here") }
+    guard let loaded else { preconditionFailure("this load may not report absence") }
     return loaded.value
   }
 
@@ -150,7 +150,7 @@ extension DiskCache: Loading {
     (flights.waitCount.value, flights.taskCount.load(ordering: .relaxed))
   }
 
-  /// Must be called before a key is written or removed.
+  /// Call before a key is written or removed.
   ///
   /// - Returns: whether it is being loaded.
   /// - Throws: `reservedKey`.

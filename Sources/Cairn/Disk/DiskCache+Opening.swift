@@ -78,7 +78,7 @@ extension DiskCache {
         valueCoder: valueCoder, costing: costing, environment: .system())
     }
     switch place.kind {
-    case .elsewhere(let url): throw .invalidName(reason: "\(url) is no file's URL")
+    case .elsewhere(let url): throw .invalidName(reason: "\(url) is not a file URL")
     case .path(let path): return try cache(at: path, name: nil)
     case .name(let name): return try cache(at: path(of: name), name: name)
     case .shared(let name):
@@ -116,7 +116,7 @@ extension DiskCache {
     if differences.isEmpty { return }
     events.log(
       .warning, .configuration,
-      "it is open with other options than those asked for, which are ignored: "
+      "it is already open with other options, so these are ignored: "
         + differences.joined(separator: ", "))
   }
 }

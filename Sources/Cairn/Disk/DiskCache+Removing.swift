@@ -100,7 +100,7 @@ extension DiskCache {
       if try compareAndRemove(forKey: key, expecting: found.version) {
         return found.value
       }
-      // Another caller rewrote it or took it.
+      // Another caller rewrote or took it.
     }
   }
 
@@ -123,7 +123,7 @@ extension DiskCache {
       }
       if held != nil { tierKeys.append(try tierKey(key)) }
     }
-    // Absent keys cause no events; but see `removing`.
+    // Absent keys cause no events. See also `removing`.
     defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in

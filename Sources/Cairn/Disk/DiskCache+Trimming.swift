@@ -39,7 +39,7 @@ extension DiskCache: Trimming {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
     }
-    // Another call may have removed entries without memory knowing yet. This is needed even if //
+    // Another call may have removed entries, and memory may not know yet. This is needed even if
     // memory is empty, because values read from disk earlier must not be inserted.
     if count <= 0 { held?.removeAll(cause: .removed, isToldOfNothing: false) }
     return summary

@@ -36,13 +36,12 @@ internal import Synchronization
 /// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` given to a
 /// value counts in memory, and is stored on disk for when the value returns to memory.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  // Inlinable code is specialised for its types at the call site, where closures pass keys and //
-  // values on. All other code is here and sees only bytes. The store that the cache was opened
-  // with.
+  // Inlinable code is specialised for its types at the call site, where closures pass keys and
+  // values on. All other code is here and sees only bytes.
   private let original: Store
   /// The store that replaced it, once its directory was removed.
   private let replacement = ReferenceTable<Store>(slotCount: 1)
-  /// Opens a store that continues from the old one: with higher versions, and at its time.
+  /// Opens a store that continues from the old one, with higher versions and at its time.
   private let reopen: @Sendable (_ old: Store) throws(CacheError) -> Store
   private let reopening = Lock(Reopening(), waits: true)
   @usableFromInline let keyCoder: KeyCoder<Key>
@@ -51,7 +50,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
-  /// The memory tier. `nil` for none, and in a following cache.
+  /// The memory tier. `nil` if there is none, and in a following cache.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   /// The memory tier of a cache that follows another process. Other code finds `held` empty, and
   /// uses the disk.
@@ -146,7 +145,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
       if let costing { ofTier = { key, value in costing(key.key, value) } }
       // Memory uses the store's clock, so it is made once the store is open. Removals from the
-      // store before that do not concern an empty tier.
+      // store before that do not concern it, because it is empty.
       let held = MemoryCache<TierKey<Key>, Value>(
         configuration: tier.held(configuration), costing: ofTier, environment: memory,
         clockBelow: original.clock)
@@ -167,7 +166,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Directory.createParents(of: path, fileSystem: environment.fileSystem)
       }
       var configuration = storeConfiguration
-      // Add one, to distinguish a load that begins in the new store from an earlier one.
+      // Add one, to tell a load that begins in the new store from an earlier one.
       let version = old.lastVersion + 1
       configuration.precedingVersion = version
       configuration.clock = old.clock
@@ -213,8 +212,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 
-  /// The entry that a read finds. As long as the store is the original one, this avoids a retain,
-  /// because all threads would share its reference count.
+  /// The entry that a read finds. While the store is the original one, this avoids a retain: all
+  /// threads would share its reference count.
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
@@ -232,7 +231,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     let thread = ThreadID.current
     let answer = reopening.waitUntil { state -> Reopening.Answer? in
       if state.isClosed || !store.hasVanished { return .done }
-      // The configuration's log may use the cache, and opening calls the log.
+      // The configuration's log may use the cache, and opening a store calls the log.
       if state.thread == thread { return .isCircle }
       if state.thread != nil { return nil }
       state.thread = thread
@@ -249,7 +248,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     let old = store
     let new = try reopen(old)
-    // Closed by the configuration's log, which opening calls.
+    // Closed by the configuration's log, which the opening calls.
     if reopening.withLock({ $0.isClosed }) {
       _ = try? new.closeOnce()
       throw .store(.closed(path: path))
@@ -265,7 +264,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     events.log(
       .warning, .recovery,
-      "its directory was removed while it was open; what it held is lost, and it was made anew")
+      "its directory was removed while it was open; its contents are lost, and it was recreated")
     old.abandon()
   }
 
@@ -295,8 +294,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// Changes the defaults of both tiers. Memory keeps nothing of a write that may have used the old
-  /// default in one tier and the new one in the other.
+  /// Changes the defaults of both tiers. If a write may have used the old default in one tier and
+  /// the new one in the other, memory does not keep its value.
   private func changeDefaults(_ change: () -> Void) {
     reopening.withLock { _ in
       held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
@@ -314,7 +313,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         path: path, configuration: configuration, environment: environment, readOnly: false)
       if policy == .quarantine {
         // DURABILITY: a process that replaced a corrupt store may have died before the replacement
-        // was durable. Later writes must not be lost with the store's name.
+        // was durable. Later writes must not be lost together with the store's name.
         try Directory.synchronizeParent(of: path, fileSystem: environment.fileSystem)
       }
       return store
@@ -396,7 +395,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     SharedCaches.beginClosing(self)
     flights.close()
     recency?.tell()
-    // If calls overlap, one closes the store, and may still be closing it when the others return.
+    // If calls overlap, one closes the store. It may still be closing it when the others return.
     var hasEnded = true
     defer {
       // Calls in progress can no longer insert values, because their tickets are void.

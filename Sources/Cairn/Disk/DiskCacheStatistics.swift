@@ -99,7 +99,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     text.counter(
       "undecodable_reads", "Reads of values that could not be decoded.", [([:], undecodableCount)])
     text.counter(
-      "unusable_removals", "Values that went since they could not be decoded or were damaged.",
+      "unusable_removals", "Values removed because they could not be decoded or were damaged.",
       [([:], dropCount)])
     text.counter(
       "subscript_failures", "Reads and writes through subscripts that failed.",
@@ -109,7 +109,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     text.gauge(
       "allocated_bytes", "Bytes that the log takes on disk.", [([:], allocatedByteCount)])
     text.gauge(
-      "pinned_bytes", "Bytes given back when the last read of them ends.", [([:], pinnedByteCount)])
+      "pinned_bytes", "Bytes reclaimed when the last read of them ends.", [([:], pinnedByteCount)])
     text.gauge(
       "sweeping_tags", "Removed tags whose entries are still being removed.",
       [([:], sweepingTagCount)])

@@ -3,8 +3,9 @@ internal import Synchronization
 
 /// The observers and counters of a cache on disk.
 ///
-/// The write of a value returns its removals to the cache, which reports them here. The store
-/// reports all other removals. A separate object, because the store is made with it.
+/// A write of a value returns its removals to the cache, which reports them here. The store reports
+/// all other removals. This is a separate object, because it exists before the store, which needs
+/// it.
 final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameter version: the version of the inserted or removed value. For a removal of all, the
   ///   last removed version. For damage, 0.
@@ -31,13 +32,13 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let path: String
   /// The observer of the store's configuration. It is called after the cache's observers.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
-  /// The memory tier, which is updated first. Unset until the tier is made, after the store is
-  /// open.
+  /// The memory tier, which is updated first. Unset until the tier is made, which is after the
+  /// store is open.
   let recency = AtomicLazyReference<TierRecency<Key, Value>>()
   private let state = Lock(State())
-  /// Lets calls skip decoding and locking without observers.
+  /// Lets calls skip decoding and locking if there are no observers.
   private let isObserved = Atomic(false)
-  /// Whether the last loaded value found room, if known.
+  /// Whether there was room for the last loaded value, if known.
   let hasRoom = Atomic(true)
 
   init(
@@ -85,9 +86,9 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for observer in state.withLock({ $0.observers }) { observer.body(event, version) }
   }
 
-  /// Call after a write, once memory is updated. Reports for each key the removal of its old value
-  /// and the insertion, and then the evictions to make room. The store reports these evictions
-  /// before any caller knows the version that needed the room.
+  /// Call after a write, once memory is updated. For each key, reports the removal of its old value
+  /// and then the insertion. Then reports the evictions to make room. The store reports these
+  /// evictions before any caller knows the version that needed the room.
   func settle(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     counters.insertions.add(insertions.count)
     for removal in removals { count(removal) }
@@ -129,7 +130,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for removal in others { tell(removal) }
   }
 
-  /// The store reports removals here, except those that value writes return.
+  /// The store reports removals here, except those that writes of values return.
   func noteRemoval(_ event: RemovalEvent) {
     if event.isOfMarks { return }
     var event = event
@@ -137,7 +138,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       event = .all(throughVersion: version, count: max(0, count - 1))
     }
     recency.load()?.drop(event)
-    // Memory is up to date by now, so from here on it shows the values it holds.
+    // Memory is up to date by now, so from here on it shows the values that it holds.
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }
@@ -159,7 +160,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.damaged(key: key), 0)
       } catch {
-        log(.warning, .coding, "damage could not be told to observers: \(error)")
+        log(.warning, .coding, "observers could not be told of damage: \(error)")
       }
     }
   }
@@ -173,7 +174,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
         tell(.removed(key: key, cause: cause), version)
       } catch {
-        log(.warning, .coding, "a removal could not be told to observers: \(error)")
+        log(.warning, .coding, "observers could not be told of a removal: \(error)")
       }
     }
   }

@@ -7,8 +7,8 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   let cache: DiskCache<CacheKey, Value>
   let key: CacheKey
   let bytes: [UInt8]
-  /// The notes of the load from its beginning, and the error of reading the value to replace, if
-  /// that is damaged.
+  /// The marks of the load's beginning, and the error of reading the value to replace, if that is
+  /// damaged.
   private let begun = BegunLoad()
 
   private final class BegunLoad: Sendable {
@@ -26,7 +26,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   var standardLifetime: Int64? { cache.lifetime?.milliseconds }
 
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>? {
-    // The last look before the loader is asked.
+    // The last check before the loader is called.
     if purpose == .prior {
       let start = cache.store.lastVersion
       begun.start.withLock { $0 = start }
@@ -88,7 +88,7 @@ extension DiskCache {
         promote(value.value, info, hasTags: hasTags, forKey: tierKey, ticket, to: held)
         return value
       }
-      // A value that reached memory since then counts as found.
+      // A value that has reached memory since then counts as found.
       if held.noteAbsent(tierKey) == nil { return found?.0 }
     }
   }

@@ -84,7 +84,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 
 /// How the memory tier may compare keys.
 enum KeyIdentity: Sendable {
-  /// By their bytes only.
+  /// By their bytes alone.
   case bytes
   /// By `==`, trusting the author of the coder.
   case equality

@@ -1,8 +1,8 @@
 internal import CairnStore
 
-/// The named caches of a process: one live cache for each directory.
+/// The named caches of a process: at most one live cache for each directory.
 ///
-/// A cache has its place from its open by `shared` until it begins to close. The place is then
+/// From its open by `shared` until it begins to close, a cache has a place here. Then the place is
 /// empty, though the entry remains: the next caller opens another cache, and waits for the store.
 /// The entry is removed when the store is closed, so the table never has more places than open
 /// caches.
@@ -14,7 +14,7 @@ enum SharedCaches {
   }
 
   private struct Weak: Sendable {
-    /// Read under the lock only to be returned, because the reference could be the last one.
+    /// Read under the lock only to be returned: this reference could be the last one.
     weak var cache: (any AnyObject & Sendable)?
     let id: ObjectIdentifier
 
@@ -26,7 +26,7 @@ enum SharedCaches {
 
   private enum Answer {
     case live(any AnyObject & Sendable)
-    /// The caller must open it. No other caller does until the caller reports the result.
+    /// The caller must open it. No other caller does until this one reports the result.
     case open(replacing: Weak?)
     /// This thread is already opening it.
     case circle
@@ -35,8 +35,8 @@ enum SharedCaches {
   /// Keyed by the bytes of the path, because equal strings may name two directories.
   private static let places = Lock<[[UInt8]: Place]>([:], waits: true)
 
-  /// The open cache at a path, or a new one from `open`. If several callers ask at once, one
-  /// opens it and the others wait.
+  /// The open cache at a path, or a new one from `open`. If several callers ask at the same time,
+  /// one opens it and the others wait.
   ///
   /// - Throws: `otherType` if the open cache has another type; `locked` if this thread is already
   ///   opening it; any error of `open`.
@@ -77,7 +77,7 @@ enum SharedCaches {
     }
   }
 
-  /// Opens a cache. An earlier one may still be closing its store, on another thread.
+  /// Opens a cache. An earlier one may still be closing its store on another thread.
   private static func opened<Cache>(
     at key: [UInt8], isReplacement: Bool, _ open: () throws(CacheError) -> Cache
   ) throws(CacheError) -> Cache {
@@ -95,7 +95,7 @@ enum SharedCaches {
   /// Call if no cache was opened. The earlier cache gets its place back if it is still alive.
   private static func leave(_ key: [UInt8]) {
     places.withLock { places in
-      // It has given up its place if it has closed its store meanwhile.
+      // If the earlier cache has closed its store meanwhile, it has given up its place.
       guard case .opening(_, let old?) = places[key] else {
         places[key] = nil
         return

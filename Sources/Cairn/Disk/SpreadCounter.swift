@@ -1,4 +1,4 @@
-/// A counter that many threads increment at once, mostly in different words, so that reads of
+/// A counter that many threads increment at the same time, mostly in different words. So reads of
 /// different keys write no shared word.
 struct SpreadCounter: ~Copyable, Sendable {
   private struct Part: ~Copyable, Sendable {

@@ -3,9 +3,9 @@ internal import CairnStore
 /// Sets a corrupt store aside, and replaces it with a copy of its sound entries.
 ///
 /// The copy is made under the name that the old store will have. Then the two exchange names
-/// atomically. At every moment the path has a store, and the corrupt store is next to it or still
-/// there. Only an unfinished copy is ever removed: this call's own, or one of an earlier
-/// attempt that is marked as unfinished and not in use.
+/// atomically. At every moment the path has a store, and the corrupt store is either next to it or
+/// still there. Only an unfinished copy is ever removed: this call's own, or an earlier attempt's
+/// if it is marked as unfinished and not in use.
 struct StoreQuarantine {
   let path: String
   let environment: Environment
@@ -21,14 +21,14 @@ struct StoreQuarantine {
   /// - Throws: `locked` if another process is replacing the store or has it open; the errors of a
   ///   salvage; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
   ///   contains foreign directories. The store is then unchanged, unless only the sync after the
-  ///   exchange fails.
+  ///   exchange failed.
   func recover(
     from damage: StoreError, open: () throws(StoreError) -> Store
   ) throws(StoreError) -> (Store, SalvageReport?) {
     let fileSystem = environment.fileSystem
     let directory = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
-    // Only one opener may do this, because a second copy would replace the first, with all later //
-    // writes.
+    // Only one opener may do this: a second copy would replace the first and all later writes to
+    // it.
     guard try directory.lock(),
       try directory.identity()
         == Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
@@ -37,11 +37,13 @@ struct StoreQuarantine {
     do throws(StoreError) { return (try open(), nil) } catch {
       guard case .corrupt = error else { throw error }
     }
-    // Keeps writers from opening the store until the exchange of names.
+    // Keeps writers from opening the store until the names are exchanged.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
-    log(.error, .recovery, path: path, "\(damage); what is sound is copied, and it is set aside")
+    log(
+      .error, .recovery, path: path,
+      "\(damage); its sound entries are copied to a new store, and it is set aside")
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()
@@ -57,12 +59,12 @@ struct StoreQuarantine {
       readingOnly: Directory.parentPath(of: path), fileSystem: fileSystem)
     let name = Directory.lastName(of: path)
     guard try parent.holdsDirectory(name) else {
-      log(.error, .recovery, path: path, "it is left as it is, since the path is a symbolic link")
+      log(.error, .recovery, path: path, "left unchanged, because the path is a symbolic link")
       throw damage
     }
     for other in try directory.names() where other != FileName.quarantine {
       if !Self.isFileOfCopy(other), try directory.holdsDirectory(other) {
-        log(.error, .recovery, path: path, "it is left as it is, since there is a directory in it")
+        log(.error, .recovery, path: path, "left unchanged, because there is a directory in it")
         throw damage
       }
     }
@@ -77,7 +79,7 @@ struct StoreQuarantine {
     } catch {
       log(
         .error, .recovery, path: path,
-        "nothing was changed, since it could not be salvaged: \(error)")
+        "nothing was changed, because it could not be salvaged: \(error)")
       throw error
     }
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
@@ -90,31 +92,31 @@ struct StoreQuarantine {
     try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
     // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the
-    // corrupt store in its place, and an unused copy; after it, the copy is in its place. Until the
-    // sync, a power cut may leave either. So the lock of the copy is held until then, and whoever
-    // opens a cache that may have been replaced like this syncs the parent first
+    // corrupt store in its place, and an unused copy. A crash after it leaves the copy in its
+    // place. Until the sync, a power cut may leave either. So the lock of the copy is held until
+    // then, and opening a cache that may have been replaced like this syncs the parent first
     // (`DiskCache.openStore`).
     do throws(StoreError) {
       guard try parent.exchange(name, with: copyName) else {
         throw .unsupportedFileSystem(
-          path: parent.path, name: "a filesystem on which names cannot be exchanged")
+          path: parent.path, name: "a filesystem that cannot exchange names")
       }
     } catch {
-      // Failed attempts must not fill the disk, but keep the copy if the exchange happened anyway.
+      // Failed attempts must not fill the disk. But if the exchange happened anyway, keep the copy.
       let found = try? Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
       if try found == directory.identity() { try? empty(copy) }
       throw error
     }
     log(
       .warning, .recovery, path: path,
-      "\(report.entryCount) entries were salvaged, known keys that are lost: "
-        + "\(report.lostKeyCount), bytes: \(report.lostByteCount); what it was is at \(copyPath)")
+      "\(report.entryCount) entries were salvaged, known keys lost: "
+        + "\(report.lostKeyCount), bytes: \(report.lostByteCount); the old store is at \(copyPath)")
     try parent.synchronize()
     return report
   }
 
-  /// Marks all tags as removed in a copy, if the salvage may have lost marks of removed tags. This is
-  /// done before the exchange of names, because a later open does not know of the loss.
+  /// Marks all tags as removed in a copy, if the salvage may have lost marks of removed tags. Done
+  /// before the names are exchanged, because a later open does not know of the loss.
   private func distrustMarks(in copyPath: String, _ report: SalvageReport) throws(StoreError) {
     if report.keepsMarks { return }
     log(
@@ -137,7 +139,7 @@ struct StoreQuarantine {
     of name: String, in parent: Directory
   ) throws(StoreError) -> String? {
     for other in try parent.names() where Self.isCopyName(other, of: name) {
-      // Leave anything alone that cannot be inspected, contains other files or is in use.
+      // Leave a directory alone if it cannot be inspected, contains other files or is in use.
       do throws(StoreError) {
         let directory = try Directory(
           path: "\(parent.path)/\(other)", fileSystem: environment.fileSystem, readOnly: false)
@@ -145,7 +147,7 @@ struct StoreQuarantine {
         guard names.isEmpty || names.contains(FileName.unfinishedCopy),
           names.allSatisfy(Self.isFileOfCopy)
         else { continue }
-        // The writer of a copy holds its lock.
+        // Whoever writes a copy holds its lock.
         let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
         if let lockFile, try !lockFile.lock(exclusively: true) { continue }
         defer { lockFile?.unlock() }
@@ -156,7 +158,7 @@ struct StoreQuarantine {
     return nil
   }
 
-  /// Whether this type makes directories of such a name next to a store. Excludes directories of a
+  /// Whether this type makes directories of such a name next to a store. False for directories of a
   /// cache with a similar name.
   private static func isCopyName(_ other: String, of name: String) -> Bool {
     guard other.hasPrefix(name + infix) else { return false }

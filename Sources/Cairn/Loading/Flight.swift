@@ -54,7 +54,7 @@ final class Flight<Value: Sendable>: Sendable {
       // More waiters may have joined since this task was created.
       let wanted = max(priority, state.priority ?? priority)
       state.priority = wanted
-      // If a time limit ended it, the outcome exists before the task.
+      // If a time limit ended the load, the outcome exists before the task.
       return (state.isAbandoned || state.outcome != nil, wanted)
     }
     if isAbandoned { return task.cancel() }
@@ -71,7 +71,7 @@ final class Flight<Value: Sendable>: Sendable {
     task?.escalatePriority(to: priority)
   }
 
-  /// Resumes a waiter with the outcome, once there is one, or if it has left.
+  /// Resumes a waiter once there is an outcome, or if the waiter has left.
   func wait(_ waiter: Waiter, _ continuation: Continuation) {
     let outcome = state.withLock { state -> Result<Value, any Error>? in
       guard state.waiters[ObjectIdentifier(waiter)] != nil else {
@@ -98,8 +98,8 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
-      // Must happen before another flight can replace this one, because this one would not learn of
-      // the other's end.
+      // Must happen before another flight can replace this one: this flight would not learn of
+      // writes after that.
       noteWrite()
       return (continuation, true, state.task)
     }
@@ -140,7 +140,7 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Resumes all waiters, unless they were resumed before.
   ///
-  /// - Returns: whether this is the outcome.
+  /// - Returns: whether this became the outcome.
   @discardableResult
   func finish(_ outcome: Result<Value, any Error>, cancels: Bool = false) -> Bool {
     let (waiters, task, isFirst) = state.withLock {

@@ -27,7 +27,7 @@ enum PolicyDecision: Equatable {
   case given
   /// Return it, and load a new one in the background.
   case givenAndLoaded
-  /// Load a new one; return the value found if the load fails or takes long.
+  /// Load a new one. Return the value found if the load fails or takes long.
   case loadedOrGiven
   /// Load a new one.
   case loaded
@@ -70,7 +70,7 @@ extension LoadPolicy {
     _ expires: Int64, _ now: Int64, _ loadTime: Int64?, _ random: () -> Double
   ) -> Bool {
     guard let earlyRefresh, let loadTime, loadTime > 0 else { return false }
-    // Above 0 and up to 1, because its logarithm is needed.
+    // Above 0 and up to 1, because its logarithm is taken.
     let draw = 1 - random()
     return Double(loadTime) * earlyRefresh * -logarithm(draw) >= Double(expires) - Double(now)
   }

@@ -2,7 +2,7 @@ internal import CairnStore
 
 /// One load in progress, of any type, that other loads can wait for.
 final class LoadNode: Sendable {
-  /// The load that started the current task, whether or not it waits for the task.
+  /// The load that started the current task, whether or not the load waits for the task.
   @TaskLocal static var starter: LoadNode?
 
   /// The load that cannot end before the current task does.
@@ -15,8 +15,8 @@ final class LoadNode: Sendable {
 /// Records which loads wait for each other, so that a cycle is an error and not a deadlock.
 ///
 /// All caches share one graph, because a loader may use several. A load waits for every value that
-/// its loader requests, directly or in child tasks. The graph does not know whether a load awaits a
-/// task that its loader started in another way, so it omits the requests of such tasks.
+/// its loader requests, directly or in child tasks. If its loader started a task in another way,
+/// the graph does not know whether the load awaits that task. So it omits the task's requests.
 enum LoadGraph {
   private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>([:])
 

@@ -1,7 +1,7 @@
 internal import CairnStore
 internal import Synchronization
 
-/// The process's knowledge about the loads of keys, beyond the stored entries. Forgetting it is
+/// What the process knows about the loads of keys, besides the stored entries. Forgetting it is
 /// safe: a load is then attempted earlier than necessary.
 final class LoadHistory<Key: Hashable & Sendable>: Sendable {
   struct Record {
@@ -9,12 +9,12 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     var failureCount = 0
     /// No load is attempted before this time, in milliseconds, if a value can be returned.
     var retryTime = Int64.min
-    /// The version that was found unmodified, and when.
+    /// The version that was found unmodified, and when it was.
     var version: UInt64 = 0
     var validated = Int64.min
     /// How long the last load took, in milliseconds.
     var loadTime: Int64?
-    /// When the absence of the value ends.
+    /// When the recorded absence of the value ends.
     var absenceEnd = Int64.min
 
     fileprivate func isOver(at now: Int64) -> Bool { retryTime <= now && absenceEnd <= now }
@@ -23,7 +23,7 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     }
   }
 
-  /// A part of the keys, so that calls for different keys rarely contend.
+  /// Some of the keys, so that calls for different keys rarely contend.
   private final class Stripe: Sendable {
     let records = Lock<[Key: Record]>([:])
   }

@@ -157,7 +157,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func noteFailure(_ flight: Flight) {
-    // If no value is returned before a load ends, no caller asks for the retry time.
+    // If no value can be returned before a load ends, no caller asks for the retry time.
     if flights.retained == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
     let now = now()
     flights.history.change(key, now: now, unless: { flight.isOutdated }) { record in

@@ -30,7 +30,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let state = Lock(State())
   /// The number of flights.
   private let activeCount = Atomic(0)
-  /// How many flights, including detached ones, are about to keep a value.
+  /// How many flights are about to keep a value, including detached ones.
   private let keepingCount = Atomic(0)
 
   /// The number of stale values returned.
@@ -76,7 +76,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Retains values as long as a policy needs.
   ///
-  /// - Returns: for how long, or `nil` if they already are retained that long.
+  /// - Returns: for how long, or `nil` if they are already retained that long.
   func retain(_ policy: LoadPolicy) -> Int64? {
     let wanted = policy.retention
     if wanted <= retained { return nil }
@@ -100,7 +100,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // MARK: Writes
 
   /// Call before a key is written or removed. The result of a load of the key is then not kept, and
-  /// no caller joins that load any more.
+  /// no more callers join that load.
   ///
   /// - Returns: `false` if no load can be about to keep a value of the key.
   @usableFromInline
@@ -154,8 +154,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Waits for the value of a key, from the load in progress or else from a new one.
   ///
-  /// - Parameter softLimit: when the wait ends with `SoftTimeLimit` while the load continues, or
-  ///   `nil` for never.
+  /// - Parameter softLimit: how long to wait before `SoftTimeLimit` is thrown while the load
+  ///   continues, or `nil` for no limit.
   func value(
     forKey key: Key, softLimit: Duration? = nil, _ load: Load
   ) async throws -> Value {
@@ -217,7 +217,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func endByTimeLimit(
     _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
   ) {
-    // It may have ended before its timer was removed, which is no failure.
+    // It may have ended before its timer was removed. That is not a failure.
     if flight.hasOutcome { return }
     load.noteTimeOut(flight)
     // A late result is not kept.
@@ -254,7 +254,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Removes a flight from the table, so that no caller joins it any more.
+  /// Removes a flight from the table, so that no more callers join it.
   private func take(_ flight: Flight<Value>, _ key: Key, from state: inout State) {
     guard state.flights[key] === flight else { return }
     state.flights[key] = nil
@@ -285,7 +285,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } catch {
       outcome = .failure(error)
     }
-    // Remove it from the table first: a caller that arrives now looks again, and finds the value or
+    // Remove it from the table first. A caller that arrives now looks again, and finds the value or
     // starts a new load.
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.

@@ -1,10 +1,10 @@
 /// The entries that can expire, ordered by deadline: a binary heap whose entries know their places
 /// in it (Williams, 1964).
 ///
-/// Reads that postpone the end of an idle time, and extensions of a lifetime, do not update the
-/// heap: its deadlines may be too early, never too late. An entry that reaches the top too early is
-/// put back. Setting a deadline takes O(log entries that can expire), and O(1) if it is later than
-/// all others, for example if all lifetimes are the same.
+/// Reads that postpone the end of an idle time do not update the heap, and neither do extensions of
+/// a lifetime. So its deadlines may be too early, but never too late. An entry that reaches the top
+/// too early is put back. Setting a deadline takes O(log entries that can expire). It takes O(1) if
+/// the deadline is later than all others, for example if all lifetimes are the same.
 @usableFromInline
 struct DeadlineHeap: Sendable {
   private struct Item {
@@ -28,7 +28,7 @@ struct DeadlineHeap: Sendable {
     return first.deadline <= now
   }
 
-  /// Enters the deadline of a slot's node, or removes the slot if it cannot expire.
+  /// Adds the deadline of a slot's node, or removes the slot if it cannot expire.
   @usableFromInline
   mutating func update(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
     let deadline = nodes[Int(slot)].deadline
@@ -61,7 +61,7 @@ struct DeadlineHeap: Sendable {
   mutating func firstDue(at now: Int64, _ nodes: inout SlotArray<EntryNode>) -> UInt32 {
     while let first = items.first, first.deadline <= now {
       if nodes[Int(first.slot)].hasExpired(at: now) { return first.slot }
-      // It was read since its deadline was entered.
+      // It was read since its deadline was added.
       update(first.slot, &nodes)
     }
     return noSlot
@@ -84,7 +84,7 @@ struct DeadlineHeap: Sendable {
     items.indices.compactMap { index in
       let item = items[index]
       if nodes[Int(item.slot)].heapIndex != UInt32(index) {
-        return "slot \(item.slot) is elsewhere in the heap than it says"
+        return "slot \(item.slot) has another place in the heap than it says"
       }
       if item.deadline > nodes[Int(item.slot)].deadline {
         return "slot \(item.slot) expires before the heap says"

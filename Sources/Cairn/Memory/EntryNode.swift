@@ -9,7 +9,7 @@
 struct EntryNode: Sendable {
   /// The neighbour that was used after this one.
   @usableFromInline var newer = noSlot
-  /// The neighbour that was used before this one; for a free slot, the next free one.
+  /// The neighbour that was used before this one. For a free slot, the next free one.
   @usableFromInline var older = noSlot
   /// Milliseconds since the epoch, like all times here.
   @usableFromInline var accessed: Int64 = 0
@@ -19,8 +19,8 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version, and in the six lowest bits: the use count (two bits); whether it was used since
-  /// a tier below was told; whether that was a read; whether it is in the small queue; whether it
+  /// The version. The six lowest bits hold the use count (two bits), whether it was used since a
+  /// tier below was told, whether that was a read, whether it is in the small queue, and whether it
   /// has tags.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
@@ -35,14 +35,14 @@ struct EntryNode: Sendable {
     set { mark = newValue << 6 | mark & 63 }
   }
 
-  /// Whether SIEVE's hand must pass it.
+  /// Whether SIEVE's hand must pass over it.
   @inlinable
   var isVisited: Bool {
     get { mark & 1 != 0 }
     set { mark = mark & ~1 | (newValue ? 1 : 0) }
   }
 
-  /// With S3-FIFO, its uses since it entered its queue, at most 3, less one for each time that the
+  /// With S3-FIFO, its uses since it entered its queue, at most 3, minus one for each time that the
   /// queue spared it.
   @inlinable
   var frequency: UInt64 {
@@ -78,8 +78,8 @@ struct EntryNode: Sendable {
     set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
-  /// Notes a use, for SIEVE or S3-FIFO and for a tier below. Only sets bits, and writes nothing if
-  /// they are set.
+  /// Notes a use, for SIEVE or S3-FIFO and for a tier below. It only sets bits, and writes nothing
+  /// if they are already set.
   @inlinable
   @inline(__always)
   mutating func noteUse(_ policy: EvictionPolicy) {
@@ -99,19 +99,19 @@ struct EntryNode: Sendable {
   @inline(__always)
   func isIdle(at now: Int64) -> Bool { idleLimit != never && now >= idleDeadline }
 
-  /// When it will have been idle for too long, unless it is used before.
+  /// When it will have been idle for too long, unless it is used before then.
   @inlinable
   var idleDeadline: Int64 {
     let (sum, overflow) = accessed.addingReportingOverflow(idleLimit)
     return overflow ? (idleLimit < 0 ? .min : never) : sum
   }
 
-  /// When it expires, unless it is used before; or `never`.
+  /// When it expires, unless it is used before then; `never` if it does not.
   @inlinable
   var deadline: Int64 { idleLimit == never ? expires : min(expires, idleDeadline) }
 }
 
-/// The mark of a node by itself, for readers that see nothing else of it.
+/// The mark of a node, for readers that see nothing else of the node.
 @usableFromInline
 struct EntryMark {
   @usableFromInline let bits: UInt64
@@ -123,7 +123,7 @@ struct EntryMark {
   @inlinable var isRead: Bool { bits & 8 != 0 }
   @inlinable var hasTags: Bool { bits & 32 != 0 }
 
-  /// After one more use: recent, and visited or used once more, up to three times.
+  /// The mark after one more use: recent, and visited or used once more, up to three times.
   @inlinable
   @inline(__always)
   func used(_ policy: EvictionPolicy) -> EntryMark {

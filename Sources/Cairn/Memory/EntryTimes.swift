@@ -39,17 +39,17 @@ extension CacheEntryInfo {
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
   var source: StoreClock { clock }
-  /// In milliseconds; `never`: none. May change at any time.
+  /// In milliseconds, or `never`. May change at any time.
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
-  /// Counts the starts and ends of changes to the defaults, in a tier above another with the same
-  /// defaults. Odd while the two differ.
+  /// In a tier above another, the two tiers have the same defaults. Counts the starts and ends of
+  /// changes to them: odd while the two differ.
   let changes = Atomic(0)
 
   @usableFromInline
   var changeCount: Int { changes.load(ordering: .acquiring) }
 
-  /// Whether the defaults have changed, or begun to change, since the count was this.
+  /// Whether the defaults have changed, or begun to change, since the count had this value.
   @usableFromInline
   func haveDefaultsChanged(since count: Int) -> Bool {
     atomicMemoryFence(ordering: .acquiring)
@@ -57,7 +57,7 @@ struct CacheClock: ~Copyable, Sendable {
   }
 
   /// - Parameter shared: the clock of a tier below, so that both agree about each entry, or `nil`
-  ///   for none.
+  ///   if there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
     clock = shared ?? StoreClock(configuration.clock, lastRecorded: start)
@@ -131,7 +131,7 @@ struct CacheClock: ~Copyable, Sendable {
       idleLimit: idleLimit?.milliseconds ?? never, written: written?.millisecondsSinceEpoch)
   }
 
-  /// The time this many milliseconds after another, or `never` if it is not representable.
+  /// The time this many milliseconds after another, or `never` if it cannot be represented.
   func end(of milliseconds: Int64, from start: Int64) -> Int64 {
     let (sum, overflow) = start.addingReportingOverflow(milliseconds)
     return overflow ? (milliseconds < 0 ? .min : never) : sum

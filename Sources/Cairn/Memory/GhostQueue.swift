@@ -1,17 +1,17 @@
 /// The hashes of keys that S3-FIFO recently evicted from its small queue, in the order of eviction.
-/// Allocates nothing before the first.
+/// It allocates nothing before the first eviction.
 ///
 ///     places   place + 1 in the ring, by open addressing; 0: empty
 ///                ▼
 ///     hashes   a ring, by the numbers of the evictions
 ///
 /// That is 12 bytes for each place. Removing the hash of a returning key leaves a gap in the ring.
-/// Keys with the same hash count as one.
+/// Keys with the same hash count as one key.
 @usableFromInline
 struct GhostQueue: Sendable {
   /// Its size is a power of two, or zero.
   private var hashes: [UInt32] = []
-  /// Linear probing, and never more than half full.
+  /// Linear probing. Never more than half full.
   private var places: [UInt32] = []
   /// The number of the oldest remembered eviction.
   private var first = 0
@@ -35,7 +35,7 @@ struct GhostQueue: Sendable {
     return true
   }
 
-  /// Notes an eviction, and forgets all but the last `limit`, including gaps.
+  /// Notes an eviction, and forgets all but the last `limit` evictions, including gaps.
   ///
   /// - Complexity: amortised O(1).
   @usableFromInline

@@ -2,7 +2,7 @@ extension MemoryCache {
   /// The number of observers: for tests.
   package var observerCount: Int { lock.withLock { $0.observers.count } }
 
-  /// Hits that went beside each other, without the mutex: for tests.
+  /// Hits that ran in parallel, without the mutex: for tests.
   package var sharedHitCount: UInt64 {
     lock.withLock(forReading: true) { _ in lock.readers.hitCount }
   }
@@ -11,9 +11,9 @@ extension MemoryCache {
   package func audit() -> [String] {
     lock.withLock { state in
       var faults = state.table.audit()
-      if state.table.count > state.countLimit { faults.append("over the limit of the number") }
+      if state.table.count > state.countLimit { faults.append("over the count limit") }
       if state.table.totalCost > state.costLimit {
-        faults.append("over the limit of cost")
+        faults.append("over the cost limit")
       }
       return faults
     }
@@ -21,7 +21,7 @@ extension MemoryCache {
 }
 
 extension MemoryTable {
-  /// Numbers that must agree and do not.
+  /// Numbers that should agree but do not.
   func audit() -> [String] {
     var faults: [String] = []
     func expect(_ holds: Bool, _ fault: @autoclosure () -> String) {
@@ -34,7 +34,7 @@ extension MemoryTable {
     var newer = noSlot
     while slot != noSlot {
       let node = nodes[Int(slot)]
-      expect(used.insert(slot).inserted, "slot \(slot) stands in the list twice")
+      expect(used.insert(slot).inserted, "slot \(slot) is in the list twice")
       expect(node.newer == newer, "slot \(slot) has the wrong neighbour")
       cost += UInt128(node.cost)
       if node.heapIndex != noSlot { expirable += 1 }
@@ -85,7 +85,7 @@ extension MemoryTable {
         small += 1
         cost += UInt128(node.cost)
       } else if newestSmall != noSlot {
-        faults.append("slot \(slot) of the main queue stands in the small one")
+        faults.append("slot \(slot) of the main queue is in the small one")
       }
       slot = node.older
     }

@@ -85,7 +85,7 @@ extension MemoryCache: Loading {
     let loaded = try await policyLoad(forKey: key, policy, acceptsAbsence: false) { _ in
       LoadResult(kind: .loaded(try await load()))
     }.run()
-    guard let loaded else { preconditionFailure("absence is no answer here") }
+    guard let loaded else { preconditionFailure("this load may not report absence") }
     return loaded.value
   }
 
@@ -138,7 +138,7 @@ extension MemoryCache: Loading {
       loaded.options.lifetime ?? .standard, idleLimit: loaded.options.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
-      // A writer notes its write before it takes the lock, so that it is seen here or comes after
+      // A writer notes its write before it takes the lock, so the write is seen here or comes after
       // this.
       let found = state.table.find(key, hash: hash)
       let current = state.version(found, at: times.now)

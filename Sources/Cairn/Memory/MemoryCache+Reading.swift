@@ -177,8 +177,8 @@ extension MemoryCache {
   }
 }
 
-/// An expired entry that a read found. An object, so that a read that finds a value passes on only
-/// an empty reference.
+/// An expired entry that a read found. It is an object, so that a read that finds a value passes on
+/// only an empty reference.
 @usableFromInline
 final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
   private var removed: RemovedEntries<Key, Value>

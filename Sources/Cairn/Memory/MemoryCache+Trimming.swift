@@ -133,7 +133,7 @@ extension MemoryCache: Trimming {
     if order == .largestFirst {
       summary.add(trimLargest(cause: cause, while: isTooMuch))
     }
-    // With the largest first, this removes what was written meanwhile.
+    // With the largest first, this removes the entries written meanwhile.
     summary.add(
       removeGroups { state, removed in
         isTooMuch(state) ? state.removeNext(at: now, cause, &removed) : nil
@@ -159,7 +159,7 @@ extension MemoryCache: Trimming {
     var rest = candidates[...]
     return removeGroups { state, removed in
       while isTooMuch(state), let candidate = rest.popFirst() {
-        // The slot may have another entry by now, or another value.
+        // By now the slot may have another entry, or another value.
         guard Int(candidate.slot) < state.table.nodes.count,
           state.table.payloads[Int(candidate.slot)] != nil,
           state.table.nodes[Int(candidate.slot)].version == candidate.version
@@ -171,7 +171,7 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Visits every slot once, and removes those for which `cause` returns a cause.
+  /// Visits every slot once, and removes the entries for which `cause` returns a cause.
   private func sweep(_ cause: (EntryNode) -> RemovalCause?) -> RemovalSummary {
     var summary = removeExpired()
     var next = 0
@@ -196,7 +196,7 @@ extension MemoryCache: Trimming {
   }
 
   /// Removes entries one by one, some dozens under each hold of the lock. `removeOne` returns the
-  /// cost of the entry it removed; `nil` ends the loop.
+  /// cost of the entry that it removed; `nil` ends the loop.
   private func removeGroups(
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
   ) -> RemovalSummary {
@@ -233,8 +233,8 @@ extension MemoryCache: Trimming {
 
   // MARK: Background maintenance
 
-  /// Schedules the removal of expired entries after the configured interval. Only one round is
-  /// scheduled at a time, however many writes request it.
+  /// Schedules the removal of expired entries after the configured interval. However many writes
+  /// request it, only one round is scheduled at a time.
   @usableFromInline
   func scheduleTrim() {
     guard let maintenanceInterval else { return }

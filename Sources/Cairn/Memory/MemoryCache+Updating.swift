@@ -69,7 +69,7 @@ extension MemoryCache {
 
   /// Like `compareAndSet`.
   ///
-  /// - Parameter keepsTimes: whether options that are `nil` keep the entry's.
+  /// - Parameter keepsTimes: whether the entry keeps its own where an option is `nil`.
   @inlinable
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int,

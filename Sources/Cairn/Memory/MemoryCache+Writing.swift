@@ -38,7 +38,7 @@ extension MemoryCache: Caching {
 
   /// Sets the value of a key.
   ///
-  /// - Returns: the result of `result`, given the new version and the first removed entry.
+  /// - Returns: the result of `result`, which receives the new version and the first removed entry.
   @inlinable
   @inline(__always)
   func write<Result>(
@@ -148,7 +148,7 @@ extension MemoryCache: Caching {
     let expires = clock.explicitTimes(.after(lifetime), idleLimit: nil).expires
     return look(key, isRead: false) { state, slot in
       if expires > state.table.nodes[Int(slot)].expires {
-        // The heap may have a deadline that is too early.
+        // This may leave a deadline in the heap that is too early.
         state.table.nodes[Int(slot)].expires = expires
       }
       return true
@@ -188,7 +188,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// Whether to schedule the removal of expired entries, which is then noted as scheduled.
+  /// Whether to schedule the removal of expired entries. If so, it is noted as scheduled.
   @inlinable
   mutating func schedulesTrim() -> Bool {
     if isTrimScheduled || table.deadlines.count == 0 { return false }

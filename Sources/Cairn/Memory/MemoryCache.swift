@@ -24,13 +24,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
   @usableFromInline let costing: (@Sendable (Key, Value) -> Int)?
-  /// The cost of values whose bytes are known, if no closure sets it.
+  /// The cost of values whose size in bytes is known, if no closure sets it.
   @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether to schedule the removal of expired entries.
   @usableFromInline let schedulesMaintenance: Bool
   /// The delay of a scheduled removal, or `nil` for never.
   let maintenanceInterval: Duration?
-  /// The configuration at creation; limits and defaults may have changed since.
+  /// The configuration at creation. Limits and defaults may have changed since.
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
   @usableFromInline let flights: SingleFlight<Key, Loaded<Value>?>
@@ -68,7 +68,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     flights = SingleFlight(
       clock: clock.source, background: environment.background, random: environment.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
-    // A timer that is always due would do nothing else.
+    // A timer that is always due would keep a thread busy.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
       $0 > .zero ? max($0, .milliseconds(10)) : nil
     }
@@ -174,13 +174,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     knownCost(of: value, forKey: key) ?? 0
   }
 
-  /// The cost from `costing`, or else the bytes of a value, or `nil` if these are unknown.
+  /// The cost from `costing`, else the size of the value in bytes, or `nil` if that is unknown.
   @inlinable
   @inline(__always)
   func knownCost(of value: Value, forKey key: Key) -> Int? {
     if let costing { return costing(key, value) }
     guard let byteCosting else { return nil }
-    // In code specialised for these types, the casts cost nothing, and the call takes 50 ns as
+    // In code specialised for these types, the casts cost nothing; the call takes 50 ns as
     // measured.
     if let bytes = value as? [UInt8] { return bytes.count }
     if let text = value as? String { return text.utf8.count }
@@ -197,7 +197,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     _ removed: consuming RemovedEntries<Key, Value>, inserted: (key: Key, value: Value)? = nil,
     to observers: [CacheObserver<Key, Value>]
   ) {
-    // A single removed value is destroyed with its last reference: here, in the caller.
+    // If only one value was removed, it is destroyed with its last reference: here, in the caller.
     if observers.isEmpty && removed.others.isEmpty && !configurationReleasesElsewhere { return }
     deliverSlowly(removed, inserted: inserted, to: observers)
   }
@@ -267,7 +267,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 }
 
-/// The cost of values whose bytes are known, or `nil` if they are unknown.
+/// The cost of values whose size in bytes is known, or `nil` if it is unknown.
 private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type

@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// The external dependencies of caches in memory, injected so that tests decide when each job runs.
+/// What caches in memory need from outside: injected, so that tests decide when each job runs.
 package struct MemoryCacheEnvironment: Sendable {
   /// Runs jobs in the background: destroying values, removing expired entries.
   package var background: any BackgroundQueue

@@ -69,9 +69,9 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   }
 
   func addGauges(to text: inout PrometheusText) {
-    text.gauge("memory_cost", "What the entries in memory cost.", [([:], heldCost)])
+    text.gauge("memory_cost", "The cost of the entries in memory.", [([:], heldCost)])
     text.gauge(
-      "memory_overhead_bytes", "Bytes of the order in memory, without keys and values.",
+      "memory_overhead_bytes", "Bytes of the cache's own structures, without keys and values.",
       [([:], overheadByteCount)])
   }
 

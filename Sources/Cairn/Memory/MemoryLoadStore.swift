@@ -60,7 +60,7 @@ extension MemoryCache {
       guard slot != noSlot, state.table.nodes[Int(slot)].version == version, !flight.isOutdated
       else { return false }
       if expires > state.table.nodes[Int(slot)].expires {
-        // The heap may have a deadline that is too early.
+        // This may leave a deadline in the heap that is too early.
         state.table.nodes[Int(slot)].expires = expires
       }
       return true
@@ -86,7 +86,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// The value in a slot, fresh or retained. Drops any other.
+  /// The value in a slot, fresh or retained. Removes any other.
   mutating func held(
     _ slot: UInt32, at now: Int64, drops expired: inout ExpiredEntry<Key, Value>?
   ) -> HeldValue<Value>? {

@@ -8,35 +8,36 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   @usableFromInline var table = MemoryTable<Key, Value>()
   @usableFromInline var countLimit: Int
-  /// Without a limit, higher than any sum of costs.
+  /// If there is no limit, this is higher than any sum of costs.
   @usableFromInline var costLimit: UInt128
   @usableFromInline let policy: EvictionPolicy
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
-  /// IDs are never reused, because a late cancellation must not end another observation.
+  /// IDs are never reused: a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0
   /// Information about writes to keys. Keys with the same lowest bits of the hash share a stripe.
   @usableFromInline var stripes: SlotArray<WriteStripe>
-  /// The number of removals of all.
+  /// The number of removals of all so far.
   @usableFromInline var clears: UInt64 = 0
   /// Whether the removal of expired entries is scheduled.
   @usableFromInline var isTrimScheduled = false
-  /// The maximum number of read entries that the tier below does not know of.
+  /// The maximum number of read entries that the tier below does not know of yet.
   @usableFromInline var untoldReadCount = 0
-  /// Keys of entries that were read and evicted before the tier below knew.
+  /// Keys of entries that were read, and evicted before the tier below knew.
   @usableFromInline var evictedUntold: [Key] = []
-  /// Whether a report of accesses to the tier below, if any, is scheduled.
+  /// Whether a report of accesses to the tier below, if there is one, is scheduled.
   @usableFromInline var isTellingScheduled = false
-  /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
+  /// How long expired entries stay for readers of stale values, in milliseconds. It only increases.
   @usableFromInline var retention: Int64 = 0
-  /// Entries with tags are in doubt up to this version. See `MemoryCache.doubt`.
+  /// Entries with tags up to this version are doubtful. See `MemoryCache.doubt`.
   @usableFromInline var doubtful: UInt64 = 0
 
   /// Whether this is a tier above another.
   @usableFromInline let isAboveOther: Bool
 
-  /// The maximum number of expired entries that a write also removes: more than it can add.
+  /// The maximum number of expired entries that a write also removes. Higher than the number that
+  /// it can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
   @inlinable
@@ -53,7 +54,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     stripes[stripe(hash)].count &+= 1
   }
 
-  /// The same for a known version, which is that of a tier below.
+  /// The same for a known version, which is a version of the tier below.
   @inlinable
   mutating func noteWrite(hash: UInt32, version: UInt64) {
     noteWrite(hash: hash)
@@ -83,7 +84,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   mutating func remove(_ slot: UInt32, _ cause: RemovalCause, _ removed: inout Removed) {
     statistics.note(cause)
-    // An entry taken for a report is no longer recent.
+    // An entry that was taken for a report is no longer recent.
     let isUntold = table.nodes[Int(slot)].isRead && table.nodes[Int(slot)].isRecent
     if let payload = table.remove(slot) {
       if isUntold { noteUntold(payload.key, cause) }
@@ -112,7 +113,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return cost
   }
 
-  /// Removes one entry: an expired entry if any, otherwise the next by the policy.
+  /// Removes one entry: an expired one if there is any, otherwise the one that the policy chooses.
   ///
   /// - Returns: its cost, or `nil` if there was none.
   @inlinable
@@ -250,7 +251,7 @@ extension EntryPayload {
   mutating func exchange(_ other: inout Value) { swap(&value, &other) }
 }
 
-/// Marks when a fetch of a value began: shows whether its key was written since.
+/// Marks when a fetch of a value began, and shows whether its key was written since.
 @usableFromInline
 package struct CacheTicket: Sendable, Equatable {
   @usableFromInline let writes: UInt64
@@ -265,12 +266,12 @@ package struct CacheTicket: Sendable, Equatable {
   }
 }
 
-/// Information about the writes to a group of keys, which it does not distinguish.
+/// Information about the writes to a group of keys. It does not distinguish the keys.
 @usableFromInline
 struct WriteStripe: Sendable {
-  /// Grows with each write, and with each report about these keys.
+  /// Increases with each write, and with each report about these keys.
   @usableFromInline var count: UInt64 = 0
-  /// Grows with each report without a version.
+  /// Increases with each report without a version.
   @usableFromInline var unknownCount: UInt64 = 0
   /// The highest reported version.
   @usableFromInline var newest: UInt64 = 0
@@ -278,6 +279,6 @@ struct WriteStripe: Sendable {
   @inlinable init() {}
 }
 
-/// The number of read entries after which the tier below should be told soon: some milliseconds'
+/// After this many reads, the tier below should be told soon: a report takes some milliseconds of
 /// work.
 @usableFromInline let manyReadsCount = 4096

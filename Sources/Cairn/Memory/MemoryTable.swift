@@ -18,11 +18,11 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 ///     nodes     links, times, cost                        of slot 0, 1, 2 …
 ///     payloads  key, value                                of slot 0, 1, 2 …
 ///
-/// The parts always agree: `count` slots are in use; each is found through the buckets, is in the
-/// list, and in the heap if it can expire; their costs add up to `totalCost`.
+/// The parts always agree. `count` slots are in use. Each of them is found through the buckets, is
+/// in the list, and is in the heap if it can expire. Their costs add up to `totalCost`.
 @usableFromInline
 struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
-  /// Linear probing, and never more than half full.
+  /// Linear probing. Never more than half full.
   @usableFromInline var buckets = SlotArray<UInt64>(repeating: 0, count: 2)
   @usableFromInline var nodes = SlotArray<EntryNode>(repeating: EntryNode(), count: 0)
   @usableFromInline var payloads: SlotArray<EntryPayload<Key, Value>?>
@@ -87,7 +87,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Changing
 
-  /// Enters an absent key. Sets only the hash in the node; the caller sets the rest.
+  /// Adds an absent key. Sets only the hash in the node; the caller sets the rest.
   ///
   /// - Parameter isSmall: whether it enters the small queue of S3-FIFO.
   @inlinable
@@ -162,7 +162,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   }
 
   /// Empties the bucket of a slot, and moves later entries that would otherwise be unreachable
-  /// (Knuth, volume 3, algorithm 6.4R): so there are no tombstone markers to clear.
+  /// (Knuth, volume 3, algorithm 6.4R). So there are no tombstone markers to clear.
   @inlinable
   mutating func leave(_ slot: UInt32) {
     let mask = buckets.count - 1
@@ -205,7 +205,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// The bytes that the table takes itself, without what keys and values refer to.
+  /// The bytes that the table itself takes, without what keys and values refer to.
   @inlinable
   var byteCount: Int {
     buckets.count * 8 + nodes.count * MemoryLayout<EntryNode>.stride

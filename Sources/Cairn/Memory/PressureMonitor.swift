@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// Tells caches that memory is short. One thread serves all caches of a process; it starts with the
+/// Tells caches that memory is short. One thread serves all caches of a process. It starts with the
 /// first cache that asks.
 ///
 /// Caches respond one after the other on that thread. Reports that arrive meanwhile are neither
@@ -53,8 +53,8 @@ package final class PressureMonitor: Sendable {
 
   /// Lets all caches respond, on this thread.
   package func tell(_ pressure: MemoryPressure) {
-    // Outside the lock, because they call their observers, and because the last reference to a
-    // cache may be released here.
+    // Outside the lock, because they call their observers and because the last reference to a cache
+    // may be released here.
     let responders = state.withLock { $0.responders.compactMap(\.responder) }
     for responder in responders { responder.respond(to: pressure) }
   }

@@ -1,6 +1,6 @@
 /// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small one.
 extension RecencyList {
-  /// The small queue is one part in this many of the whole.
+  /// The small queue gets one part in this many.
   @usableFromInline static var smallShare: Int { 10 }
 
   /// The minimum number of uses for an entry to move from the small queue to the main one.
@@ -20,7 +20,7 @@ extension RecencyList {
     smallCount += 1
   }
 
-  /// Counts an entry out of the small queue before it is unlinked.
+  /// Subtracts an entry from the small queue's counts before it is unlinked.
   @usableFromInline
   mutating func leaveSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
     if newestSmall == slot { newestSmall = nodes[Int(slot)].older }
@@ -37,12 +37,12 @@ extension RecencyList {
   /// joins the ghosts.
   ///
   /// - Parameters:
-  ///   - spared: the entry to make room for, which must stay; `noSlot`: none.
+  ///   - spared: the entry to make room for, which must stay, or `noSlot` if there is none.
   ///   - count: the number of entries.
   ///   - limit: the limit of the cache, in entries or in cost.
-  ///   - isByCost: which of the two.
+  ///   - isByCost: whether the limit is one of cost.
   /// - Complexity: amortised O(1): each move of an entry uses up one of its uses, or is its only
-  ///   one to the main queue.
+  ///   move to the main queue.
   @usableFromInline
   mutating func queueVictim(
     sparing spared: UInt32, of count: Int, limit: UInt128, isByCost: Bool,
@@ -102,8 +102,8 @@ extension MemoryState {
       &table.ghosts, &table.nodes)
   }
 
-  /// Whether a new entry enters the small queue of S3-FIFO: not if it was recently evicted from
-  /// there, nor while the cache fills and that queue has its share.
+  /// Whether a new entry enters the small queue of S3-FIFO. It does not if it was recently evicted
+  /// from there, or if the cache is filling up and that queue has its share.
   @inlinable
   mutating func goesToSmall(hash: UInt32, cost: Int) -> Bool {
     if table.ghosts.take(hash) { return false }

@@ -12,14 +12,14 @@
 struct RecencyList: Sendable {
   @usableFromInline var newest = noSlot
   @usableFromInline var oldest = noSlot
-  /// Where SIEVE's search continues; `noSlot`: at the oldest.
+  /// Where SIEVE's search continues; `noSlot` for the oldest.
   @usableFromInline var hand = noSlot
-  /// Entries that the hand evicted to make room since it last started over, less `survivorWeight`
-  /// for each that it passed; never below 0.
+  /// How many entries the hand has evicted to make room since it last started over, minus
+  /// `survivorWeight` for each entry that it passed over. Never below 0.
   @usableFromInline var takenCount = 0
-  /// Where a walk from the newest to the oldest continues, whatever moves meanwhile.
+  /// Where a walk from the newest to the oldest continues, even if entries move meanwhile.
   @usableFromInline var walk = noSlot
-  /// The newest of the small queue; `noSlot`: it is empty.
+  /// The newest entry of the small queue, or `noSlot` if the queue is empty.
   @usableFromInline var newestSmall = noSlot
   @usableFromInline var smallCount = 0
   @usableFromInline var smallCost: UInt128 = 0
@@ -66,23 +66,23 @@ struct RecencyList: Sendable {
     }
   }
 
-  /// How many evictions one survivor outweighs.
+  /// How many evictions outweigh one survivor.
   ///
-  /// Measured on 14 public traces, 56 cells: the mean hit ratio is 32.6 % with 16, as without starting over, and
-  /// 32.2 % with 2, which loses up to 4 points on web traffic.
+  /// Measured on 14 public traces, 56 cells: the mean hit ratio is 32.6 % with 16, the same as
+  /// without starting over. It is 32.2 % with 2, which loses up to 4 points on web traffic.
   private static var survivorWeight: Int { 16 }
 
   /// The entry to evict next, or `noSlot` if there is none.
   ///
-  /// SIEVE alone can end in lockstep: each miss adds an entry and moves the hand by one, so the
-  /// hand keeps its distance from the newest. It evicts every new entry before its next use, and
-  /// never visits the older ones again. So the hand starts over at the oldest once it has evicted
-  /// as many entries as there are, and 16 more for each survivor that it passed. A lap then takes
-  /// fewer than 17 evictions for each entry, because every survivor brings the hand one step closer
-  /// to the newest.
+  /// SIEVE alone can get stuck. Each miss adds an entry and moves the hand by one, so the hand
+  /// keeps its distance from the newest entry. It then evicts every new entry before its next use,
+  /// and never visits the older ones again. So the hand starts over at the oldest entry once it has
+  /// evicted as many entries as there are, and 16 more for each survivor that it passed over. A lap
+  /// then takes fewer than 17 evictions for each entry, because every survivor brings the hand one
+  /// step closer to the newest entry.
   ///
   /// - Parameters:
-  ///   - spared: the entry to make room for, which must stay; `noSlot`: none.
+  ///   - spared: the entry to make room for, which must stay, or `noSlot` if there is none.
   ///   - count: the number of entries.
   @usableFromInline
   mutating func victim(
@@ -93,14 +93,14 @@ struct RecencyList: Sendable {
       return oldest == spared && oldest != noSlot ? nodes[Int(oldest)].newer : oldest
     }
     if oldest == noSlot || (oldest == spared && newest == spared) { return noSlot }
-    // A trim adds nothing, so the hand reaches the newest by itself.
+    // A trim adds nothing, so the hand reaches the newest entry by itself.
     let makesRoom = spared != noSlot
     if makesRoom && takenCount >= count {
       hand = noSlot
       takenCount = 0
     }
     var slot = hand == noSlot ? oldest : hand
-    // Ends in the second round at the latest, because the first leaves nothing visited.
+    // Ends in the second round at the latest, because the first round leaves no entry visited.
     while slot == spared || nodes[Int(slot)].isVisited {
       if slot != spared {
         nodes[Int(slot)].isVisited = false
@@ -110,7 +110,7 @@ struct RecencyList: Sendable {
       if slot == noSlot { slot = oldest }
     }
     if makesRoom { takenCount += 1 }
-    // A new entry comes after the eviction that made room for it: the hand does not see it now.
+    // A new entry comes after the eviction that made room for it, so the hand does not see it now.
     hand = nodes[Int(slot)].newer == spared && spared == newest ? noSlot : slot
     return slot
   }

@@ -18,12 +18,13 @@ struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
   }
 }
 
-/// What one hold of the lock removed. Destroyed and reported after the lock is released.
+/// The entries that were removed under one hold of the lock. They are destroyed and reported after
+/// the lock is released.
 ///
 /// Not copyable, so that the last reference to a value ends in a controlled place.
 @usableFromInline
 struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
-  /// Separate, because most calls remove one or none, and an array needs an allocation.
+  /// Separate, because most calls remove one entry or none, and an array needs an allocation.
   @usableFromInline var first: RemovedEntry<Key, Value>?
   @usableFromInline var others: [RemovedEntry<Key, Value>] = []
 
@@ -44,7 +45,7 @@ struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
   }
 }
 
-/// A box that carries a value to where it is destroyed.
+/// A box that carries a value to the place where it is destroyed.
 final class Crate<Content: ~Copyable & Sendable>: Sendable {
   private let content: Lock<Content?>
 

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// A look-up beside others; see `SharedReaders`.
+/// A lookup that runs in parallel with others; see `SharedReaders`.
 @usableFromInline
 struct SharedQuery<Key: Hashable & Sendable> {
   @usableFromInline let key: Key
@@ -19,7 +19,7 @@ struct SharedQuery<Key: Hashable & Sendable> {
   }
 }
 
-/// Hits of SIEVE and S3-FIFO beside each other.
+/// Parallel hits of SIEVE and S3-FIFO.
 extension MemoryState: SharedState {
   /// The value of a key, if nothing but bits of its entry must change.
   @inlinable
@@ -35,15 +35,15 @@ extension MemoryState: SharedState {
 }
 
 extension SlotArray<EntryNode> {
-  /// Notes a hit beside other readers: sets bits, and the time of the access.
+  /// Notes a hit in parallel with other readers: sets bits and the time of the access.
   ///
-  /// Bits that another reader sets at the same moment may be set once instead of twice.
+  /// If two readers count a use at the same moment, it may be counted once instead of twice.
   ///
   /// - Parameters:
-  ///   - doubtful: entries with tags are in doubt up to this version.
+  ///   - doubtful: entries with tags up to this version are doubtful.
   ///   - isAboveOther: whether a tier below must learn of reads.
-  /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit, is in doubt, or
-  ///   the tier below does not know that it was read.
+  /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit or is
+  ///   doubtful, or the tier below does not know that it was read.
   @usableFromInline
   func noteSharedHit(
     _ index: Int, at now: Int64, policy: EvictionPolicy, doubtful: UInt64, isAboveOther: Bool

@@ -6,18 +6,18 @@
 
 /// State that can be reached only under its lock, like the store's `Lock`.
 ///
-/// A separate type, because the caches are generic: their code is specialised in the module that
-/// uses them, which must not see the C library.
+/// A separate type, because the caches are generic. Their code is specialised in the module that
+/// uses them, and that module must not see the C library.
 @usableFromInline
 @safe
 struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
-  // SAFETY: one allocation each, made in `init` and freed in `deinit`, at addresses that never
+  // SAFETY: one allocation each, made in `init` and freed in `deinit`. Their addresses never
   // change, as a mutex requires. The state is touched only between lock and unlock.
   @usableFromInline let mutex: UnsafeMutableRawPointer
   @usableFromInline let state: UnsafeMutablePointer<State>
   @usableFromInline let readers: SharedReaders
 
-  /// - Parameter sharesReads: whether reads may go on beside each other; see `SharedReaders`.
+  /// - Parameter sharesReads: whether reads may run in parallel; see `SharedReaders`.
   @inlinable
   init(_ initial: consuming State, sharesReads: Bool = false) {
     readers = SharedReaders(isEnabled: sharesReads)
@@ -35,7 +35,7 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
 
   /// Runs `body` with exclusive access to the state.
   ///
-  /// - Parameter isRead: whether it is likely to be followed by reads that may be shared.
+  /// - Parameter isRead: whether more reads that may be shared are likely to follow.
   @inlinable
   @inline(__always)
   func withLock<Result: ~Copyable>(
@@ -57,20 +57,20 @@ protocol SharedState: ~Copyable {
   associatedtype Query
   associatedtype Found
 
-  /// What is asked for; `nil`: only a holder of the lock can tell. Changes nothing, except words as
-  /// atomics.
+  /// The result of a query, or `nil` if only a holder of the lock can tell. Changes nothing, except
+  /// words as atomics.
   func sharedFind(_ query: borrowing Query) -> Found?
 }
 
 extension CacheLock where State: SharedState & ~Copyable {
-  /// Looks beside others that do the same, if that is possible without waiting.
+  /// Looks in parallel with other readers, if that is possible without waiting.
   ///
-  /// - Returns: what was found, which counts as a hit; `nil`: the caller needs the lock.
+  /// - Returns: what was found, which counts as a hit, or `nil` if the caller needs the lock.
   @inlinable
   @inline(__always)
   func sharedFind(_ query: borrowing State.Query) -> State.Found? {
     guard let stripe = readers.enter() else { return nil }
-    // SAFETY: nobody changes the state while a reader is inside.
+    // SAFETY: no thread changes the state while a reader is inside.
     let found = unsafe state.pointee.sharedFind(query)
     readers.leave(stripe, isHit: found != nil)
     return found

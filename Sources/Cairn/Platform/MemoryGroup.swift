@@ -8,8 +8,8 @@ struct MemoryGroup: Sendable {
   /// Whether it is the root group, which has no limits.
   var isRoot: Bool
 
-  /// The groups of this process, by cgroups(7): its place in each hierarchy, and where the
-  /// hierarchies are mounted.
+  /// The groups of this process, according to cgroups(7): its place in each hierarchy, and where
+  /// the hierarchies are mounted.
   static func all(_ files: SystemFiles) -> [MemoryGroup] {
     let mounts = (files.text("/proc/self/mountinfo") ?? "").split(separator: "\n")
     let memberships = (files.text("/proc/self/cgroup") ?? "").split(separator: "\n")
@@ -35,7 +35,7 @@ struct MemoryGroup: Sendable {
     }
   }
 
-  /// The directory of a group in a mount, or `nil` if the mount does not show it. By
+  /// The directory of a group in a mount, or `nil` if the mount does not show it. According to
   /// proc_pid_mountinfo(5):
   ///
   ///     36 35 98:0 /root /mount/point options … - type source options
@@ -54,13 +54,13 @@ struct MemoryGroup: Sendable {
     }
     let root = String(fields[3])
     let point = String(fields[4])
-    // A mount may show only a part of the hierarchy.
+    // A mount may show only part of the hierarchy.
     if root == "/" { return path == "/" ? point : point + path }
     if path == root { return point }
     return path.hasPrefix(root + "/") ? point + path.dropFirst(root.count) : nil
   }
 
-  /// The share of its limit that it uses, from 0 to slightly above 1; `nil` without a limit.
+  /// How much of its limit it uses, from 0 to slightly above 1; `nil` if there is no limit.
   ///
   /// File pages not used recently do not count: the kernel reclaims them first.
   func usedShare(_ files: SystemFiles) -> Double? {

@@ -1,26 +1,26 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Lets reads go on beside each other without the mutex of their lock, while nobody changes anything.
+/// Lets reads run in parallel, without the mutex of their lock, while no thread changes anything.
 /// (Dice and Kogan, "BRAVO: biased locking for reader-writer locks", 2019.)
 ///
-/// 1. While reads are shared, a reader enters the stripe of its thread. Then it looks whether reads
-///    are still shared.
-/// 2. Whoever takes the mutex ends the sharing. Then it waits for the readers in the stripes.
-/// 3. Both are in one total order. So either the reader sees the end and leaves, or the other sees
-///    the reader and waits.
-/// 4. After some reads in a row under the mutex, reads are shared again when it is released.
+/// 1. While reads are shared, a reader enters the stripe of its thread. Then it checks whether
+///    reads are still shared.
+/// 2. A thread that takes the mutex ends the sharing. Then it waits for the readers in the stripes.
+/// 3. Both are in one total order. So either the reader sees the end and leaves, or the other
+///    thread sees the reader and waits.
+/// 4. After some reads in a row under the mutex, reads are shared again when the mutex is released.
 ///
-/// Each stripe is on cache lines of its own and counts the hits as well: a hit writes nothing that
-/// a hit of another thread writes.
+/// Each stripe has its own cache lines and also counts the hits. So a hit writes nothing that a hit
+/// of another thread writes.
 @usableFromInline
 @safe
 struct SharedReaders: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
   // Words are atomic, except the number of reads, which the mutex guards.
-  /// Of the head: whether reads are shared; which stripes were entered; the number of reads under the
-  /// mutex since the last change. Then the stripes: readers inside in the low half, hits in the high
-  /// one. `nil`: reads are never shared.
+  /// First the head: whether reads are shared, which stripes were entered, and the number of reads
+  /// under the mutex since the last change. Then the stripes: readers inside in the low half, hits
+  /// in the high half. `nil` if reads are never shared.
   @usableFromInline let memory: UnsafeMutableRawPointer?
 
   /// Threads with the same number modulo this share a stripe.
@@ -29,7 +29,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   private static var readCount: Int { 2 }
   private static var readerMask: UInt64 { 0xFFFF }
   private static var hit: UInt64 { 1 << 16 }
-  /// How many reads in a row under the mutex have reads shared again.
+  /// After how many reads in a row under the mutex reads are shared again.
   private static var readsBeforeSharing: UInt64 { 4 }
 
   @usableFromInline
@@ -98,7 +98,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       var spinCount = 0
       while unsafe words[stripe].load(ordering: .sequentiallyConsistent) & Self.readerMask != 0 {
         spinCount += 1
-        // A reader that was interrupted inside, perhaps one of a lower priority.
+        // A reader was interrupted inside. It may have a lower priority.
         if spinCount > 1000 {
           pause(for: .microseconds(100))
         } else if spinCount > 200 {
@@ -128,16 +128,16 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
 }
 
 extension SlotArray {
-  /// Runs `body` with a word of an element as an atomic. Others may do so at the same time.
+  /// Runs `body` with a word of an element as an atomic. Other threads may do so at the same time.
   ///
-  /// - Parameter offset: of the word in the element, in bytes.
+  /// - Parameter offset: the offset of the word in the element, in bytes.
   @inline(__always)
   func withAtomic<Word: AtomicRepresentable, Result>(
     _ type: Word.Type, at index: Int, offset: Int, _ body: (borrowing Atomic<Word>) -> Result
   ) -> Result {
     precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
     precondition(offset & 7 == 0 && offset + 8 <= MemoryLayout<Element>.size)
-    // SAFETY: the word is in the element, and an atomic is laid out like its word.
+    // SAFETY: the word is in the element, and an atomic has the layout of its word.
     let word = unsafe UnsafeMutableRawPointer(base + index) + offset
     return unsafe body(word.assumingMemoryBound(to: Atomic<Word>.self).pointee)
   }

@@ -7,21 +7,20 @@ internal import CairnStore
 #endif
 
 /// The Linux kernel's reports of a shortage of memory. Waiting takes no processor time if the
-/// kernel notifies by itself:
+/// kernel can notify:
 ///
 /// - Pressure stall information (Weiner, 2018; Linux 4.20) notifies when tasks had to wait for
-///   memory for longer than a given part of two seconds, the window that it grants without
-///   privileges. Uses `memory.pressure` of the process's own group if available; else that of the
+///   memory for longer than a given part of two seconds. That is the window allowed without
+///   privileges. Uses `memory.pressure` of the process's own group if available, else that of the
 ///   machine.
 /// - `memory.events` of a version 2 group notifies when a limit was reached. That alone means
-///   little, because a group that reads files reaches its limit all the time, so the group's usage
-///   decides.
+///   little: a group that reads files reaches its limit all the time. So the group's usage decides.
 ///
-/// Checks a group's use of its limit once a second in version 1 groups, and if there is no pressure
-/// stall information. Without any of these, never reports anything.
+/// Checks once a second how much of its limit a group uses, in version 1 groups and if there is no
+/// pressure stall information. If none of these exists, never reports anything.
 package final class SystemPressureSource: PressureSource {
-  /// Tasks waiting for this many microseconds of two seconds: some of them 5 and 20 % of the time,
-  /// all of them 20 % of the time.
+  /// How many microseconds of two seconds tasks wait: some of them 5 or 20 % of the time, or all of
+  /// them 20 % of the time.
   private static let triggers: [(text: String, pressure: MemoryPressure)] = [
     ("some 100000 2000000", .moderate), ("some 400000 2000000", .high),
     ("full 400000 2000000", .critical),
@@ -49,7 +48,7 @@ package final class SystemPressureSource: PressureSource {
     var stopper: Int32 = -1
     /// The groups that are polled.
     var polledGroups: [MemoryGroup] = []
-    /// The last report about the use of a group, and its time.
+    /// The last report about the usage of a group, and its time.
     var lastShare: (pressure: MemoryPressure, time: ContinuousClock.Instant)?
     /// `oom` of `memory.events`, by descriptor.
     var killCounts: [Int32: UInt64] = [:]
@@ -58,7 +57,7 @@ package final class SystemPressureSource: PressureSource {
   private let state = Lock(State())
   private let files: SystemFiles
   private let pollInterval: Duration
-  /// How long a report about the use of a group holds before it is repeated.
+  /// How long to wait before a report about the usage of a group is repeated.
   private let repeatInterval: Duration
 
   /// - Parameter root: the directory that replaces `/`: for tests.
@@ -199,7 +198,7 @@ package final class SystemPressureSource: PressureSource {
       if index == 0 || events & POLLPRI != 0 {
         raised.append(index)
       } else {
-        // Its group is gone: the kernel would signal it for ever.
+        // The group of this file is gone. The kernel would signal it for ever.
         forget(polled[index].fd)
       }
     }
@@ -227,7 +226,8 @@ package final class SystemPressureSource: PressureSource {
     return isNew ? .critical : pressure(ofUseOf: group)
   }
 
-  /// What a group's usage means, if it is news: higher than before, or unchanged for long enough.
+  /// What a group's usage means, if it is news: if it is higher than before, or has not changed for
+  /// long enough.
   private func pressure(ofUseOf group: MemoryGroup) -> MemoryPressure? {
     let share = group.usedShare(files) ?? 0
     let pressure = Self.shares.first { share >= $0.share }?.pressure

@@ -71,16 +71,16 @@ struct CacheMetadataTests {
         return error.reason
       }
     }
-    #expect(reason([0xCA, 1, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
-    #expect(reason([0xCB, 1, 0, 0, 0, 0, 0, 0]) == "its metadata is not of a cache")
+    #expect(reason([0xCA, 1, 0, 0, 0, 0, 0]) == "its metadata is not a cache's")
+    #expect(reason([0xCB, 1, 0, 0, 0, 0, 0, 0]) == "its metadata is not a cache's")
     #expect(
       reason([0xCA, 3, 0, 0, 0, 0, 0, 0])
-        == "its metadata has the form 3, which this version cannot read")
-    #expect(reason([0xCA, 1, 0, 1, 0, 0, 0, 0]) == "its metadata has bits that are not in use")
+        == "its metadata has format 3, which this version cannot read")
+    #expect(reason([0xCA, 1, 0, 1, 0, 0, 0, 0]) == "its metadata uses reserved bits")
     // No tags, an empty one, one that ends before it, and one that goes on behind them all.
     for tags: [UInt8] in [[0, 0], [1, 0, 0], [1, 0, 1], [3, 0, 3, 97, 98]] {
       let bytes = [0xCA, 2] + tags.prefix(2) + [0, 0, 0, 0] + tags.dropFirst(2)
-      #expect(reason(bytes) == "its metadata has tags that make no sense")
+      #expect(reason(bytes) == "its metadata has invalid tags")
     }
   }
 }

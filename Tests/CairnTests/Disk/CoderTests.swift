@@ -234,7 +234,7 @@ struct CoderTests {
     let error = #expect(throws: CacheError.self) {
       try CacheLocation.check("a/\u{1b}[31m")
     }
-    #expect(error?.description == #"not a valid cache name: there is a slash in "a/\u{1B}[31m""#)
+    #expect(error?.description == #"not a valid cache name: "a/\u{1B}[31m" has a slash"#)
   }
 
   @Test("JSON that is nested too deeply is an error, not a trap; brackets in texts do not count")
@@ -341,7 +341,7 @@ struct CoderTests {
     #expect(
       throws: CacheError.unencodableValue(
         cache: "cache",
-        reason: "the coder's format has no form for a value, as JSON has none for NaN, at "
+        reason: "the coder's format cannot represent a value, such as NaN in JSON, at "
           + "chapters[1].pages[2]")
     ) { try books.setValue(Book([1, 2, .nan]), forKey: "book") }
   }

@@ -184,7 +184,7 @@ struct UnreadableValueTests {
       #expect(try cache.entry(forKey: "plain")?.metadata == [])
       #expect(
         throws: CacheError.undecodableValue(
-          cache: "cache", version: 2, reason: "its metadata is not of a cache")
+          cache: "cache", version: 2, reason: "its metadata is not a cache's")
       ) { try cache.value(forKey: "foreign") }
       try cache.close()
     }

@@ -198,11 +198,11 @@ struct FollowingCacheTests {
     #expect(!FileManager.default.fileExists(atPath: path))
     #expect(
       cacheError { _ = try DiskCache<String, String>.open(following: .name("a/b")) }
-        == .invalidName(reason: "there is a slash in \"a/b\""))
+        == .invalidName(reason: "\"a/b\" has a slash"))
     let url = try #require(URL(string: "https://a.example"))
     #expect(
       cacheError { _ = try DiskCache<String, String>.open(following: .url(url)) }
-        == .invalidName(reason: "https://a.example is no file's URL"))
+        == .invalidName(reason: "https://a.example is not a file URL"))
     let writer = try await DiskCache<String, String>.open(.path(path), configuration: .unlimited)
     let follower = try await DiskCache<String, String>.open(
       following: .path(path),

@@ -26,7 +26,8 @@ extension DiskCache {
     let tag = try TagLimits.bytes(of: tag)
     let store = store
     do throws(CacheError) {
-      // If it fails, another removal or the sweep wrote the record, and has not published it yet.
+      // If it fails, another removal or the sweep has written the record and has not published it
+      // yet.
       while try !mark(tag, in: store, durability) { try refreshMarks(in: store) }
     } catch {
       guard case .store(.vanished) = error else { throw error }
@@ -76,8 +77,8 @@ extension DiskCache {
     do throws(CacheError) {
       entered = try enterMark(of: tag, in: store, durability, &removals)
     } catch { failure = error }
-    // Do this before any observer runs, because an observer may write an entry with the tag and //
-    // would wait for this.
+    // Do this before any observer runs: an observer may write an entry with the tag, and would wait
+    // for this.
     marks.endRemoval(of: tag)
     removals.removeAll { $0.isOfMarks }
     drop(removals)
@@ -138,7 +139,7 @@ extension DiskCache {
   // MARK: What is hidden
 
   /// The entry that `read` finds, unless a mark hides it or it is the cache's own record. A hidden
-  /// entry is dropped from memory as well.
+  /// entry is also dropped from memory.
   func unhidden(
     _ read: () throws(CacheError) -> PinnedEntry?
   ) throws(CacheError) -> PinnedEntry? {
@@ -150,8 +151,8 @@ extension DiskCache {
       let table: TagTable
       if let earlier { table = earlier } else { table = try removedTags() }
       if isHidden(record, by: table) { return nil }
-      // The sweep may have removed the entry and then the mark between these two reads. So the entry
-      // is read again, after the table.
+      // Between these two reads, the sweep may have removed the entry and then the mark. So the
+      // entry is read again after the table.
       if earlier != nil { return record }
       earlier = table
     }
@@ -181,7 +182,7 @@ extension DiskCache {
   func unhiddenEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
-    // A read of a hidden entry must not keep it in the store.
+    // A read must not make the store keep a hidden entry.
     let record = try unhidden { () throws(CacheError) in
       try readingPinnedEntry(forKey: key, part: part, isAccess: false)
     }
@@ -205,7 +206,8 @@ extension DiskCache {
 
   /// Removes the entry of a key if a mark hides it, so that a write finds what a read would find.
   ///
-  /// - Returns: the tags and the version of the remaining entry, or `nil` without an entry or tags.
+  /// - Returns: the tags and the version of the remaining entry, or `nil` if there is no entry or
+  ///   it has no tags.
   @discardableResult
   func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
     if !marks.isUsed || marks.isFollowing { return nil }
@@ -215,7 +217,7 @@ extension DiskCache {
       do throws(StoreError) {
         record = try store.pinnedEntry(forKey: key, part: .head, isAccess: false)
       } catch {
-        // The write itself reports the damage, or replaces the entry.
+        // The write itself reports the damage or replaces the entry.
         guard case .corrupt = error else { throw error }
         return nil
       }
@@ -246,7 +248,8 @@ extension DiskCache {
   }
 
   /// The options of an update, in the store's form. If they have no tags, the entry keeps its own
-  /// unchanged, even beyond the limits: another version of this library may have other limits.
+  /// tags unchanged, even beyond the limits: another version of this library may have had other
+  /// limits.
   func stored(
     _ options: EntryOptions, keeping tags: [[UInt8]]?
   ) throws(CacheError) -> EntryOptions {

@@ -3,25 +3,27 @@ internal import Synchronization
 
 /// The marks of a cache's removed tags, the removals in progress, and the sweep.
 ///
-/// 1. A mark is in the log before it hides any entry here. It hides every entry it must before the
-///    removal of its tag returns.
-/// 2. A tag is pending from before its removal reads the version of the mark until the mark hides.
-///    Values that were read or loaded earlier, and must not outlive the removal, are written under
-///    the log's lock, and only if none of their tags is pending or marked. A removal runs no caller
-///    code while its tag is pending, because a writer may wait for the removal.
+/// 1. A mark is in the log before it hides any entry here. Before the removal of a tag returns, its
+///    mark hides every entry that it must.
+/// 2. A tag is pending from before its removal reads the version of the mark until the mark hides
+///    entries. A value that was read or loaded earlier must not outlive the removal. So it is
+///    written under the log's lock, and only if none of its tags is pending or marked. A removal
+///    runs no caller's code while its tag is pending, because a writer may be waiting for the
+///    removal.
 /// 3. A mark is removed after all entries that it hides: first from the index, in a pass that could
 ///    read every head, then from memory. So if a table is taken before an entry is read, the table
 ///    has every mark that hides the entry.
 /// 4. Before a mark is removed for any reason, `swept` is at or above it: a load that began earlier
 ///    does not keep a value with tags.
-/// 5. `recordVersion` only grows, even when the record is removed. Code that finds a record of
+/// 5. `recordVersion` only increases, even when the record is removed. Code that finds a record of
 ///    another version reads it again.
 final class TagMarks: Sendable {
   /// The calls to the memory tier.
   struct Memory: Sendable {
-    /// Puts entries with tags in doubt up to this version.
+    /// Marks entries with tags up to this version as doubtful.
     var doubt: @Sendable (UInt64) -> Void = { _ in }
-    /// Drops the entries in doubt, except those that a store still has, and refuses entries that reads in progress are about to insert.
+    /// Drops the doubtful entries, except those that a store still has, and refuses entries that
+    /// reads in progress are about to insert.
     var dropDoubtful: @Sendable (_ sparing: Store?) -> Void = { _ in }
   }
 
@@ -36,18 +38,19 @@ final class TagMarks: Sendable {
   }
 
   private struct State {
-    /// Strong, because a weak reference makes every use of a store slower. `end` breaks the cycle.
+    /// Strong, because a weak reference would make every use of a store slower. `end` breaks the
+    /// cycle.
     var store: Store?
     var table = TagTable()
-    /// The version of the record or, without one, of the last record.
+    /// The version of the record or, if there is none, of the last record.
     var recordVersion: UInt64 = 0
     var hasRecord = false
     var pending: [[UInt8]: Int] = [:]
-    /// At or above all removed marks, or `nil` if none was removed. 0 would forbid values loaded
-    /// before the first write.
+    /// At or above all removed marks, or `nil` if none was removed. 0 would forbid values that were
+    /// loaded before the first write.
     var swept: UInt64?
     var pass: Pass?
-    /// Whether a pass could not read everything. The next pass begins with the next mark, or by
+    /// Whether a pass could not read everything. The next pass begins with the next mark, or with
     /// `resume`.
     var isStalled = false
     var memory = Memory()
@@ -58,7 +61,7 @@ final class TagMarks: Sendable {
     func reserve() { store?.reserve(count: hasRecord || !pending.isEmpty ? 1 : 0) }
   }
 
-  /// A round of the sweep begins no further shard after this many entries.
+  /// Once a round of the sweep has removed this many entries, it begins no further shard.
   private static let roundCount = 4096
 
   /// Whether marks exist, or another process may have some.
@@ -113,7 +116,7 @@ final class TagMarks: Sendable {
     version <= highest.load(ordering: .acquiring) && CacheMetadata.hasTags(metadata)
   }
 
-  /// Whether a value with these tags must not be kept if it was derived from the entry of this
+  /// Whether a value with these tags must not be kept. It was derived from the entry of this
   /// version, or loaded when this was the newest version. May be called under the log's lock.
   ///
   /// - Parameter isLoaded: whether it was loaded.
@@ -204,7 +207,7 @@ final class TagMarks: Sendable {
     }
   }
 
-  /// Reads the record again, because it may not be the known one.
+  /// Reads the record again, because the known one may be outdated.
   ///
   /// - Returns: whether it is sound. If not, nothing has changed.
   func refresh(_ store: Store) throws(StoreError) -> Bool {
@@ -232,8 +235,8 @@ final class TagMarks: Sendable {
   /// Notes that all entries up to a version are gone, including a record that is not published yet.
   func clear(through version: UInt64) {
     let memory = state.withLock { state in
-      // The record is newer than its marks, and this version may be the newest one for a load that
-      // begins now.
+      // The record is newer than its marks. For a load that begins now, this version may be the
+      // newest.
       if version > 0 { state.swept = max(state.swept ?? 0, version - 1) }
       return state.memory
     }
@@ -260,7 +263,7 @@ final class TagMarks: Sendable {
   func resume() { state.withLock { $0.isStalled = false } }
 
   /// Does one round of the sweep. Concurrent rounds do not wait for each other, because an observer
-  /// of a removal may request the whole sweep. Each begins at a shard that earlier rounds have
+  /// of a removal may request the whole sweep. Each begins at the shard that earlier rounds have
   /// reached.
   ///
   /// - Returns: whether more work remains.
@@ -291,7 +294,7 @@ final class TagMarks: Sendable {
     return try forget(pass.table, store)
   }
 
-  /// Removes marks that hide nothing on disk any more.
+  /// Removes marks that no longer hide anything on disk.
   ///
   /// - Returns: whether other marks remain.
   private func forget(_ table: TagTable, _ store: Store) throws(StoreError) -> Bool {
@@ -299,8 +302,9 @@ final class TagMarks: Sendable {
       state.swept = max(state.swept ?? 0, table.newest)
       return state.memory
     }
-    // A thread that removed an entry on disk may not have updated memory yet. Memory hides that
-    // entry only while it is in doubt. Entries that the index still has are not hidden by these marks.
+    // A thread that has removed an entry on disk may not have updated memory yet. Memory hides that
+    // entry only while it is doubtful. Entries that the index still has are not hidden by these
+    // marks.
     memory.dropDoubtful(store)
     var rest: TagTable
     let version: UInt64?
@@ -308,7 +312,7 @@ final class TagMarks: Sendable {
     guard let version else { return false }
     rest.subtract(table)
     guard let newVersion = try write(rest, expecting: version, to: store) else {
-      // Another thread has replaced or removed the record, and has not published that yet.
+      // Another thread has replaced or removed the record and has not published that yet.
       return try refresh(store) && isActive
     }
     state.withLock { state in

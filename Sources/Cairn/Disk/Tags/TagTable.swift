@@ -9,7 +9,8 @@ internal import CairnStore
 ///     └──────┴──────┴──────────┴──────────────┴─────────┴───────────────────────────────
 ///
 /// This is the value of one record. All numbers are little-endian; versions have 8 bytes and
-/// lengths one. `all` is a mark of every tag, which replaces lost marks, or 0 for none.
+/// lengths have one. `all` is a mark of every tag, which replaces lost marks. It is 0 if there is
+/// none.
 struct TagTable: Equatable, Sendable {
   private(set) var marks: [[UInt8]: UInt64] = [:]
   private(set) var all: UInt64 = 0
@@ -51,7 +52,7 @@ struct TagTable: Equatable, Sendable {
   }
 
   /// Whether a mark hides an entry with these tags and this version. The version is 0 for a value
-  /// loaded before the first write.
+  /// that was loaded before the first write.
   func hides(_ tags: [[UInt8]], _ version: UInt64) -> Bool {
     tags.contains { tag in
       all > 0 && version <= all || marks[tag].map { version <= $0 } == true
@@ -76,7 +77,8 @@ struct TagTable: Equatable, Sendable {
   }
 
   /// - Parameter recordVersion: the version of the record, which is above all marks in it.
-  /// - Returns: `nil` if a cache did not write the bytes, or a mark is not below the record's version.
+  /// - Returns: `nil` if a cache did not write the bytes, or if a mark is not below the record's
+  ///   version.
   init?(decoding bytes: RawSpan, recordVersion: UInt64) {
     guard bytes.byteCount >= Self.headByteCount,
       Self.form.withBytes({ bytes.starts(with: $0) })
