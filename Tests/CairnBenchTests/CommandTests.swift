@@ -26,7 +26,8 @@ struct CommandTests {
     defer { for index in unsafe list.indices { unsafe free(list[index]) } }
     var process: pid_t = 0
     try #require(unsafe posix_spawn(&process, "/bin/sh", nil, nil, list, environ) == 0)
-    // What takes longer than any run should is killed; its status is then none that is expected.
+    // A command that takes longer than any run should is killed. Its status then matches no
+    // expectation.
     let limit = ContinuousClock.now + .seconds(100)
     while unsafe waitpid(process, &status, WNOHANG) == 0 {
       if ContinuousClock.now > limit { kill(process, SIGKILL) }

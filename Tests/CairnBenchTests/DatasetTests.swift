@@ -64,7 +64,7 @@ struct DatasetTests {
     #expect(sequence.indices.sorted() == Array(0..<1_000))
   }
 
-  @Test("Zipf's law makes the most popular key as popular as it says")
+  @Test("Zipf's law makes the most popular key as popular as the law says")
   func zipf() {
     var random = RandomSource(seed: 1)
     let keyCount = 10_000

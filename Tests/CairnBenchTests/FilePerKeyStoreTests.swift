@@ -30,7 +30,7 @@ struct FilePerKeyStoreTests {
       #expect(try store.gotInPlace(key) == value)
     }
     #expect(try store.values(forKeys: Self.oddKeys).allSatisfy { $0 != nil })
-    // One file a key, and the folder of temporary files.
+    // One file per key, and the folder of temporary files.
     #expect(try DirectoryTree.names(in: store.path).count == Self.oddKeys.count + 1)
     for key in Self.oddKeys {
       #expect(try store.remove(key))

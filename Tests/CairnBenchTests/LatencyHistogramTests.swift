@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The latency histogram")
 struct LatencyHistogramTests {
-  /// Values over nine orders of magnitude, as latencies are.
+  /// Values over nine orders of magnitude, like latencies.
   private func sample(_ count: Int, seed: UInt64) -> [UInt64] {
     var random = RandomSource(seed: seed)
     return (0..<count).map { _ in random.next() >> (34 + random.next() % 28) }

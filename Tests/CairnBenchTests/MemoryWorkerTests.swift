@@ -6,7 +6,7 @@ import Testing
 /// A cache that can be told to lie.
 private final class LyingPeer: MemoryPeer {
   static let name = "liar"
-  /// What is handed out instead of the value. Set only between a worker's requests.
+  /// What is returned instead of the value. Set only between a worker's requests.
   static let lie = Mutex<(@Sendable ([UInt8]) -> [UInt8]?)?>(nil)
   private let values = Mutex<[String: [UInt8]]>([:])
 
@@ -66,7 +66,7 @@ struct MemoryWorkerTests {
     #expect(message.hasPrefix("MISMATCH: store liar, workload \(workload.rawValue), key"))
   }
 
-  /// The values that are left of six that were set, one after the other, in a cache for three.
+  /// Of six values that were set one after the other in a cache for three, those that are left.
   private func left<Cache: MemoryPeer>(_ type: Cache.Type) -> [Int] {
     let cache = Cache(countLimit: 3)
     let keys = (0..<6).map { Cache.key("\($0)") }

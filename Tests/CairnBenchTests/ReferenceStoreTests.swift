@@ -25,7 +25,7 @@ struct ReferenceStoreTests {
         case 1:
           let value = [UInt8](
             repeating: UInt8(truncatingIfNeeded: random.next()), count: random.index(below: 50))
-          // A removed entry is not used again, so the table can fill up: that is an error too.
+          // A removed entry is not used again, so the table can fill up. That is an error too.
           if model[key] != nil || model.count < 100 {
             do { try store.put(value, key) } catch { continue }
             model[key] = value
@@ -46,11 +46,12 @@ struct ReferenceStoreTests {
       let file = unsafe open(path + "/records", O_RDWR)
       defer { close(file) }
       var byte: UInt8 = 0
-      // SAFETY: one byte is read and written; the mapping shows it, for both use the page cache.
+      // SAFETY: one byte is read and written. The mapping shows it, because both use the page
+      // cache.
       #expect(unsafe pread(file, &byte, 1, offset) == 1)
       byte ^= 1
       #expect(unsafe pwrite(file, &byte, 1, offset) == 1)
-      // The length of the key is compared before the checksum is.
+      // The length of the key is compared before the checksum.
       if offset == 12 {
         #expect(try store.got(key) == nil)
       } else if offset == 20 {

@@ -150,15 +150,15 @@ struct ReportTests {
     for row in SummaryChart.workloads { #expect(chart.contains(">\(row.title)</text>")) }
     for (place, peer) in SummaryChart.stores.enumerated() {
       #expect(chart.count(of: ">\(peer.name)</text>") == 6)
-      // Each is half as fast as the one before it, and its bar half as long.
+      // Each is half as fast as the one before it, and its bar is half as long.
       #expect(chart.count(of: " width=\"\(150 >> place)\" height") == 6)
       #expect(place == 0 || chart.count(of: " \(Figures.ratio(Double(1 << place)))<") == 6)
     }
-    // Nothing leaves the picture.
+    // Nothing extends beyond the picture.
     for match in chart.matches(of: #/ (?:x|y)="(\d+)"/#) {
       #expect(Int(match.1).map { $0 < 700 } == true)
     }
-    // What was not measured has no bar, and no place.
+    // A store that was not measured has no bar and no place.
     let without = SummaryChart(
       results: rows.filter { $0.store != .lmdb && $0.workload != .get }, caption: ""
     ).svg
@@ -271,7 +271,8 @@ struct ReportTests {
     #expect(decoded == results)
   }
 
-  /// Every element is closed in order, every attribute quoted, every special character escaped.
+  /// Every element is closed in order, every attribute is quoted, every special character is
+  /// escaped.
   private func expectWellFormed(_ text: String) {
     var open: [Substring] = []
     var rest = text[...]
@@ -324,7 +325,7 @@ struct ReportTests {
 }
 
 extension String {
-  /// How often it has a text.
+  /// How often it contains a text.
   fileprivate func count(of text: String) -> Int {
     ranges(of: text).count
   }

@@ -9,7 +9,7 @@ import Testing
 private final class LyingStore: KeyValueStore {
   static let name = "liar"
   static let abilities: StoreAbilities = [.zeroCopyReads, .durableWrites, .concurrentWrites]
-  /// What is handed out instead of the value. Set only between a worker's requests.
+  /// What is returned instead of the value. Set only between a worker's requests.
   static let lie = Mutex<(@Sendable ([UInt8]) -> [UInt8]?)?>(nil)
   private let values = Mutex<[[UInt8]: [UInt8]]>([:])
 

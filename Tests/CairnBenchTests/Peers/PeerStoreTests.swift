@@ -9,7 +9,7 @@
   @Suite("The peers")
   struct PeerStoreTests {
     static let durabilities: [Durability] = [.process, .durable]
-    /// Around the limits of what lies with the keys: of a page, of a row.
+    /// Around the limits for values stored with the keys: of a page, of a row.
     private static let byteCounts = [0, 1, 100, 4_096, 20 << 10, 20 << 10 + 1, 300_000]
 
     private static func value(_ byteCount: Int, _ seed: Int) -> [UInt8] {
@@ -82,7 +82,7 @@
         return 100
       }
       #expect(found == [100, 100, 100, 100])
-      // New threads, with what the others have given back.
+      // New threads, with what the others have returned.
       let counts = try ThreadTeam.run(4) { thread in
         try (0..<100).count { try store.got(Array("\(thread) \($0)".utf8)) == [UInt8($0)] }
       }
@@ -165,14 +165,14 @@
       }
     }
 
-    @Test("LMDB refuses keys that it cannot hold, in its own words", arguments: [0, 512])
+    @Test("LMDB refuses keys that it cannot store, in its own words", arguments: [0, 512])
     func impossibleKeys(byteCount: Int) throws {
       let directory = try TemporaryDirectory()
       let store = try LMDBStore(at: directory.path, options: StoreOptions())
       let key = [UInt8](repeating: 1, count: byteCount)
       let error = #expect(throws: BenchFailure.self) { try store.put([1], key) }
       #expect(error.map { "\($0)".hasPrefix("lmdb: mdb_put: MDB_BAD_VALSIZE") } == true)
-      // The transaction was undone, so that the next can begin.
+      // The transaction was rolled back, so that the next can begin.
       try store.put([1], [2])
       #expect(try store.got([2]) == [1])
       try store.close()

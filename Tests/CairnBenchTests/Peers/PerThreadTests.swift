@@ -40,7 +40,7 @@
       let inside = Counter()
       let found = try ThreadTeam.run(4) { _ in
         let number = try numbers.value().value
-        // All are there before the first leaves.
+        // All of them arrive before the first leaves.
         _ = inside.next()
         while inside.count.load(ordering: .relaxed) < 4 {}
         return number

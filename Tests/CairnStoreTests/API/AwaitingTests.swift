@@ -4,7 +4,8 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Whether the pool that tasks run on still does work: as many tasks get through as it has threads, and more.
+/// Whether the pool that tasks run on still makes progress: more tasks get through than it has
+/// threads.
 private func poolAnswers() async -> Bool {
   await withTaskGroup(of: Int.self) { group in
     for number in 0..<64 { group.addTask { number } }
@@ -18,7 +19,7 @@ private final class Total: Sendable {
   func add() { count.withLock { $0 += 1 } }
 }
 
-/// Each test would hang, or throw by its time limit, where a thread that tasks run on waited.
+/// If a call blocked a thread that tasks run on, each test would hang, or throw at its time limit.
 @Suite("Writes of async code block no thread", .timeLimit(.minutes(3)))
 struct AwaitingTests {
   let directory: TemporaryDirectory
@@ -38,10 +39,10 @@ struct AwaitingTests {
         maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue()), readOnly: false)
   }
 
-  @Test("A thousand durable writes wait in a sync, hold no thread, and share what follows")
+  @Test("A thousand durable writes wait for a sync, hold no thread, and share the next sync")
   func durable() async throws {
     let store = try open()
-    // The first write makes the session and its room.
+    // The first write begins the session and allocates its room.
     try await store.setValue("v", forKey: "first")
     let gate = Mutex(true)
     let returned = Total()
@@ -57,7 +58,7 @@ struct AwaitingTests {
         return version
       }
     }
-    // All of them are in the log and can be read, and none has returned.
+    // All of them are in the log and can be read, but none has returned.
     while try store.count() < 1001 { try await Task.sleep(for: .milliseconds(1)) }
     #expect(await poolAnswers())
     #expect(returned.value == 0)
@@ -69,7 +70,7 @@ struct AwaitingTests {
     try await store.close()
   }
 
-  @Test("Where a sync fails, all who wait for it are told, and the store takes no more writes")
+  @Test("If a sync fails, all writes that wait for it throw, and the store accepts no more writes")
   func failure() async throws {
     let store = try open()
     try await store.setValue("v", forKey: "first")
@@ -116,7 +117,7 @@ struct AwaitingTests {
   }
 
   @Test(
-    "The log that is told of a failed sync may close the store, written by a task or by a thread")
+    "A log that is told of a failed sync may close the store, whether a task or a thread wrote")
   func closesWhereToldOfFailure() async throws {
     for isTask in [true, false] {
       let system = FaultyFileSystem()
@@ -146,7 +147,7 @@ struct AwaitingTests {
     }
   }
 
-  @Test("A task that is cancelled still writes, and returns when it is known that it has")
+  @Test("A cancelled task still writes, and returns once the outcome is known")
   func cancelled() async throws {
     let store = try open()
     try await store.setValue("v", forKey: "first")
@@ -165,7 +166,7 @@ struct AwaitingTests {
     #expect(try store.value(forKey: "first") == nil)
   }
 
-  @Test("While another thread holds the log, tasks write and hold none")
+  @Test("While another thread holds the log, tasks write and hold no thread")
   func contended() async throws {
     let store = try open(.process)
     try await store.setValue("v", forKey: "first")
@@ -187,7 +188,7 @@ struct AwaitingTests {
     #expect(try store.count() == 202)
   }
 
-  @Test("Limits hold when a write returns, and the observer is told")
+  @Test("Limits hold when a write returns, and the observer is called")
   func limits() async throws {
     let evicted = Mutex(0)
     let store = try open(.process) {
@@ -263,7 +264,7 @@ struct AwaitingTests {
   }
 }
 
-// What has to compile: the forms that are chosen where they are called.
+// Code that must compile: the form that each call chooses.
 
 private actor Counter {
   let store: Store
@@ -273,7 +274,7 @@ private actor Counter {
 
   func count() async throws(StoreError) -> Int {
     total += 1
-    // An actor's state may be used by what runs in its isolation.
+    // Code that runs in an actor's isolation may use the actor's state.
     try await store.setValue("\(total)", forKey: "total")
     return total
   }
@@ -325,7 +326,7 @@ struct ChosenFormTests {
     #expect(throws: StoreError.closed(path: directory.store)) { try store.count() }
   }
 
-  @Test("A literal of numbers is bytes: the form that refuses other types is not in the way")
+  @Test("A literal of numbers is bytes: the form that refuses other types does not interfere")
   func literals() throws {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store)

@@ -12,7 +12,7 @@ struct BatchTests {
     store = try Store(directory.store)
   }
 
-  @Test("All operations are done, and the closure's result is returned")
+  @Test("All operations are applied, and the closure's result is returned")
   func all() throws {
     try store.setValue("old", forKey: "a")
     let result = try store.write { batch in
@@ -26,7 +26,7 @@ struct BatchTests {
     #expect(try store.entry(forKey: "c")?.metadata == [1])
   }
 
-  @Test("The last operation on a key wins, now and after a reopening")
+  @Test("The last operation on a key wins, now and after a reopen")
   func lastWins() throws {
     try store.write { batch in
       try batch.setValue("1", forKey: "a")
@@ -60,7 +60,7 @@ struct BatchTests {
     #expect(try store.statistics().lastVersion == version)
   }
 
-  @Test("Nothing is seen of a batch before its closure returns")
+  @Test("Nothing of a batch is visible before its closure returns")
   func invisible() throws {
     try store.write { batch in
       try batch.setValue("1", forKey: "a")
@@ -78,7 +78,7 @@ struct BatchTests {
     #expect(try Image(of: directory.store).segmentNames == [])
   }
 
-  @Test("An operation that is refused leaves the batch as it was")
+  @Test("A refused operation leaves the batch unchanged")
   func refused() throws {
     try store.write { batch in
       try batch.setValue("1", forKey: "a")
@@ -88,7 +88,7 @@ struct BatchTests {
     #expect(try store.contents() == ["a": Array("1".utf8)])
   }
 
-  @Test("Expiring operations of a batch expire")
+  @Test("Entries of a batch expire")
   func expiring() throws {
     let other = try TemporaryDirectory()
     let clock = ManualClock()
@@ -104,7 +104,7 @@ struct BatchTests {
     #expect(try store.contents() == ["c": Array("3".utf8)])
   }
 
-  @Test("Records of a batch lie side by side and carry their place")
+  @Test("Records of a batch are contiguous and carry their index")
   func placed() throws {
     try store.setValue("v", forKey: "before")
     try store.write { batch in

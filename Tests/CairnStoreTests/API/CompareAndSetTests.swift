@@ -12,7 +12,7 @@ struct CompareAndSetTests {
     store = try Store(directory.store)
   }
 
-  @Test("With the right version it writes and gives the new version")
+  @Test("With the right version it writes and returns the new version")
   func right() throws {
     let version = try store.setValue("one", forKey: "key")
     guard case .stored(let next) = try store.compareAndSet("two", forKey: "key", expecting: version)
@@ -25,7 +25,7 @@ struct CompareAndSetTests {
     #expect(try store.text("key") == "two")
   }
 
-  @Test("With a wrong version it writes nothing and gives the right one")
+  @Test("With a wrong version it writes nothing and returns the current one")
   func wrong() throws {
     let version = try store.setValue("one", forKey: "key")
     let result = try store.compareAndSet("two", forKey: "key", expecting: version + 1)
@@ -34,7 +34,7 @@ struct CompareAndSetTests {
     #expect(try store.statistics().lastVersion == version)
   }
 
-  @Test("Expecting nothing, it writes where nothing is, once")
+  @Test("Expecting absence, it writes an absent key once")
   func absent() throws {
     #expect(try store.compareAndSet("one", forKey: "key", expecting: nil) == .stored(version: 1))
     #expect(
@@ -42,7 +42,7 @@ struct CompareAndSetTests {
     #expect(try store.text("key") == "one")
   }
 
-  @Test("Expecting a version where nothing is, it writes nothing")
+  @Test("Expecting a version of an absent key, it writes nothing")
   func missing() throws {
     #expect(
       try store.compareAndSet("one", forKey: "key", expecting: 3) == .mismatch(current: nil))
@@ -57,7 +57,7 @@ struct CompareAndSetTests {
     #expect(try store.entry(forKey: "key")?.metadata == [9])
   }
 
-  @Test("A value larger than a segment is compared and set as any other")
+  @Test("A value larger than a segment is compared and set like any other")
   func large() throws {
     let large = [UInt8](repeating: 5, count: 200_000)
     #expect(try store.compareAndSet(large, forKey: "key", expecting: nil) == .stored(version: 1))
@@ -66,7 +66,7 @@ struct CompareAndSetTests {
     #expect(try store.value(forKey: "key") == large)
   }
 
-  @Test("Compare-and-remove removes with the right version only")
+  @Test("Compare-and-remove removes only with the right version")
   func remove() throws {
     let version = try store.setValue("one", forKey: "key")
     #expect(try store.compareAndRemove(forKey: "key", expecting: version + 1) == false)
@@ -76,7 +76,7 @@ struct CompareAndSetTests {
     #expect(try store.compareAndRemove(forKey: "key", expecting: version) == false)
   }
 
-  @Test("Of threads that increment by compare-and-set none loses an increment")
+  @Test("Threads that increment by compare-and-set lose no increment")
   func increments() throws {
     let store = store
     try store.setValue("0", forKey: "key")
@@ -96,7 +96,7 @@ struct CompareAndSetTests {
 
   @Test("A compare-and-set on a damaged record throws", arguments: [nil, 1] as [UInt64?])
   func damaged(expected: UInt64?) throws {
-    // One that cannot be read must not count as absent.
+    // A record that cannot be read must not count as absent.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("value", forKey: "the key")

@@ -2,9 +2,9 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-@Suite("What is printed of a store and of reports")
+@Suite("What a store and its reports print")
 struct DescriptionTests {
-  @Test("Statistics are lines with sizes, counts and times as a person reads them")
+  @Test("Statistics are lines with sizes, counts and times for people")
   func statistics() throws {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small())
@@ -41,7 +41,7 @@ struct DescriptionTests {
     try store.close()
   }
 
-  @Test("Reports are one line, and one more for each of the first ten places")
+  @Test("Reports are one line, plus one for each of the first ten places")
   func reports() throws {
     var verification = VerificationReport()
     verification.recordCount = 1

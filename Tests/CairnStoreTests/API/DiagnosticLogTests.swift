@@ -3,9 +3,9 @@ import FuzzSupport
 import Glibc
 import Testing
 
-@Suite("The log of what no call throws")
+@Suite("The log of reports that no call throws")
 struct DiagnosticLogTests {
-  @Test("A handler is called from its lowest level on, and no text is made for another")
+  @Test("A handler is called from its lowest level on, and no text is made for lower levels")
   func levels() {
     let levels: [DiagnosticLog.Level] = [.debug, .info, .warning, .error]
     #expect(DiagnosticLog.Level.allCases.sorted() == levels)
@@ -27,7 +27,7 @@ struct DiagnosticLogTests {
     DiagnosticLog.none(.error, .damage, path: "/a", { fatalError("it was made") }())
   }
 
-  @Test("A message is one line, in which its path stands once")
+  @Test("A message is one line and contains its path once")
   func line() {
     func line(_ path: String, _ text: String) -> String? {
       let told = Messages()
@@ -40,7 +40,7 @@ struct DiagnosticLogTests {
     #expect(line("/a\nb", "two\nlines") == #"error: damage: /a\x0Ab: two\x0Alines"#)
   }
 
-  @Test("By default warnings and errors are lines of standard error, and .none writes nothing")
+  @Test("By default, warnings and errors are lines on standard error, and .none writes nothing")
   func standardError() async throws {
     let result = await #expect(
       processExitsWith: .success, observing: [\.standardErrorContent, \.standardOutputContent]
@@ -60,7 +60,7 @@ struct DiagnosticLogTests {
     #expect(!output.contains("/a"))
   }
 
-  @Test("A store that goes unclosed logs what its close would have thrown")
+  @Test("A store that is never closed logs the error that its close would have thrown")
   func unclosed() throws {
     let directory = try TemporaryDirectory()
     let system = FaultyFileSystem()

@@ -17,7 +17,7 @@ final class EntryTests: OpenStoreSuite {
   }
 
   @Test(
-    "Every attribute comes back in entry and info, also after a reopening",
+    "Every attribute is returned by entry and info, even after a reopen",
     arguments: [false, true])
   func attributes(reopened: Bool) throws {
     let version = try store.setValue(
@@ -55,13 +55,13 @@ final class EntryTests: OpenStoreSuite {
     #expect(entry.metadata == [])
   }
 
-  @Test("A cost of 0 and the largest cost come back", arguments: [0, 1, Int.max])
+  @Test("A cost of 0 and the largest cost are returned unchanged", arguments: [0, 1, Int.max])
   func costs(cost: Int) throws {
     try store.setValue("value", forKey: "key", options: .cost(cost))
     #expect(try store.info(forKey: "key")?.cost == cost)
   }
 
-  @Test("A cost below 0 is as 0, in every write", arguments: [-1, Int.min])
+  @Test("A cost below 0 counts as 0, in every write", arguments: [-1, Int.min])
   func negativeCost(cost: Int) throws {
     try store.setValue("value", forKey: "set", options: .cost(cost))
     _ = try store.compareAndSet("value", forKey: "compared", expecting: nil, options: .cost(cost))
@@ -79,7 +79,7 @@ final class EntryTests: OpenStoreSuite {
       try store.info(forKey: "key")?.written == ManualClock.start.advanced(by: .seconds(12)))
   }
 
-  @Test("A read is seen in the time of access, an info or contains is not")
+  @Test("A read changes the time of access; info and contains do not")
   func accessed() throws {
     try store.setValue("value", forKey: "key")
     clock.advance(by: .seconds(100))
@@ -92,7 +92,7 @@ final class EntryTests: OpenStoreSuite {
       try store.info(forKey: "key")?.accessed == ManualClock.start.advanced(by: .seconds(100)))
   }
 
-  @Test("Versions grow with every write, over openings, and name the write")
+  @Test("Versions grow with every write, across opens, and identify the write")
   func versions() throws {
     var last: UInt64 = 0
     var store = store

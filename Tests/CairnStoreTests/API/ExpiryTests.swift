@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Expiry")
 final class ExpiryTests: OpenStoreSuite {
-  @Test("A value lives until the millisecond of its end, not longer")
+  @Test("A value lives until the millisecond of its end and no longer")
   func lifetime() throws {
     try store.setValue("v", forKey: "key", lifetime: .milliseconds(5000))
     clock.advance(by: .milliseconds(4999))
@@ -62,7 +62,7 @@ final class ExpiryTests: OpenStoreSuite {
   }
 
   @Test(
-    "With a lifetime of zero or less a value has expired at once",
+    "With a lifetime of zero or less, a value expires at once",
     arguments: [Duration.zero, .milliseconds(-1), .seconds(-1_000_000), .seconds(Int64.min)])
   func noLifetime(lifetime: Duration) throws {
     try store.setValue("v", forKey: "key", lifetime: .after(lifetime))
@@ -70,7 +70,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try store.count() == 0)
   }
 
-  @Test("With an idle limit of zero or less a value has expired at once")
+  @Test("With an idle limit of zero or less, a value expires at once")
   func noIdleLimit() throws {
     try store.setValue("v", forKey: "key", options: .idleLimit(.zero))
     try store.setValue("v", forKey: "other", options: .idleLimit(.seconds(-5)))
@@ -88,7 +88,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try store.info(forKey: "key")?.expires == .distantFuture)
   }
 
-  @Test("An overwrite with another lifetime takes the place of the first")
+  @Test("An overwrite with another lifetime replaces the first lifetime")
   func overwritten() throws {
     try store.setValue("v", forKey: "key", lifetime: .seconds(1))
     try store.setValue("w", forKey: "key")
@@ -100,7 +100,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try store.count() == 0)
   }
 
-  @Test("An expired value does not bring an older one back")
+  @Test("An expired value does not make an older one reappear")
   func older() throws {
     try store.setValue("old", forKey: "key")
     try store.setValue("new", forKey: "key", lifetime: .seconds(1))
@@ -110,7 +110,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try Store(directory.store, .small(clock: clock)).text("key") == nil)
   }
 
-  @Test("A lifetime goes on while the store is closed")
+  @Test("A lifetime continues while the store is closed")
   func reopened() throws {
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))
     try store.close()
@@ -127,12 +127,12 @@ final class ExpiryTests: OpenStoreSuite {
 
   // MARK: Idle limits
 
-  @Test("Without a read, a value goes when its idle limit is over")
+  @Test("Without a read, a value is gone when its idle limit has passed")
   func idle() throws {
     try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(100)))
     clock.advance(by: .seconds(98))
     #expect(try store.contains("key"))
-    // The time of an access is known to a second or a hundredth of its age.
+    // The time of an access is accurate to a second or to a hundredth of its age.
     clock.advance(by: .seconds(4))
     #expect(try store.text("key") == nil)
   }
@@ -152,7 +152,7 @@ final class ExpiryTests: OpenStoreSuite {
   }
 
   @Test(
-    "What is no access does not prolong the idle time",
+    "A call that is not an access does not prolong the idle time",
     arguments: ["contains", "info", "keys", "entries", "count"])
   func othersDoNot(form: String) throws {
     try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(100)))
@@ -168,7 +168,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try store.contains("key") == false)
   }
 
-  @Test("A read of an expired value does not bring it back")
+  @Test("A read of an expired value does not revive it")
   func readAfterEnd() throws {
     try store.setValue("v", forKey: "key", options: .idleLimit(.seconds(10)))
     clock.advance(by: .seconds(12))
@@ -188,7 +188,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try second.contains("key") == false)
   }
 
-  @Test("A value with an idle limit is there right after it was written")
+  @Test("A value with an idle limit exists right after it was written")
   func shortIdleLimit() throws {
     try store.setValue("other", forKey: "other")
     clock.advance(by: .milliseconds(990))
@@ -198,7 +198,7 @@ final class ExpiryTests: OpenStoreSuite {
 
   // MARK: Clocks
 
-  @Test("A clock that goes back by less than a day does not prolong lives")
+  @Test("A clock that goes back by less than a day prolongs no lifetime")
   func clockBack() throws {
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))
     clock.advance(by: .seconds(60))
@@ -210,7 +210,7 @@ final class ExpiryTests: OpenStoreSuite {
     #expect(try second.statistics().recovery.clockWentBack == false)
   }
 
-  @Test("A recorded time more than a day ahead is not believed, and that is reported")
+  @Test("A recorded time more than a day ahead is not believed, and this is reported")
   func clockFarBack() throws {
     clock.advance(by: .seconds(90_000))
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))

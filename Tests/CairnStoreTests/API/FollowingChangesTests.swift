@@ -3,8 +3,8 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// What could go wrong between a follower and what it follows, each found by reading the code.
-@Suite("A follower and what changes under it")
+/// Possible failures between a follower and its writer, each found by reading the code.
+@Suite("A follower and changes underneath it")
 final class FollowingChangesTests {
   private let directory: TemporaryDirectory
   private let queue = ManualBackgroundQueue()
@@ -12,7 +12,8 @@ final class FollowingChangesTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(
-    "Bytes that are read in place stay while the view they are of is replaced and the store closed")
+    "Bytes that are read in place stay unchanged while their view is replaced and the store is closed"
+  )
   func inPlace() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     let value = [UInt8](repeating: 7, count: 100_000)
@@ -36,7 +37,7 @@ final class FollowingChangesTests {
     #expect(system.mappingCount == 0)
   }
 
-  @Test("After a restart of the machine the log ends in the full segment that a close has left")
+  @Test("After the machine restarts, the log ends in the full segment that a close left")
   func fullSegment() throws {
     let page = "\(directory.store)/\(FileName.followPage)"
     let wide = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
@@ -47,7 +48,7 @@ final class FollowingChangesTests {
     try writer.close()
     let left = try #require(try Image(of: directory.store).manifest.openSegments.last)
     try FileManager.default.removeItem(atPath: page)
-    // With less room in a segment, nothing is appended to it.
+    // If a segment has less room than this, nothing is appended to it.
     writer = try Store.announcing(directory.store, .small(), background: queue)
     let words = try readFile(page)[FollowPageLayout.positionOffset...].prefix(8)
     #expect(
@@ -64,7 +65,7 @@ final class FollowingChangesTests {
     #expect(try follower.contents() == writer.contents())
   }
 
-  @Test("A closed follower holds no file and no lock, though its store is still there")
+  @Test("A closed follower holds no file and no lock, even if its store object still exists")
   func closed() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     for number in 0..<100 { try writer.setValue("value", forKey: "key \(number)") }
@@ -73,13 +74,13 @@ final class FollowingChangesTests {
     #expect(try follower.count() == 100)
     try follower.close()
     system.awaitClosing(downTo: 2)
-    // The directory and LOCK, of what answers that it is closed.
+    // The directory and LOCK, held by the object that reports that it is closed.
     #expect(system.openDescriptorCount <= 2 && system.mappingCount == 0)
     #expect(storeError { _ = try follower.count() } == .closed(path: directory.store))
     try writer.close()
   }
 
-  @Test("A writer that announces nothing, after one that did, is seen", arguments: [false, true])
+  @Test("Reads see a writer that announces nothing after one that did", arguments: [false, true])
   func silentAfterAnnouncing(opensBetween: Bool) throws {
     let first = try Store.announcing(directory.store, background: queue)
     try first.setValue("1", forKey: "a")
@@ -101,7 +102,7 @@ final class FollowingChangesTests {
     try follower.close()
   }
 
-  @Test("What cannot throw leaves it to the next call that can to tell of a loss")
+  @Test("A call that cannot throw leaves the report of a loss to the next call that can")
   func lossIsNotSwallowed() throws {
     let first = try Store.announcing(directory.store, background: queue)
     try first.setValue("1", forKey: "a")
@@ -116,7 +117,7 @@ final class FollowingChangesTests {
     try second.setValue("2", forKey: "a")
     try second.setValue("3", forKey: "a")
     clock.advance(by: .milliseconds(150))
-    // Of what reads have seen, which the other store is not.
+    // The reads saw data that the other store does not have.
     #expect(follower.lastVersion == version)
     #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(follower.lastVersion == second.lastVersion)
@@ -150,7 +151,7 @@ final class FollowingChangesTests {
     try writer.close()
   }
 
-  @Test("A page with absurd words is no harm", arguments: [UInt8(0), 0x7F, 0xFF])
+  @Test("A page with absurd words does no harm", arguments: [UInt8(0), 0x7F, 0xFF])
   func absurdPage(byte: UInt8) throws {
     let writer = try Store.announcing(directory.store, background: queue)
     for number in 0..<100 { try writer.setValue("value", forKey: "key \(number)") }
@@ -161,7 +162,7 @@ final class FollowingChangesTests {
       let path = directory("copy \(offset)")
       try Image(of: directory.store).write(to: path)
       try changed.write(to: URL(filePath: path + "/FOLLOW"))
-      // Read as it is, or refused with an error: never a trap, and never a wrong value.
+      // It is read as it is, or refused with an error: never a trap, and never a wrong value.
       guard let follower = try? Store.following(path) else { continue }
       if let value = try? follower.text("key 1") { #expect(value == "value") }
       try? follower.catchUp()
@@ -171,7 +172,7 @@ final class FollowingChangesTests {
     try writer.close()
   }
 
-  @Test("Without a writer since the machine was started, a look opens nothing anew")
+  @Test("Without a writer since the machine started, a check reopens nothing")
   func earlierBoot() throws {
     do {
       let writer = try Store.announcing(directory.store, background: queue)
@@ -188,12 +189,12 @@ final class FollowingChangesTests {
       clock.advance(by: .milliseconds(150))
       #expect(try follower.text("key 1") == "value")
     }
-    // A look at the page is one at most.
+    // At most a check of the page.
     #expect(system.count(of: .map) <= mapCount + 20)
     try follower.close()
   }
 
-  @Test("A head that is lost before the roll of a segment is an error, not an end")
+  @Test("A lost head before the roll of a segment is an error, not an end")
   func lostBeforeRoll() throws {
     let configuration = StoreConfiguration.small { $0.segmentByteLimit = 64 << 10 }
     let writer = try Store.announcing(directory.store, configuration, background: queue)

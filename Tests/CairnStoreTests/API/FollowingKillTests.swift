@@ -6,7 +6,7 @@ import KillWriter
 import Synchronization
 import Testing
 
-/// What several threads follow, each with a follower of its own, while the test goes on.
+/// Several threads follow something, each with its own follower, while the test continues.
 private final class FollowingThreads: Sendable {
   private final class Flag: Sendable { let value = Atomic(false) }
   private final class Number: Sendable { let value = Atomic(0) }
@@ -38,7 +38,7 @@ private final class FollowingThreads: Sendable {
 
   func note(_ number: Int) { known.value.store(number, ordering: .releasing) }
 
-  /// Ends the threads; throws what one of them threw.
+  /// Ends the threads, and throws any error that one of them threw.
   func finish() throws -> Int {
     flag.value.store(true, ordering: .releasing)
     for thread in threads {
@@ -52,7 +52,7 @@ private final class FollowingThreads: Sendable {
 @Suite("Following a process that is killed")
 struct FollowingKillTests {
   @Test(
-    "Each state that is seen is one that the writer was in, in order, over kills",
+    "Each state seen is one that the writer was in, in order, across kills",
     arguments: TemporaryDirectory.Medium.allCases)
   func kills(medium: TemporaryDirectory.Medium) throws {
     var generator = Seed.generator("kills \(medium)")

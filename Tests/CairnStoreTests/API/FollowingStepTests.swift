@@ -4,12 +4,13 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// What the writer does is looked at from before each of its calls, and what the follower does is met at each of its own.
+/// Followers look before each of the writer's calls, and the writer acts at each of the follower's
+/// calls.
 @Suite("Following, call by call")
 final class FollowingStepTests {
   typealias Contents = [String: [UInt8]]
 
-  /// Something that a writer does: one change, or none that a read can tell.
+  /// Something that the writer does: one change, or none that a read can see.
   struct Step: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let run: @Sendable (Store) throws -> Void
@@ -67,7 +68,7 @@ final class FollowingStepTests {
     $0.spaceBound = 1.1
   }
 
-  /// What a session left that overwrote values and closed.
+  /// Left by a session that overwrote values and closed.
   private static let closed = Result {
     let directory = try TemporaryDirectory()
     let store = try Store.announcing(
@@ -94,7 +95,7 @@ final class FollowingStepTests {
   }
 
   @Test(
-    "Before each call that the writer makes, followers find the state before or the one after",
+    "Before each call that the writer makes, followers find the state before or after it",
     arguments: Step.all)
   func writersCalls(step: Step) throws {
     let fileSystem = FaultyFileSystem()
@@ -113,7 +114,7 @@ final class FollowingStepTests {
         }
         let contents = try follower.contents()
         found.withLock { $0.append(contents) }
-        // A new one opens what there is. It does not wait for who is held up here.
+        // A new one opens what exists. It does not wait for the writer, which is held up here.
         if number % 3 == 0 {
           let late = try Store.following(path)
           let contents = try late.contents()
@@ -165,7 +166,7 @@ final class FollowingStepTests {
   }
 
   @Test(
-    "Whatever happens before any call of a follower that opens or goes on, it finds the newest state",
+    "Whatever happens before any call of a follower that opens or catches up, it finds the newest state",
     arguments: Step.all)
   func followersCalls(step: Step) throws {
     for isNew in [true, false] {
@@ -176,7 +177,7 @@ final class FollowingStepTests {
         let fileSystem = FaultyFileSystem()
         let early = isNew ? nil : try Store.following(directory.store, fileSystem: fileSystem)
         if !isNew {
-          // Something for it to go on to.
+          // Something for it to catch up with.
           try writer.compact()
           try writer.setValue("later", forKey: "key 30")
         }

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 extension Store {
-  /// Opens a store for a test that announces its writes.
+  /// Opens a store that announces its writes, for a test.
   static func announcing(
     _ path: String, _ configuration: StoreConfiguration = .small(),
     fileSystem: any FileSystem = SystemFileSystem(),
@@ -37,7 +37,7 @@ final class FollowingTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test("Each read finds what was written before")
+  @Test("Each read finds everything written before it")
   func everyRead() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     let follower = try Store.following(directory.store)
@@ -62,7 +62,7 @@ final class FollowingTests {
     try writer.close()
   }
 
-  @Test("A view that is not asked to go on stays as it is")
+  @Test("A view that is not asked to catch up stays as it is")
   func manual() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     try writer.setValue("1", forKey: "a")
@@ -163,7 +163,7 @@ final class FollowingTests {
 }
 
 extension FollowingTests {
-  @Test("A read that begins while a batch is entered waits for all of it")
+  @Test("A read that begins while a batch is added waits for all of it")
   func batchIsEntered() throws {
     let fileSystem = FaultyFileSystem()
     let keys = (0..<12).map { "key \($0)" }
@@ -178,7 +178,7 @@ extension FollowingTests {
     let readers = Mutex<[Background]>([])
     let isInside = Atomic(false)
     fileSystem.setHook { event in
-      // Those who read make calls too.
+      // Readers make calls too.
       guard event.call == .read, !isInside.exchange(true, ordering: .relaxed) else { return nil }
       let reader = Background {
         let texts = try keys.map { try follower.text($0) }
@@ -201,14 +201,14 @@ extension FollowingTests {
   }
 }
 
-@Suite("What ends or replaces the store that is followed")
+@Suite("What ends or replaces the followed store")
 final class FollowingEndTests {
   let directory: TemporaryDirectory
   let queue = ManualBackgroundQueue()
 
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test("What a recovery has discarded is told once")
+  @Test("A recovery's loss is reported once")
   func discarded() throws {
     let process = try KillWriterProcess(["followed", directory.store, "5", "0"])
     var bytes: [UInt8] = []
@@ -222,7 +222,7 @@ final class FollowingEndTests {
       Issue.record("nothing is there")
       return
     }
-    // As a page that never got to the disk.
+    // Like a page that never reached the disk.
     let image = try Image(of: directory.store)
     let manifest = try image.manifest
     let name = try #require(
@@ -236,7 +236,7 @@ final class FollowingEndTests {
       directory.store, FollowedWorkload.configuration, background: queue)
     // So that it has as many writes again.
     for number in 0..<9 { try writer.setValue("0", forKey: "new \(number)") }
-    // What is asked of a record that was read cannot throw, so it is the next read that tells.
+    // Queries about a record that was read cannot throw, so the next read reports it.
     #expect(follower.info(of: found).version > 0)
     #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(try follower.contents() == writer.contents())
@@ -247,7 +247,7 @@ final class FollowingEndTests {
   }
 
   @Test(
-    "A manifest that has gone back is told once, and the numbers of its segments may be used again")
+    "A manifest that went back is reported once, and the numbers of its segments may be reused")
   func manifestWentBack() throws {
     func files() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: directory.store).filter {
@@ -256,7 +256,7 @@ final class FollowingEndTests {
     }
     var writer = try Store.announcing(directory.store, .small(), background: queue)
     try writer.setValue("1", forKey: "a")
-    // As a process leaves it that is killed.
+    // As a killed process leaves it.
     let old = try Dictionary(
       uniqueKeysWithValues: files().map { name in
         (name, FileManager.default.contents(atPath: "\(directory.store)/\(name)"))
@@ -281,7 +281,7 @@ final class FollowingEndTests {
           attributes: [.posixPermissions: 0o600]))
     }
     writer = try Store.announcing(directory.store, .small(), background: queue)
-    // Not in a segment of the lost session: a later one may get its number.
+    // Not in a segment of the lost session: a later segment may get its number.
     let page = try readFile("\(directory.store)/\(FileName.followPage)")
     #expect(page[FollowPageLayout.positionOffset...].prefix(8).allSatisfy { $0 == 0 })
     for number in 0..<400 {
@@ -292,12 +292,13 @@ final class FollowingEndTests {
         try later.close()
       }
     }
-    // There are more versions again than the follower has seen, so versions alone do not tell.
+    // There are again more versions than the follower has seen, so versions alone do not show the
+    // loss.
     #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(try follower.contents() == writer.contents())
   }
 
-  @Test("Another store at the path is told once; without one, reads go on")
+  @Test("Another store at the path is reported once; without one, reads continue")
   func replaced() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     try writer.setValue("1", forKey: "a")
@@ -312,7 +313,7 @@ final class FollowingEndTests {
     try FileManager.default.moveItem(atPath: directory("backup"), toPath: directory.store)
     #expect(storeError { try follower.catchUp() } == .outdated(path: directory.store))
     #expect(try follower.text("a") == "1")
-    // Its writer announces itself, which is no loss.
+    // Its writer announces itself, which is not a loss.
     let next = try Store.announcing(directory.store, background: queue)
     try next.setValue("3", forKey: "a")
     try follower.catchUp()
@@ -322,12 +323,12 @@ final class FollowingEndTests {
     try next.close()
   }
 
-  @Test("A writer that announces nothing is seen as it is with each call")
+  @Test("Each call sees the current state of a writer that announces nothing")
   func unannounced() throws {
     var writer = try Store.announcing(directory.store, background: queue)
     try writer.setValue("1", forKey: "a")
     try writer.close()
-    // As by an earlier version of the library: the page stays as it was.
+    // As with an earlier version of the library: the page stays as it was.
     writer = try Store(directory.store, background: queue)
     try writer.setValue("2", forKey: "a")
     let follower = try Store.following(directory.store)
@@ -349,7 +350,7 @@ final class FollowingEndTests {
     try writer.close()
   }
 
-  @Test("A page of another run of the kernel counts as none", arguments: [false, true])
+  @Test("A page of another run of the kernel is ignored", arguments: [false, true])
   func otherRun(isEmpty: Bool) throws {
     let writer = try Store.announcing(
       directory.store, fileSystem: FaultyFileSystem(bootIdentifier: otherBoot), background: queue)
@@ -367,7 +368,7 @@ final class FollowingEndTests {
     try next.close()
   }
 
-  @Test("A fixed view is read whole, whatever becomes of the files", arguments: [true, false])
+  @Test("A fixed view is read whole, whatever happens to the files", arguments: [true, false])
   func fixedView(isMapped: Bool) throws {
     let configuration = StoreConfiguration.small { $0.deadByteFloor = 0 }
     var writer = try Store.announcing(directory.store, configuration, background: queue)
@@ -399,7 +400,7 @@ final class FollowingEndTests {
     try writer.close()
   }
 
-  @Test("A view of an interval goes on when that is over")
+  @Test("A view with an interval catches up when the interval is over")
   func interval() throws {
     let clock = ManualClock()
     let writer = try Store.announcing(directory.store, .small(clock: clock), background: queue)
@@ -417,7 +418,7 @@ final class FollowingEndTests {
     try writer.close()
   }
 
-  @Test("An open waits for another to close the store, as long as it is told to")
+  @Test("An open waits for another opener to close the store, for as long as it may")
   func waiting() throws {
     let first = try Store(directory.store, background: queue)
     let impatient = StoreConfiguration.small { $0.lockTimeout = .milliseconds(20) }

@@ -12,7 +12,7 @@ struct IncrementTests {
     store = try Store(directory.store, .small(durability: .process))
   }
 
-  @Test("A counter begins at 0, goes both ways, and is 8 bytes, the least significant first")
+  @Test("A counter begins at 0, counts both ways, and is 8 bytes, the least significant first")
   func bytes() throws {
     #expect(try store.increment(forKey: "n") == 1)
     #expect(try store.increment(forKey: "n", by: 0x0102) == 0x0103)
@@ -22,7 +22,7 @@ struct IncrementTests {
     #expect(try store.increment(forKey: "n", by: .max) == .max - 2)
   }
 
-  @Test("A value of another size stays as it is, and so does a counter that would overflow")
+  @Test("A value of another size stays unchanged, and so does a counter that would overflow")
   func refused() async throws {
     try await store.setValue("text", forKey: "text")
     #expect(throws: StoreError.notACounter(byteCount: 4)) { try store.increment(forKey: "text") }
@@ -38,7 +38,7 @@ struct IncrementTests {
     }
   }
 
-  @Test("It keeps what the entry has; one that is not there gets the options")
+  @Test("It keeps the entry's options; a new entry gets the given ones")
   func options() throws {
     let options = EntryOptions(
       cost: 7, lifetime: .seconds(1000), idleLimit: .seconds(500), metadata: [1, 2])
@@ -54,7 +54,7 @@ struct IncrementTests {
     #expect(after.value == [5, 0, 0, 0, 0, 0, 0, 0])
   }
 
-  @Test("No addition is lost, by threads and by tasks")
+  @Test("Threads and tasks lose no addition")
   func together() async throws {
     let threads = (0..<4).map { _ in
       Background { [store] in for _ in 0..<500 { try store.increment(forKey: "n") } }

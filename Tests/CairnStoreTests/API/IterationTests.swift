@@ -38,7 +38,7 @@ struct IterationTests {
     #expect(try keys(prefix: "a1extra") == [])
   }
 
-  @Test("Iteration ends when told to stop")
+  @Test("Iteration ends when the closure stops it")
   func stop() throws {
     var visits = 0
     try store.forEachKey { _ in
@@ -64,7 +64,7 @@ struct IterationTests {
     }
   }
 
-  @Test("Entries carry what a read gives")
+  @Test("Entries contain what a read returns")
   func entries() throws {
     try store.setValue("v", forKey: "c", options: EntryOptions(cost: 9, metadata: [1, 2]))
     try store.forEachEntry(prefix: [UInt8(ascii: "c")]) { entry in
@@ -76,7 +76,7 @@ struct IterationTests {
     }
   }
 
-  @Test("Writing during an iteration disturbs it not: what stays is visited exactly once")
+  @Test("Writes do not disturb an iteration: what stays is visited exactly once")
   func writes() throws {
     var visits: [String: Int] = [:]
     var added = 0

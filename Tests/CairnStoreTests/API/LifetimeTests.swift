@@ -22,7 +22,7 @@ struct LifetimeTests {
     #expect(Lifetime.minutes(1440) == .hours(24) && Lifetime.hours(24) == .days(1))
     #expect(Lifetime.seconds(0.5) == .milliseconds(500))
     #expect(Lifetime.seconds(UInt64(7)) == .seconds(Int8(7)))
-    // Rounded down, as all times are.
+    // Rounded down, like all times.
     #expect(Lifetime.seconds(0.0019) == .milliseconds(1))
     #expect(Lifetime.seconds(-0.0011) == .milliseconds(-2))
     #expect(Lifetime.after(.microseconds(1999)) == .milliseconds(1))
@@ -30,7 +30,7 @@ struct LifetimeTests {
     #expect(Lifetime.until(Timestamp(millisecondsSinceEpoch: 5)) != .milliseconds(5))
   }
 
-  @Test("What is too long or too short to be expressed is cut, and never traps")
+  @Test("A length that is too long or too short to represent is clamped, and never traps")
   func extremes() {
     let longest = Lifetime.milliseconds(Int64.max)
     #expect(Lifetime.days(Int.max) == longest && Lifetime.seconds(UInt64.max) == longest)
@@ -42,7 +42,7 @@ struct LifetimeTests {
     #expect(Lifetime.seconds(Double.nan) == .seconds(0))
   }
 
-  /// Lifetimes with the ends that they lead to for what is written at the start of the clock.
+  /// Lifetimes, and when an entry that is written at the start of the clock ends.
   static let ends: [(Lifetime, Timestamp?)] = [
     (.standard, ManualClock.start.advanced(by: .seconds(100))),
     (.unlimited, nil),
@@ -66,7 +66,7 @@ struct LifetimeTests {
     }
   }
 
-  @Test("Without one, it is as the configuration says")
+  @Test("Without a lifetime, the configured one applies")
   func standard() throws {
     try store.setValue("v", forKey: "key")
     clock.advance(by: .seconds(99))
@@ -75,7 +75,7 @@ struct LifetimeTests {
     #expect(try !store.contains("key"))
   }
 
-  @Test("An unlimited one outlives the configuration's, also after a reopening")
+  @Test("An unlimited lifetime outlives the configured one, even after a reopen")
   func unlimited() throws {
     try store.setValue("v", forKey: "key", lifetime: .unlimited)
     try store.close()
@@ -84,18 +84,18 @@ struct LifetimeTests {
     #expect(try store.contains("key"))
   }
 
-  @Test("An end that is not in the future has come", arguments: [0, -1, -1000])
+  @Test("If the end is not in the future, the entry has expired", arguments: [0, -1, -1000])
   func pastEnd(seconds: Int) throws {
     try store.setValue("old", forKey: "key")
     let end = ManualClock.start.advanced(by: .seconds(seconds))
     try store.setValue("new", forKey: "key", lifetime: .until(end))
     #expect(try store.value(forKey: "key") == nil)
-    // Housekeeping may have been faster, where this thread has to wait for its turn.
+    // Housekeeping may have been faster if this thread had to wait for its turn.
     try store.removeExpired()
     #expect(try store.statistics().indexedKeyCount == 0)
   }
 
-  @Test("An overwrite can keep the end that the entry had")
+  @Test("An overwrite can keep the entry's end")
   func keptEnd() throws {
     try store.setValue("one", forKey: "key", lifetime: .seconds(10))
     clock.advance(by: .seconds(4))

@@ -43,7 +43,7 @@ struct LimitTests {
     #expect(try store.count() == 0)
   }
 
-  @Test("The configuration's limit on keys holds")
+  @Test("The configured limit on keys holds")
   func keyLimit() throws {
     let store = try Store(directory.store, .small { $0.keyByteLimit = 8 })
     try store.setValue("v", forKey: key(8))
@@ -52,7 +52,7 @@ struct LimitTests {
     }
   }
 
-  @Test("The configuration's limit on values holds, in a batch too")
+  @Test("The configured limit on values holds, even in a batch")
   func valueLimit() throws {
     let store = try Store(directory.store, .small { $0.valueByteLimit = 8 })
     try store.setValue(key(8), forKey: "k")
@@ -85,7 +85,7 @@ struct LimitTests {
     #expect(entry?.value == [118])
   }
 
-  @Test("The configuration's limit on metadata holds")
+  @Test("The configured limit on metadata holds")
   func smallMetadataLimit() throws {
     let store = try Store(directory.store, .small { $0.metadataByteLimit = 4 })
     try store.setValue("v", forKey: "k", options: .metadata(key(4)))
@@ -122,7 +122,7 @@ struct LimitTests {
     #expect(try Store(directory.store).count() == 200)
   }
 
-  @Test("Options out of their range are refused, by name, before anything is made")
+  @Test("Options out of range are refused, by name, before anything is created")
   func configuration() throws {
     let changes: [(String, (inout StoreConfiguration) -> Void)] = [
       ("segmentByteLimit", { $0.segmentByteLimit = 65_535 }),
@@ -151,7 +151,7 @@ struct LimitTests {
     }
   }
 
-  @Test("The lifetime and the idle limit of what asks for none are changed while the store is open")
+  @Test("The default lifetime and idle limit can be changed while the store is open")
   func changedDefaults() throws {
     let directory = try TemporaryDirectory()
     let clock = ManualClock()
@@ -188,11 +188,11 @@ struct LimitTests {
     clock.advance(by: .seconds(6))
     #expect(try !store.contains("changed") && store.contains("own") && store.contains("before"))
     try store.close()
-    // The configuration counts again.
+    // The configuration applies again.
     #expect(try Store(directory.store, configuration).lifetime == .seconds(100))
   }
 
-  @Test("Limits are changed while the store is open, and hold when the call returns")
+  @Test("Limits can be changed while the store is open, and hold when the call returns")
   func changed() async throws {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small(durability: .process) { $0.countLimit = 100 })
@@ -205,7 +205,7 @@ struct LimitTests {
     #expect(try store.contains("0") && store.contains("99"))
     try await store.setValue("v", forKey: "new")
     #expect(try store.count() == 10)
-    // Up, and by bytes.
+    // Raised, and in bytes.
     try await store.setLimits(countLimit: nil, byteLimit: 2000)
     for number in 0..<100 { try await store.setValue("v", forKey: "up \(number)") }
     #expect(try store.count() > 10)
@@ -226,7 +226,7 @@ struct LimitTests {
     await #expect(throws: StoreError.closed(path: directory.store)) {
       try await store.setLimits(countLimit: 1, byteLimit: nil)
     }
-    // The configuration counts again.
+    // The configuration applies again.
     let next = try Store(directory.store, .small { $0.countLimit = 5 })
     for number in 0..<10 { try await next.setValue("v", forKey: "next \(number)") }
     #expect(try next.count() == 5)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Observers")
 struct ObserverTests {
-  /// Collects events, and uses the store from within, which must not hang.
+  /// Collects events, and uses the store from within the call, which must not hang.
   final class Observer: Sendable {
     private let state = Mutex<(events: [RemovalEvent], store: Store?)>(([], nil))
     var events: [RemovalEvent] { state.withLock { $0.events } }
@@ -45,7 +45,7 @@ struct ObserverTests {
     .entry(key: Array("key".utf8), version: version, cause: cause)
   }
 
-  @Test("A first write and a removal of nothing tell nothing")
+  @Test("A first write and a removal of an absent key report nothing")
   func nothing() throws {
     defer { observer.forget() }
     try store.setValue("v", forKey: "key")
@@ -54,7 +54,7 @@ struct ObserverTests {
     #expect(observer.events == [])
   }
 
-  @Test("An overwrite tells of the version that was replaced")
+  @Test("An overwrite reports the version that was replaced")
   func replaced() throws {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key")
@@ -62,7 +62,7 @@ struct ObserverTests {
     #expect(observer.events == [event(version, .replaced)])
   }
 
-  @Test("A removal tells of the version that was removed")
+  @Test("A removal reports the version that was removed")
   func removed() throws {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key")
@@ -70,7 +70,7 @@ struct ObserverTests {
     #expect(observer.events == [event(version, .removed)])
   }
 
-  @Test("A compare-and-set and a compare-and-remove tell only where they succeed")
+  @Test("A compare-and-set and a compare-and-remove report only if they succeed")
   func compared() throws {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key")
@@ -86,7 +86,7 @@ struct ObserverTests {
     #expect(observer.events == [event(version, .replaced), event(second, .removed)])
   }
 
-  @Test("An overwrite of an expired value tells that it had expired")
+  @Test("An overwrite of an expired value reports the expiry")
   func expired() throws {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key", lifetime: .seconds(1))
@@ -95,7 +95,7 @@ struct ObserverTests {
     #expect(observer.events == [event(version, .expired)])
   }
 
-  @Test("A batch tells of each entry that went, in order")
+  @Test("A batch reports each removed entry, in order")
   func batch() throws {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key")
@@ -108,7 +108,7 @@ struct ObserverTests {
     #expect(observer.events.last == event(version + 1, .removed))
   }
 
-  @Test("A removal of all tells once, with the last version")
+  @Test("A removal of all reports once, with the last version")
   func all() throws {
     defer { observer.forget() }
     try store.setValue("v", forKey: "key")
@@ -118,9 +118,9 @@ struct ObserverTests {
   }
 
   @Test(
-    "What a write removes is told before the write waits for its sync", arguments: [false, true])
+    "A write's removals are reported before the write waits for its sync", arguments: [false, true])
   func toldBeforeSync(inBatch: Bool) throws {
-    // A cache must not show for as long as that what the disk has no more.
+    // During that time, a cache must not show what the disk no longer has.
     let scene = try StoreScene()
     let told = Mutex(0)
     let toldAtSync = Mutex<Int?>(nil)

@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Work that goes on until it may end.
+/// Work that continues until it may end.
 private final class LongWork: Sendable {
   private let mayEnd = Atomic(false)
   private let begun = Atomic(0)
@@ -24,14 +24,14 @@ struct PerformingTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Waits for what other threads do; tasks may have to wait for other tests.
+  /// Waits for what other threads do. Tasks may have to wait for other tests.
   private func eventually(_ condition: () -> Bool) async {
     let end = ContinuousClock.now.advanced(by: .seconds(600))
     while !condition(), ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(condition())
   }
 
-  @Test("It gives what the work gives, and throws what it throws")
+  @Test("It returns what the work returns, and throws what it throws")
   func results() async throws {
     struct Refusal: Error {}
     let store = try Store(directory.store)
@@ -48,7 +48,7 @@ struct PerformingTests {
   }
 
   @Test(
-    "A store is opened, synced and closed off the threads of tasks, the latter two by a cancelled task too"
+    "Open, sync and close run off the threads of tasks, the latter two even in a cancelled task"
   )
   func openingAndClosing() async throws {
     let store = try await Store(path: directory.store)
@@ -72,7 +72,7 @@ struct PerformingTests {
     }
   }
 
-  @Test("Long work leaves room for other work, up to the limit; a cancelled task waits for nobody")
+  @Test("Long work leaves room for other work, up to the limit; a cancelled task does not wait")
   func line() async throws {
     #expect(StoreConfiguration().concurrentCallLimit == 16)
     let store = try Store(directory.store, .small { $0.concurrentCallLimit = 3 })

@@ -13,14 +13,14 @@ struct ReadingTests {
     store = try Store(directory.store)
   }
 
-  @Test("A value comes back as it was written")
+  @Test("A value is returned as it was written")
   func roundTrip() throws {
     try store.setValue([1, 2, 3], forKey: [7])
     #expect(try store.value(forKey: [7]) == [1, 2, 3])
   }
 
   @Test(
-    "Many values at once are those that are read one by one", arguments: [true, false],
+    "Many values at once equal those read one by one", arguments: [true, false],
     [true, false])
   func many(reopens: Bool, byCalls: Bool) throws {
     let clock = ManualClock()
@@ -76,14 +76,14 @@ struct ReadingTests {
     #expect(try store.value(forKey: "a key".dropFirst(2)) == [118])
   }
 
-  @Test("Canonically equal strings of other bytes are other keys")
+  @Test("Canonically equal strings with different bytes are different keys")
   func canonicalEquivalence() throws {
     try store.setValue("one", forKey: "\u{E9}")
     #expect(try store.value(forKey: "e\u{301}") == nil)
   }
 
   @Test(
-    "A value of any length near a page or a segment comes back",
+    "A value of any length near a page or a segment is returned",
     arguments: [1, 7, 8, 9, 4000, 4096, 65_000, 65_400, 65_440, 65_464, 65_472, 65_536, 200_000])
   func lengths(count: Int) throws {
     var generator = FuzzRandom(seed: UInt64(count))
@@ -99,7 +99,7 @@ struct ReadingTests {
     #expect(try again.contents() == ["before": value, "key": value, "after": value])
   }
 
-  @Test("A value larger than a segment gets a segment of its own")
+  @Test("A value larger than a segment gets its own segment")
   func ownSegment() throws {
     try store.setValue("small", forKey: "small")
     let before = try store.statistics().segmentCount
@@ -111,7 +111,7 @@ struct ReadingTests {
     #expect(try store.text("small") == "small")
   }
 
-  @Test("Many values at once come back in the order of the keys")
+  @Test("Many values at once are returned in the order of the keys")
   func many() throws {
     try store.setValues([(key: "a", value: "1"), (key: "b", value: "2"), (key: "c", value: "3")])
     let values = try store.values(forKeys: ["c", "none", "a"])
@@ -123,7 +123,7 @@ struct ReadingTests {
     #expect(info.expires != nil && info.idleLimit == .seconds(5))
   }
 
-  @Test("Removing many says how many there were")
+  @Test("Removing many keys returns how many existed")
   func removeMany() throws {
     try store.setValues([(key: "a", value: "1"), (key: "b", value: "2"), (key: "c", value: "3")])
     #expect(try store.removeValues(forKeys: ["a", "none", "c", "a"]) == 2)
@@ -137,7 +137,7 @@ struct ReadingTests {
     #expect(try store.count() == 1)
   }
 
-  @Test("A removed key is gone, can be set again, and removing it says that it was there")
+  @Test("A removed key is gone and can be set again, and its removal reports that it existed")
   func removeAndSet() throws {
     try store.setValue("one", forKey: "key")
     #expect(try store.removeValue(forKey: "key"))
@@ -147,7 +147,7 @@ struct ReadingTests {
     #expect(try store.text("key") == "two")
   }
 
-  @Test("Removing what is not there writes nothing")
+  @Test("Removing an absent key writes nothing")
   func removeMissing() throws {
     try store.setValue("v", forKey: "key")
     let version = try store.statistics().lastVersion
@@ -155,7 +155,7 @@ struct ReadingTests {
     #expect(try store.statistics().lastVersion == version)
   }
 
-  @Test("Random operations give what a dictionary gives, also after each of several openings")
+  @Test("Random operations return what a dictionary returns, even after each of several opens")
   func model() throws {
     var generator = Seed.generator()
     var model: [String: [UInt8]] = [:]
@@ -199,7 +199,7 @@ struct ReadingTests {
     }
   }
 
-  @Test("Bytes are read and written the same by system calls as through mappings")
+  @Test("System calls and mappings read and write the same bytes")
   func systemCalls() throws {
     try store.close()
     let configuration = StoreConfiguration.small { $0.access = .systemCalls }
@@ -218,7 +218,7 @@ struct ReadingTests {
     #expect(try Store(directory.store).contents() == expected)
   }
 
-  @Test("By system calls, every record of a sealed segment is still readable")
+  @Test("With system calls, every record of a sealed segment is still readable")
   func systemCallsAfterSealing() throws {
     try store.close()
     let configuration = StoreConfiguration.small { $0.access = .systemCalls }
@@ -239,7 +239,7 @@ struct ReadingTests {
   }
 
   @Test(
-    "Without a mapping, a look at an entry does not read its value",
+    "Without a mapping, looking up an entry does not read its value",
     arguments: ["contains", "info", "overwrite", "remove", "forEachKey", "count"])
   func looksReadHeadsOnly(operation: String) throws {
     let scene = try StoreScene()

@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Writes that return the old value, and reads that are no accesses")
+@Suite("Writes that return the old value, and reads that are not accesses")
 struct ReplacedValueTests {
   let directory: TemporaryDirectory
   let clock = ManualClock()
@@ -14,7 +14,7 @@ struct ReplacedValueTests {
     store = try Store(directory.store, .small(durability: .process) { [clock] in $0.clock = clock })
   }
 
-  @Test("A write gives the value that it replaced, and keeps none of its options")
+  @Test("A write returns the value that it replaced, and keeps none of its options")
   func updateValue() throws {
     #expect(try store.updateValue("1", forKey: "a") == nil)
     #expect(try store.updateValue("2", forKey: "a", options: .lifetime(.seconds(10))) == [0x31])
@@ -30,7 +30,7 @@ struct ReplacedValueTests {
     }
   }
 
-  @Test("What is taken is gone, and what has expired is not given")
+  @Test("A taken value is gone, and an expired value is not returned")
   func takeValue() throws {
     try store.setValue("1", forKey: "a")
     #expect(try store.takeValue(forKey: "a") == [0x31])
@@ -43,7 +43,7 @@ struct ReplacedValueTests {
     #expect(try store.count() == 0)
   }
 
-  @Test("The forms of async code do the same")
+  @Test("The async forms do the same")
   func asyncForms() async throws {
     #expect(try await store.updateValue("1", forKey: "a") == nil)
     #expect(
@@ -61,7 +61,7 @@ struct ReplacedValueTests {
     }
   }
 
-  @Test("Of threads that write and take a key at once, each value goes to one")
+  @Test("When threads write and take a key at once, each value goes to one of them")
   func threads() throws {
     let found = Mutex<[[UInt8]]>([])
     let threads = (0..<4).map { thread in
@@ -81,7 +81,7 @@ struct ReplacedValueTests {
     #expect(all.count == 4 * 134 && Set(all).count == all.count)
   }
 
-  @Test("A peek leaves the order of use and an idle limit as they are")
+  @Test("A peek leaves the order of use and the idle limit unchanged")
   func peeks() throws {
     for key in ["a", "b", "c"] { try store.setValue(key, forKey: key) }
     #expect(try store.peekValue(forKey: "a") == [0x61] && store.peekValue(forKey: "d") == nil)
@@ -95,7 +95,7 @@ struct ReplacedValueTests {
     #expect(try store.peekValue(forKey: "idle") == nil)
   }
 
-  @Test("A damaged value is neither replaced nor taken, but an error; a plain write heals it")
+  @Test("A damaged value is an error, neither replaced nor taken; a plain write heals it")
   func damage() throws {
     let scene = try StoreScene()
     let store = try scene.open()

@@ -63,7 +63,7 @@ struct SnapshotTests {
     #expect(try contents(snapshot) == expected, "and when it is open again")
   }
 
-  @Test("All of a batch or nothing is shown, whatever writers do")
+  @Test("A snapshot shows all of a batch or nothing, whatever writers do")
   func batches() throws {
     let store = try Store(directory.store, .small())
     try onThreads(4) { thread in
@@ -88,9 +88,9 @@ struct SnapshotTests {
     }
   }
 
-  @Test("It goes by its own time, and by the accesses until then")
+  @Test("A snapshot uses its own time, and the accesses until then")
   func expiry() throws {
-    // Nothing runs in the background, which would remove them first.
+    // Nothing runs in the background, where they would be removed first.
     let store = try Store(
       directory.store, .small(clock: clock), background: ManualBackgroundQueue())
     try store.setValue("a", forKey: "soon", lifetime: .seconds(10))
@@ -109,7 +109,7 @@ struct SnapshotTests {
     #expect(try late.info(forKey: "ever")?.valueByteCount == 1)
   }
 
-  @Test("One of a store that has just been opened shows what was not loaded yet")
+  @Test("A snapshot of a newly opened store shows what was not loaded yet")
   func unloaded() throws {
     let store = try Store(directory.store, .small())
     try fill(store, 400)
@@ -152,7 +152,7 @@ struct SnapshotTests {
     for pair in kept { #expect(try contents(pair.snapshot) == pair.contents, Seed.comment) }
   }
 
-  @Test("Snapshots and backups that are taken while a compaction moves entries miss none")
+  @Test("Snapshots and backups during the moves of a compaction miss no entry")
   func duringCompaction() throws {
     let count = 10_000
     let store = try Store(directory.store, .small { $0.segmentByteLimit = 1 << 20 })

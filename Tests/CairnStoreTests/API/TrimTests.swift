@@ -20,14 +20,14 @@ struct TrimTests {
     }
   }
 
-  /// The numbers of the keys that are left.
+  /// The numbers of the remaining keys.
   func left(_ store: Store? = nil) throws -> [Int] {
     try (store ?? self.store).contents().keys.compactMap { Int($0.dropFirst(3)) }.sorted()
   }
 
   // MARK: Order
 
-  @Test("The least recently written go, exactly")
+  @Test("The least recently written go first, exactly")
   func written() throws {
     try fill(1000)
     try store.setValue("again", forKey: "key0")
@@ -58,7 +58,7 @@ struct TrimTests {
   }
 
   @Test(
-    "What is no access keeps nothing",
+    "A call that is not an access protects nothing",
     arguments: ["contains", "info", "keys", "entries", "count", "where", "failed"])
   func notRead(form: String) throws {
     try fill(10)
@@ -106,7 +106,7 @@ struct TrimTests {
     }
   }
 
-  @Test("The order of recency, reads included, is kept by a close")
+  @Test("A close keeps the order of recency, reads included")
   func reopened() throws {
     try fill(300, byteCount: 1000)
     try store.setValue("v", forKey: "key5")
@@ -117,7 +117,7 @@ struct TrimTests {
     #expect(try left(again) == [0, 5, 299])
   }
 
-  @Test("The largest go first, among equals the least recently used")
+  @Test("The largest go first; among equals, the least recently used")
   func largest() throws {
     for number in 0..<50 {
       try store.setValue([UInt8](repeating: 1, count: number / 10 * 100), forKey: "key\(number)")
@@ -132,7 +132,7 @@ struct TrimTests {
 
   // MARK: Bytes
 
-  @Test("As many go as the bytes need, not one more")
+  @Test("As many are removed as the bytes need, not one more")
   func bytes() throws {
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: number * 10), forKey: "key\(number)")
@@ -146,7 +146,7 @@ struct TrimTests {
       #expect(after <= limit)
       #expect(live - after == summary.cost)
       let oldest = try #require(try left().first)
-      // The last that went was needed.
+      // The last one removed was needed.
       #expect(after + 40 + 10 * (oldest - 1) > limit)
       #expect(try left() == Array(oldest..<200))
     }
@@ -157,7 +157,8 @@ struct TrimTests {
   }
 
   /// The bytes of extensions die with their entries.
-  @Test("A trim to bytes takes no more extended entries than it has to, and says what went")
+  @Test(
+    "A trim to bytes removes no more extended entries than it must, and reports what it removed")
   func extended() throws {
     for number in 10..<50 {
       try store.setValue([1], forKey: "\(number)", lifetime: .seconds(100))
@@ -170,7 +171,7 @@ struct TrimTests {
     #expect(try store.statistics().liveByteCount == before - summary.cost)
   }
 
-  @Test("Many small ones before few large ones")
+  @Test("Many small entries before few large ones")
   func skewed() throws {
     try fill(2000, byteCount: 1)
     for number in 2000..<2010 {
@@ -182,7 +183,7 @@ struct TrimTests {
 
   // MARK: Age
 
-  @Test("By access, what was used since stays")
+  @Test("By access, entries used since stay")
   func byAccess() throws {
     try fill(10)
     clock.advance(by: .seconds(100))
@@ -196,7 +197,7 @@ struct TrimTests {
     #expect(try store.trim(olderThan: .seconds(99)).count == 2)
   }
 
-  @Test("By write, reads count for nothing")
+  @Test("By write, reads do not count")
   func byWrite() throws {
     try fill(10)
     clock.advance(by: .seconds(100))
@@ -209,7 +210,7 @@ struct TrimTests {
   }
 
   @Test(
-    "An age of zero or less removes what is older than this moment",
+    "An age of zero or less removes everything older than this moment",
     arguments: [Duration.zero, .seconds(-5), .seconds(Int64.min)], [AgeBasis.access, .write])
   func noAge(age: Duration, basis: AgeBasis) throws {
     try fill(10)
@@ -230,7 +231,7 @@ struct TrimTests {
 
   // MARK: Expiry
 
-  @Test("What has expired goes before all else")
+  @Test("Expired entries go before all others")
   func expiredFirst() throws {
     try fill(10)
     for number in 10..<15 {
@@ -244,7 +245,7 @@ struct TrimTests {
     #expect(try left() == Array(1..<10) + [14])
   }
 
-  @Test("Removing the expired takes them out of the index and the live bytes, and no others")
+  @Test("Removing the expired takes them, and only them, out of the index and the live bytes")
   func removeExpired() throws {
     try fill(100, byteCount: 2000)
     for number in 100..<200 {
@@ -272,7 +273,7 @@ struct TrimTests {
     #expect(try store.removeExpired() == RemovalSummary())
   }
 
-  @Test("After another opening the expired are found too")
+  @Test("After a reopen, expired entries are found too")
   func removeExpiredReopened() throws {
     for number in 0..<100 {
       try store.setValue(
@@ -290,7 +291,7 @@ struct TrimTests {
 
   // MARK: Keys and predicates
 
-  @Test("Keys are removed by name, and absent and expired ones do not count")
+  @Test("Keys are removed by name; absent and expired ones do not count")
   func keys() throws {
     try fill(5)
     try store.setValue("v", forKey: "short", lifetime: .seconds(1))
@@ -323,7 +324,7 @@ struct TrimTests {
 
   struct Refusal: Error {}
 
-  @Test("An error of the predicate comes out, and nothing is removed")
+  @Test("The predicate's error is thrown, and nothing is removed")
   func predicateThrows() throws {
     try fill(100)
     var count = 0
@@ -338,7 +339,7 @@ struct TrimTests {
     #expect(try store.count() == 100)
   }
 
-  @Test("A predicate may use the store, and what it writes anew stays")
+  @Test("A predicate may use the store, and what it rewrites stays")
   func predicateWrites() throws {
     try fill(20)
     let summary = try store.remove { key, _ in
@@ -349,7 +350,7 @@ struct TrimTests {
     #expect(try left() == Array(0..<10))
   }
 
-  @Test("A predicate that removes all and writes again: what is new stays")
+  @Test("If a predicate removes everything and writes again, the new entries stay")
   func predicateRemovesAll() throws {
     try store.setValue("old", forKey: "key")
     let summary = try store.remove { key, _ in
@@ -373,7 +374,7 @@ struct TrimTests {
     #expect(try store.statistics().segmentCount == 0)
   }
 
-  @Test("A limit below zero is as zero", arguments: [0, -1, Int.min], [true, false])
+  @Test("A limit below zero counts as zero", arguments: [0, -1, Int.min], [true, false])
   func nothingLeft(limit: Int, byCount: Bool) throws {
     try fill(100)
     let summary = try byCount ? store.trim(toCount: limit) : store.trim(toBytes: limit)
@@ -383,7 +384,8 @@ struct TrimTests {
     #expect(try store.count() == 1)
   }
 
-  @Test("A limit that holds removes nothing and writes nothing", arguments: [100, 101, Int.max])
+  @Test(
+    "A limit that already holds removes nothing and writes nothing", arguments: [100, 101, Int.max])
   func holds(limit: Int) throws {
     try fill(100)
     let last = try store.statistics().lastVersion

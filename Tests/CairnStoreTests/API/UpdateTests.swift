@@ -6,7 +6,7 @@ import Testing
 final class UpdateTests: OpenStoreSuite {
   private struct Refused: Error, Equatable { var number = 0 }
 
-  @Test("The closure gets what is there, and what it returns is written")
+  @Test("The closure receives the current value, and its result is written")
   func updates() throws {
     let first = try #require(
       try store.update(forKey: "key") { value in
@@ -22,12 +22,12 @@ final class UpdateTests: OpenStoreSuite {
     #expect(second.version > first.version)
     #expect(try store.entry(forKey: "key")?.value == [2, 3])
     #expect(try store.info(forKey: "key")?.version == second.version)
-    // An empty value is one.
+    // An empty value is a value.
     #expect(try #require(try store.update(forKey: "key") { _ in [] }).value == [])
     #expect(try store.update(forKey: "key") { $0 } != nil)
   }
 
-  @Test("Without a value it is removed; where there was none, nothing is written")
+  @Test("Returning nil removes the value; for an absent key, nothing is written")
   func removes() throws {
     #expect(try store.update(forKey: "key") { _ in nil } == nil)
     #expect(try store.statistics().lastVersion == 0)
@@ -37,7 +37,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try store.statistics().lastVersion == 2)
   }
 
-  @Test("Of an entry that went unused for too long nothing is kept")
+  @Test("Nothing is kept from an entry that was idle for too long")
   func keepsNothing() throws {
     let store = try Store(
       directory.store + " limited", .small(clock: clock) { $0.lifetime = .seconds(60) })
@@ -53,7 +53,7 @@ final class UpdateTests: OpenStoreSuite {
         == clock.now().advanced(by: .seconds(60)))
   }
 
-  @Test("What is not given stays as it is")
+  @Test("Options that are not given stay unchanged")
   func keeps() throws {
     try store.setValue(
       "v", forKey: "key",
@@ -66,7 +66,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(after.info.expires == before.expires && after.info.idleLimit == .seconds(8))
     clock.advance(by: .seconds(6))
     #expect(try store.value(forKey: "key") == nil)
-    // What has expired has nothing that could be kept.
+    // An expired entry has nothing to keep.
     try store.update(forKey: "key") { value in
       #expect(value == nil)
       return [9]
@@ -76,7 +76,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(new.metadata == [])
   }
 
-  @Test("What is given counts")
+  @Test("Options that are given apply")
   func gives() throws {
     try store.setValue(
       "v", forKey: "key",
@@ -93,7 +93,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try #require(try store.info(forKey: "key")).expires == nil)
   }
 
-  @Test("Under a configured lifetime, an entry without an end stays without one")
+  @Test("Under a configured lifetime, an entry without an end keeps having none")
   func keepsNoEnd() throws {
     try store.setValue("v", forKey: "endless")
     try store.close()
@@ -107,7 +107,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(end == ManualClock.start.advanced(by: .seconds(10)))
   }
 
-  @Test("A life that is extended while the closure runs stays extended")
+  @Test("A lifetime that is extended while the closure runs stays extended")
   func extendedMeanwhile() throws {
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))
     var calls = 0
@@ -119,7 +119,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(calls == 1)
     let end = ManualClock.start.advanced(by: .seconds(100))
     #expect(try store.info(forKey: "key")?.expires == end)
-    // One that is given counts nevertheless.
+    // A given lifetime applies nevertheless.
     try store.update(forKey: "key", options: .lifetime(.seconds(5))) { value in
       _ = try store.extendLifetime(forKey: "key", to: .seconds(200))
       return value
@@ -128,7 +128,7 @@ final class UpdateTests: OpenStoreSuite {
   }
 
   @Test(
-    "Where another writer comes between, it begins again with his value",
+    "If another write comes in between, it starts over with that value",
     arguments: ["set", "removed", "expired", "set where nothing was"])
   func repeats(kind: String) throws {
     if kind != "set where nothing was" {
@@ -152,7 +152,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try store.text("key") == "3")
   }
 
-  @Test("A removal begins again too where another writer comes between")
+  @Test("A removal also starts over if another write comes in between")
   func repeatsRemoval() throws {
     try store.setValue("1", forKey: "key")
     var calls = 0
@@ -165,7 +165,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try store.text("key") == "2")
   }
 
-  @Test("What the closure throws comes through, and nothing is written")
+  @Test("The closure's error is thrown, and nothing is written")
   func throwing() throws {
     let version = try store.setValue("v", forKey: "key")
     #expect(throws: Refused(number: 3)) {
@@ -195,7 +195,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try store.statistics().lastVersion == 1)
   }
 
-  @Test("A key, a value and metadata that are none are refused")
+  @Test("An invalid key, value or metadata is refused")
   func refused() throws {
     #expect(throws: StoreError.self) { try store.update(forKey: "") { _ in [1] } }
     #expect(throws: StoreError.self) {
@@ -206,7 +206,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(try store.statistics().lastVersion == 0)
   }
 
-  @Test("Of threads that count together none loses an increment")
+  @Test("Threads that count together lose no increment")
   func increments() throws {
     let store = store
     try onThreads(8) { _ in

@@ -31,7 +31,7 @@ struct WithValueTests {
     }
   }
 
-  @Test("The bytes stay as they are when the key is overwritten inside")
+  @Test("The bytes stay unchanged when the key is overwritten inside")
   func overwritten() throws {
     try store.withValue(forKey: "key") { bytes in
       try store.setValue([UInt8](repeating: 1, count: 5000), forKey: "key")
@@ -40,7 +40,7 @@ struct WithValueTests {
     #expect(try store.value(forKey: "key") == [UInt8](repeating: 1, count: 5000))
   }
 
-  @Test("The bytes stay as they are when the key is removed inside")
+  @Test("The bytes stay unchanged when the key is removed inside")
   func removed() throws {
     try store.withValue(forKey: "key") { bytes in
       try store.removeValue(forKey: "key")
@@ -48,7 +48,7 @@ struct WithValueTests {
     }
   }
 
-  @Test("The bytes stay as they are when everything is removed inside and written anew")
+  @Test("The bytes stay unchanged when everything is removed and rewritten inside")
   func removedAll() throws {
     try store.withValue(forKey: "key") { bytes in
       try store.removeAll()
@@ -60,7 +60,7 @@ struct WithValueTests {
     #expect(try store.value(forKey: "key") == nil)
   }
 
-  @Test("The bytes stay as they are when the store is closed inside")
+  @Test("The bytes stay unchanged when the store is closed inside")
   func closed() throws {
     try store.withValue(forKey: "key") { bytes in
       try store.close()
@@ -68,7 +68,7 @@ struct WithValueTests {
     }
   }
 
-  @Test("The bytes stay as they are when their segment is sealed inside")
+  @Test("The bytes stay unchanged when their segment is sealed inside")
   func sealed() throws {
     let other = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
@@ -81,7 +81,7 @@ struct WithValueTests {
     }
   }
 
-  @Test("The bytes of a large value are all there")
+  @Test("The bytes of a large value are complete")
   func large() throws {
     var generator = FuzzRandom(seed: 1)
     let large = generator.bytes(count: 300_000)

@@ -1,9 +1,9 @@
 import CairnStore
 import Testing
 
-@Suite("Names that programs go by")
+@Suite("Names that programs rely on")
 struct NameTests {
-  @Test("Raw values are the names of the cases; the words stand in the description")
+  @Test("Raw values are the names of the cases; the description has the words")
   func rawValues() {
     for cause in ["badValue", "lostRecords", "unfinishedBatch"] {
       #expect(Corruption.Cause(rawValue: cause) != nil)

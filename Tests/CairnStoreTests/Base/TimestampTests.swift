@@ -24,7 +24,7 @@ struct TimestampTests {
     }
   }
 
-  @Test("The longest durations there are stop at the ends too")
+  @Test("The longest durations stop at the ends too")
   func longest() {
     for second: Int64 in [.max, .max / 1000, .max / 1000 + 1] {
       let duration = Duration.seconds(second)
@@ -41,7 +41,7 @@ struct TimestampTests {
     #expect((start - .nanoseconds(1)).milliseconds == .min)
   }
 
-  @Test("A duration of milliseconds advances by as much")
+  @Test("A duration of milliseconds advances by that much")
   func milliseconds() {
     let time = Timestamp(millisecondsSinceEpoch: 1000)
     #expect(time.advanced(by: .milliseconds(1234)).millisecondsSinceEpoch == 2234)

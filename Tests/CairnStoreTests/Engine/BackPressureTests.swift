@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Back-pressure: who overwrites waits for compaction, and nobody else")
+@Suite("Back-pressure: overwrites wait for compaction, and nothing else does")
 struct BackPressureTests {
   let directory: TemporaryDirectory
   let queue = ManualBackgroundQueue()
@@ -11,18 +11,18 @@ struct BackPressureTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// What is seen of a writer.
+  /// What the test sees of a writer.
   final class Writer: Sendable {
     let sleepCount = Atomic(0)
     let isAsleep = Atomic(false)
-    /// What happens while it sleeps.
+    /// Called while it sleeps.
     let whileAsleep = Mutex<(@Sendable () -> Void)?>(nil)
     let messages = Mutex<[String]>([])
   }
 
   private var sleepCount: Int { writer.sleepCount.load(ordering: .relaxed) }
 
-  /// Runs the passes that are due. A round that rests is no writer that waits.
+  /// Runs the passes that are due. A round that rests is not a waiting writer.
   private func runPasses() {
     writer.isAsleep.store(true, ordering: .relaxed)
     queue.runAll()
@@ -64,7 +64,7 @@ struct BackPressureTests {
     }
   }
 
-  /// A store whose last pass found little that is dead.
+  /// A store whose last pass found few dead bytes.
   private func filled() throws -> Store {
     let store = try open()
     try write(store, 0..<Self.keyCount)
@@ -73,13 +73,13 @@ struct BackPressureTests {
     return store
   }
 
-  @Test("Overwriting waits once the log is half as much beyond its bound as the bound allows")
+  @Test("Overwriting waits once the log exceeds its bound by half of what the bound allows")
   func waits() throws {
     let store = try filled()
     let allocated = Mutex(0)
     writer.whileAsleep.withLock {
       $0 = { [queue] in
-        // Compaction comes only while the writer sleeps.
+        // Compaction runs only while the writer sleeps.
         allocated.withLock { $0 = max($0, (try? store.usage().allocatedByteCount) ?? .max) }
         queue.runAll()
       }
@@ -102,7 +102,7 @@ struct BackPressureTests {
   @Test("New keys and removals do not wait")
   func neverWait() throws {
     let store = try filled()
-    // More is dead than is allowed, and no pass gives it back.
+    // More bytes are dead than are allowed, and no pass reclaims them.
     try write(store, 0..<Self.keyCount, round: 1)
     try write(store, 0..<Self.keyCount, round: 2)
     #expect(sleepCount > 0)
@@ -116,17 +116,17 @@ struct BackPressureTests {
     try store.close()
   }
 
-  @Test("Where compaction gives nothing back, writers go on, and it is said once")
+  @Test("If compaction reclaims nothing, writers continue, and this is logged once")
   func noProgress() throws {
     let store = try filled()
-    // No sleep brings a pass: compaction hangs.
+    // No sleep starts a pass: compaction hangs.
     for round in 1...10 { try write(store, 0..<Self.keyCount, round: round) }
     #expect(sleepCount == 1000)
     #expect(count("overwriting no longer waits") == 1)
     try store.close()
   }
 
-  @Test("Nobody waits for what a large batch has replaced, but the next large batch")
+  @Test("Only the next large batch waits for what a large batch has replaced")
   func largeBatches() throws {
     let store = try open(asideOperationCount: 50)
     try write(store, 0..<Self.keyCount)
@@ -149,7 +149,7 @@ struct BackPressureTests {
     try store.close()
   }
 
-  @Test("A mass removal does not stop writers: what was given back may be made dead")
+  @Test("A mass removal does not stop writers: reclaimed bytes may be made dead")
   func massRemoval() throws {
     let store = try open()
     try write(store, 0..<2000)
@@ -163,7 +163,7 @@ struct BackPressureTests {
       try write(store, number..<(number + 1), round: 1)
       number += 3
     }
-    // It went on after a round or two of many.
+    // It continued after one or two rounds of many.
     #expect(try store.statistics().excessByteCount > 0)
     for number in stride(from: 0, to: 2000, by: 3) {
       try write(store, number..<(number + 1), round: 1)

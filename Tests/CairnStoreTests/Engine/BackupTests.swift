@@ -29,7 +29,7 @@ struct BackupTests {
     return entries
   }
 
-  @Test("A backup is a store with the same entries, which opens at once and goes on by itself")
+  @Test("A backup is a store with the same entries, which opens at once and is independent")
   func whole() throws {
     let store = try Store(directory.store, .small(clock: clock))
     try fill(store, 400)
@@ -52,7 +52,7 @@ struct BackupTests {
     #expect(try entries(copy).mapValues(\.value) == before.mapValues(\.value))
     #expect(try entries(copy).mapValues(\.info.version) == before.mapValues(\.info.version))
     #expect(try entries(copy).mapValues(\.metadata) == before.mapValues(\.metadata))
-    // Each goes its own way.
+    // Each continues on its own.
     try copy.setValue("only here", forKey: "key1")
     #expect(try copy.setValue("w", forKey: "new") > report.version)
     try store.removeAll()
@@ -62,7 +62,7 @@ struct BackupTests {
     #expect(try Store(copyPath, .small(clock: clock)).count() == before.count + 1)
   }
 
-  @Test("It holds what there was at its moment, and what was written meanwhile not")
+  @Test("It has everything from its moment, and nothing written since")
   func moment() throws {
     let store = try Store(directory.store)
     try fill(store, 200)
@@ -81,7 +81,7 @@ struct BackupTests {
     }
   }
 
-  @Test("Writers go on while a backup is made, and no batch is in it by half")
+  @Test("Writers continue while a backup is made, and it contains no batch partly")
   func writers() throws {
     let store = try Store(directory.store)
     try fill(store, 100)
@@ -107,7 +107,7 @@ struct BackupTests {
     #expect(writer.error == nil)
   }
 
-  @Test("The order of accesses is in it")
+  @Test("It keeps the order of accesses")
   func recency() throws {
     let store = try Store(directory.store)
     try fill(store, 50)
@@ -118,7 +118,7 @@ struct BackupTests {
     #expect(try Set(copy.contents().keys) == ["key3", "key49"])
   }
 
-  @Test("An empty store, one opened for reading and one that was killed can be backed up")
+  @Test("A store can be backed up if it is empty, opened for reading, or was killed")
   func kinds() throws {
     do {
       let store = try Store(directory.store)
@@ -139,10 +139,10 @@ struct BackupTests {
     }
   }
 
-  @Test("A damaged value is named and copied; a damaged head is refused, and leaves nothing")
+  @Test("A damaged value is reported and copied; a damaged head is refused and leaves nothing")
   func damaged() throws {
     let store = try Store(directory.store)
-    // So many that the close makes a checkpoint, with which a damaged head refuses no open.
+    // So many that the close makes a checkpoint: with it, an open does not refuse a damaged head.
     try fill(store, 20)
     try store.setValue("first value", forKey: "a")
     try store.setValue("second value", forKey: "b")
@@ -170,7 +170,7 @@ struct BackupTests {
     }
   }
 
-  @Test("A destination that is in use, or lies inside the store, is refused")
+  @Test("A destination that is in use or inside the store is refused")
   func destinations() throws {
     let store = try Store(directory.store)
     try fill(store, 3)

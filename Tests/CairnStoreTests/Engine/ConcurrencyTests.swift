@@ -9,7 +9,7 @@ struct ConcurrencyTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// A value that tells its key and number and that they belong together.
+  /// A value that shows its key and number, and that they belong together.
   static func value(_ key: Int, _ number: Int, byteCount: Int) -> [UInt8] {
     let text = "\(key) \(number) "
     return Array(text.utf8)
@@ -27,7 +27,7 @@ struct ConcurrencyTests {
   }
 
   @Test(
-    "Readers see whole values, and of each key never an older one than before",
+    "Readers see whole values, and never an older value of a key than before",
     arguments: [StoreConfiguration.Access.mapped, .systemCalls])
   func monotonic(access: StoreConfiguration.Access) throws {
     let store = try Store(directory.store, .small { $0.access = access })
@@ -37,7 +37,8 @@ struct ConcurrencyTests {
     try onThreads(5) { thread in
       if thread < 2 {
         defer { writersLeft.subtract(1, ordering: .sequentiallyConsistent) }
-        // Each writer has its keys; sizes vary, so that segments roll and values get their own.
+        // Each writer has its own keys. Sizes vary, so that segments roll and some values get their
+        // own.
         for number in 1...400 {
           for key in stride(from: thread, to: keys, by: 2) {
             let byteCount = number % 97 == 0 ? 70_000 : number * 7 % 900
@@ -77,7 +78,7 @@ struct ConcurrencyTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("Threads that set and remove the same keys agree with the versions they were given")
+  @Test("Threads that set and remove the same keys agree with the versions returned to them")
   func sameKeys() throws {
     let store = try Store(directory.store)
     let newest = Mutex<[Int: (version: UInt64, value: Int)]>([:])
@@ -99,7 +100,7 @@ struct ConcurrencyTests {
     #expect(try store.count() == 5)
   }
 
-  @Test("Iterations, removals of all, statistics and writes at once do no harm")
+  @Test("Concurrent iterations, removals of all, statistics and writes do no harm")
   func mixture() throws {
     let store = try Store(directory.store)
     try onThreads(4) { thread in
@@ -131,7 +132,8 @@ struct ConcurrencyTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("A close while others use the store gives them closed, and loses nothing acknowledged")
+  @Test(
+    "A close while others use the store makes them throw closed, and loses nothing acknowledged")
   func close() throws {
     for round in 0..<5 {
       let path = directory("store\(round)")
@@ -167,7 +169,7 @@ struct ConcurrencyTests {
       let again = try Store(path)
       #expect(try again.statistics().recovery.wasClean)
       for (key, number) in acknowledged.withLock({ $0 }) {
-        // A write that was refused as closed may not have happened, none later than that.
+        // A write that was refused as closed may not have happened, and no later one either.
         let found = try #require(try again.text(key).flatMap { Int($0) })
         #expect(found == number || found == number + 1, "thread \(key)")
       }
@@ -176,7 +178,7 @@ struct ConcurrencyTests {
     }
   }
 
-  @Test("Of many threads that open a store at once exactly one gets it")
+  @Test("If many threads open a store at once, exactly one gets it")
   func openers() throws {
     for round in 0..<10 {
       let path = directory("store\(round)")
@@ -209,7 +211,7 @@ struct ConcurrencyTests {
       perShard[Int(value & 0xFF)] += 1
       index.insert(value, location: Location(rawValue: UInt64(number + 1)), flags: [])
     }
-    // 256 a shard, give or take: six standard deviations are 96.
+    // About 256 per shard: six standard deviations are 96.
     #expect(perShard.allSatisfy { (160...352).contains($0) })
     #expect(index.byteCount / 65_536 <= 40)
   }

@@ -29,7 +29,7 @@ struct DescriptorTests {
     }
   }
 
-  @Test("A small store has three descriptors at rest, and at most six while it works")
+  @Test("A small store has three descriptors at rest, and at most six at work")
   func small() throws {
     var store = try open()
     #expect(system.openDescriptorCount == 2)
@@ -42,20 +42,20 @@ struct DescriptorTests {
     _ = try store.statistics()
     #expect(system.openDescriptorCount == 3)
     try store.close()
-    // The jobs that wait hold the closed store.
+    // The waiting jobs hold the closed store.
     queue.discardAll()
     store = try open()
     #expect(system.openDescriptorCount <= 4)
     queue.discardAll()
     #expect(try store.value(forKey: "key 240") == Self.value(240))
     try fill(store, 300..<310)
-    // The next segment is open where the last 16 KiB of one are written.
+    // The next segment is open while the last 16 KiB of one are written.
     #expect((3...4).contains(system.openDescriptorCount))
     #expect(system.mostOpenDescriptorCount <= 6)
     try store.close()
   }
 
-  @Test("A recovery opens one segment after the other")
+  @Test("A recovery opens one segment after another")
   func recovery() throws {
     let store = try open()
     try fill(store)
@@ -109,8 +109,8 @@ struct DescriptorTests {
     try store.close()
   }
 
-  /// The file goes between a look at whether it is open and the opening by its name.
-  @Test("A read by calls finds the value whose segment is removed while its file is opened")
+  /// The file is removed between a check whether it is open and its opening by name.
+  @Test("A read by calls finds a value whose segment is removed while its file is opened")
   func compactedWhileOpened() throws {
     let store = try open(.systemCalls)
     try fill(store, 0..<600)
@@ -131,12 +131,12 @@ struct DescriptorTests {
     try store.close()
   }
 
-  @Test("A removal of all opens one file after the other, where all are read by calls")
+  @Test("A removal of all opens one file after another if all are read by calls")
   func removeAllByCalls() throws {
     let store = try open(.systemCalls)
     try fill(store, 0..<600)
     try store.removeAll()
-    // The files go once the removal is on disk.
+    // The files are removed once the removal is on disk.
     queue.runAll(dueAfter: .zero)
     system.awaitClosing(downTo: 2)
     #expect(system.mostOpenDescriptorCount <= 7 + 16)
@@ -145,14 +145,15 @@ struct DescriptorTests {
   }
 
   @Test(
-    "A snapshot can be read after its store was closed, opened anew and compacted",
+    "A snapshot can be read after its store was closed, reopened and compacted",
     arguments: [StoreConfiguration.Access.mapped, .systemCalls])
   func afterClose(access: StoreConfiguration.Access) throws {
     let store = try open(access)
     try fill(store)
     let snapshot = try store.snapshot()
     try store.close()
-    // The directory and LOCK, for which no reader is cut short; and what is read by calls.
+    // The directory and LOCK, so that no reader's file is truncated; and files that are read by
+    // calls.
     if access == .mapped { #expect(system.openDescriptorCount == 2) }
     let next = try Store(directory.store, .small { $0.access = access })
     try next.removeAll()
@@ -163,7 +164,7 @@ struct DescriptorTests {
     try next.close()
   }
 
-  @Test("Where no descriptor is left, a write fails with it, and a removal is done")
+  @Test("If no descriptor is left, a write throws that error, and a removal succeeds")
   func noneLeft() throws {
     let store = try open()
     for number in 0..<12 { try store.setValue(Self.value(number), forKey: "key \(number)") }
@@ -189,8 +190,8 @@ struct DescriptorTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  /// Statistics open files by their names while compactions remove them.
-  @Test("A file that is removed while it is opened is not there, and not unsafe")
+  /// Statistics open files by name while compactions remove them.
+  @Test("A file that is removed while it is opened counts as missing, not as unsafe")
   func removedWhileOpened() throws {
     let files = try Directory(readingOnly: directory.path, fileSystem: system)
     _ = try files.createFile("file")

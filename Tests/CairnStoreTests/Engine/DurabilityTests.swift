@@ -15,7 +15,7 @@ struct DurabilityTests {
   func open(_ durability: Durability = .process) throws -> Store {
     let store = try Store(
       directory.store, .small(durability: durability), fileSystem: system, background: queue)
-    // The first write makes a segment, which has syncs of its own.
+    // The first write makes a segment, which has its own syncs.
     try store.setValue("v", forKey: "first", durability: .process)
     system.arm(nil)
     return store
@@ -39,7 +39,7 @@ struct DurabilityTests {
     #expect(system.count(of: .synchronizeData) == 3)
   }
 
-  @Test("A durable removal that finds nothing makes durable what has removed it before")
+  @Test("A durable removal that finds nothing makes the earlier removal durable")
   func durableAbsence() throws {
     let store = try open()
     try store.setValue("v", forKey: "key", durability: .durable)
@@ -66,7 +66,7 @@ struct DurabilityTests {
       #expect(try removal() == 0)
       #expect(!isSynced())
     }
-    // A batch notes each removal, also where there is nothing to remove.
+    // A batch notes each removal, even of an absent key.
     try store.setValue("v", forKey: "key")
     try store.removeValue(forKey: "key")
     try store.write(durability: .durable) { try $0.removeValue(forKey: "key") }
@@ -78,7 +78,7 @@ struct DurabilityTests {
     #expect(!isSynced())
   }
 
-  @Test("In a durable store a write syncs unless it asks for less")
+  @Test("In a durable store, a write syncs unless it requests less")
   func durableStore() throws {
     let store = try open(.durable)
     try store.setValue("v", forKey: "key")
@@ -87,7 +87,7 @@ struct DurabilityTests {
     #expect(system.count(of: .synchronizeData) == 1)
   }
 
-  @Test("A durable write waits for the segment before its own too")
+  @Test("A durable write also waits for the segment before its own")
   func durableAcrossSegments() throws {
     let store = try open()
     for number in 0..<100 {
@@ -99,7 +99,7 @@ struct DurabilityTests {
     #expect(system.count(of: .synchronizeData) == 2)
   }
 
-  @Test("A sync syncs what was written, and nothing where nothing was")
+  @Test("A sync syncs everything written, and nothing if nothing was")
   func sync() throws {
     let store = try open()
     try store.sync()
@@ -124,7 +124,7 @@ struct DurabilityTests {
     #expect(queue.delays.filter { $0 < .seconds(60) } == [.milliseconds(200)])
   }
 
-  @Test("A shorter interval is kept although a longer one waits already")
+  @Test("A shorter interval is kept although a longer one is already waiting")
   func shorterInterval() throws {
     let store = try open()
     try store.setValue("v", forKey: "key", durability: .interval(.seconds(3600)))
@@ -135,7 +135,7 @@ struct DurabilityTests {
     queue.discardAll()
   }
 
-  @Test("An interval of zero or less asks for a sync at once, and does not wait for it")
+  @Test("An interval of zero or less requests a sync at once, but does not wait for it")
   func noInterval() throws {
     let store = try open()
     for (number, interval) in [Duration.zero, .seconds(-1), .seconds(Int64.min)].enumerated() {
@@ -162,7 +162,7 @@ struct DurabilityTests {
     let gate = Gate()
     system.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
     // One is held up in its sync, which is for its own write alone, until the others have appended.
-    // Begun all at once they could all append before the first sync, and share that one.
+    // If all began at once, they could all append before the first sync and share that one.
     let first = Background { try store.setValue("v", forKey: "key0") }
     try gate.waitForArrival()
     let others = (1..<16).map { index in
@@ -182,7 +182,7 @@ struct DurabilityTests {
   // MARK: Failed syncs
 
   @Test(
-    "A failed sync: the write is unknown, later writes are refused, reads go on",
+    "After a failed sync, the write is unknown, later writes are refused, and reads continue",
     arguments: [EIO, ENOSPC, EDQUOT])
   func failedSync(number: Int32) throws {
     let store = try open()
@@ -223,14 +223,14 @@ struct DurabilityTests {
     }
     #expect(system.count(of: .synchronizeData) == 1)
     #expect(system.count(of: .synchronize) == 0)
-    // Opening it anew recovers it.
+    // A reopen recovers it.
     let again = try Store(directory.store)
     #expect(try again.statistics().recovery.wasClean == false)
     #expect(try again.text("key") == "before")
     try again.setValue("after", forKey: "key")
   }
 
-  @Test("All writers that wait for a sync that fails learn of it")
+  @Test("All writers that wait for a sync learn of its failure")
   func failedGroup() throws {
     let store = try open(.durable)
     let before = try store.statistics().lastVersion
@@ -267,7 +267,7 @@ struct DurabilityTests {
     #expect(try store.text("key") == "v")
   }
 
-  @Test("A sync that fails at close is told, and the next opening recovers")
+  @Test("A sync that fails at close is reported, and the next open recovers")
   func failedClose() throws {
     let store = try open()
     try store.setValue("v", forKey: "key")
@@ -283,12 +283,12 @@ struct DurabilityTests {
   }
 
   @Test(
-    "A manifest that may or may not be in place poisons",
+    "A manifest that may or may not be in place poisons the store",
     arguments: [FaultyFileSystem.Call.exchange, .synchronize])
   func failedManifest(call: FaultyFileSystem.Call) throws {
     let store = try open()
     try store.setValue("v", forKey: "key")
-    // The last sync of a replacement is the directory's.
+    // The last sync of a replacement is that of the directory.
     let index = call == .exchange ? 0 : 1
     system.arm(.init(call: call, index: index, errorNumber: EIO, takesEffect: true))
     guard case .poisoned = storeError({ try store.removeAll() }) else {
@@ -300,7 +300,7 @@ struct DurabilityTests {
       return
     }
     #expect(storeError { try store.close() } != nil)
-    // Either all is there or nothing.
+    // Either everything is there or nothing.
     let count = try Store(directory.store).count()
     #expect(count == 0 || count == 2)
   }
@@ -309,8 +309,8 @@ struct DurabilityTests {
     "A write that fails and cannot be undone poisons at once, and says why",
     arguments: [EIO, EDQUOT, ENOSPC])
   func undoFails(errorNumber: Int32) throws {
-    // A write into the log finds no room, and cutting off what it has left fails too: `noSpace` would promise that the
-    // store stays usable.
+    // A write to the log finds no room, and cutting off its remains fails too: `noSpace` would
+    // promise that the store stays usable.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("value", forKey: "key", durability: .durable)
@@ -336,7 +336,7 @@ struct DurabilityTests {
     #expect(try scene.killed().open().count() == 1)
   }
 
-  @Test("What a failed write has left is cut off, so that nothing of it follows a shorter record")
+  @Test("The remains of a failed write are cut off, so that none of them follow a shorter record")
   func leftByFailedWrite() throws {
     let scene = try StoreScene()
     let store = try scene.open()
@@ -358,10 +358,10 @@ struct DurabilityTests {
     #expect(try Set(again.keys()) == [Array("key".utf8), Array("a".utf8)])
   }
 
-  @Test("After a failed sync the manifest that may be the one on disk is not written over")
+  @Test("After a failed sync, the manifest that may be on disk is not overwritten")
   func spareAfterFailedSync() throws {
-    // The kernel forgets a sync that failed, and the next one succeeds and means nothing. On disk
-    // the manifest may then still be the file that is called the spare.
+    // The kernel forgets a failed sync, and the next sync succeeds and means nothing. On disk, the
+    // manifest may then still be the file that is called the spare.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")

@@ -15,7 +15,7 @@ struct ErrorTextTests {
     storeError(body).map { "\($0)" } ?? "no error"
   }
 
-  @Test("A store whose parent is missing says that it must exist")
+  @Test("If the parent of a store is missing, the error says that it must exist")
   func parent() throws {
     let path = directory("a/b/c")
     let text = text { _ = try Store(path) }
@@ -23,7 +23,7 @@ struct ErrorTextTests {
     #expect(text.hasSuffix("; the parent directory must exist"))
   }
 
-  @Test("A store that cannot be made for want of random bytes names its path")
+  @Test("If a store cannot be created for lack of random bytes, the error names its path")
   func creationNamesPath() throws {
     let directory = try TemporaryDirectory()
     let fileSystem = FaultyFileSystem(
@@ -42,11 +42,11 @@ struct ErrorTextTests {
   }
 
   @Test(
-    "Where it cannot be told whether a directory lies in another, the error names the right one")
+    "If it is unknown whether a directory is inside another, the error names the right one")
   func insideNamesPath() throws {
-    // Before a salvage it is found out whether the copy would lie in the damaged store.
+    // Before a salvage, it is checked whether the copy would be inside the damaged store.
     let directory = try TemporaryDirectory()
-    // The first look is that of opening the store's directory.
+    // The first check is part of opening the store's directory.
     let fileSystem = FaultyFileSystem(
       fault: FaultyFileSystem.Fault(call: .status, index: 1, errorNumber: EIO))
     try FileManager.default.createDirectory(
@@ -62,7 +62,7 @@ struct ErrorTextTests {
   }
 
   @Test(
-    "A store that may only be read says how", arguments: [EACCES, EPERM, EROFS])
+    "If a store may only be read, the error says how", arguments: [EACCES, EPERM, EROFS])
   func readOnlyFiles(number: Int32) throws {
     let store = try Store(directory.store)
     try store.setValue("value", forKey: "key")
@@ -81,7 +81,8 @@ struct ErrorTextTests {
     #expect(fileSystem.openDescriptorCount == 0)
   }
 
-  @Test("A file that cannot be read at all says nothing of reading", arguments: [true, false])
+  @Test(
+    "If a file cannot be read at all, the error does not mention reading", arguments: [true, false])
   func unreadableFiles(readOnly: Bool) throws {
     try Store(directory.store).close()
     let fileSystem = FaultyFileSystem()
@@ -92,7 +93,7 @@ struct ErrorTextTests {
     #expect(text.hasSuffix("LOCK: Permission denied (errno 13)"), "\(text)")
   }
 
-  @Test("A store that this process holds says so")
+  @Test("If this process holds a store, the error says so")
   func lockedHere() throws {
     let here = "\(directory.store): the store is already open in this process"
     let store = try Store(directory.store)
@@ -111,7 +112,7 @@ struct ErrorTextTests {
     ] {
       let since = told.dropFirst(elsewhere.count)
       #expect(told.hasPrefix(elsewhere), "\(told)")
-      // Where the system tells of processes.
+      // If the system shows which processes hold locks.
       #expect(
         since.isEmpty || since.contains(/^, running since \d{4}-\d\d-\d\dT[\d:]{8}Z$/),
         "\(told)")
@@ -119,7 +120,7 @@ struct ErrorTextTests {
     process.kill()
   }
 
-  @Test("Readers that this process has open keep its own writers out, until the last is closed")
+  @Test("This process's readers keep its own writers out until the last is closed")
   func readersHere() throws {
     try Store(directory.store).close()
     let readers = try (0..<2).map { _ in try Store(directory.store, readOnly: true) }
@@ -130,7 +131,7 @@ struct ErrorTextTests {
     try Store(directory.store).close()
   }
 
-  @Test("A damaged value, read in any way, names the directory first")
+  @Test("The error of a damaged value names the directory first, however the value is read")
   func damagedValue() throws {
     let store = try Store(directory.store)
     try store.setValue("damaged value", forKey: "key")
@@ -149,7 +150,7 @@ struct ErrorTextTests {
     }
   }
 
-  @Test("A store that cannot be opened names the directory first")
+  @Test("The error of an open names the directory first")
   func damagedManifest() throws {
     try Store(directory.store).close()
     try overwriteFile("\(directory.store)/MANIFEST", [1, 2, 3, 4], at: 0)

@@ -20,7 +20,7 @@ private struct OldestCut: CutChooser {
 final class ExtensionTests: StoreSuite {
   // MARK: What a call does
 
-  @Test("It lives for so long from now on, with the same value, version and attributes")
+  @Test("It lives this long from now on, with the same value, version and attributes")
   func extends() throws {
     let store = try makeStore()
     let version = try store.setValue(
@@ -46,7 +46,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("Where nothing would change nothing is written")
+  @Test("If nothing would change, nothing is written")
   func writesNothing() throws {
     let store = try makeStore()
     try store.setValue("v", forKey: "endless")
@@ -69,7 +69,7 @@ final class ExtensionTests: StoreSuite {
     }
   }
 
-  @Test("Many keys in one call; some of them are there")
+  @Test("Many keys in one call, some of them present")
   func manyKeys() throws {
     let store = try makeStore()
     for number in 0..<10 {
@@ -84,7 +84,7 @@ final class ExtensionTests: StoreSuite {
     }
   }
 
-  @Test("It is for the value that is there, not for one that comes after")
+  @Test("It applies to the current value, not to a later one")
   func otherValue() throws {
     let store = try makeStore()
     for key in ["overwritten", "removed", "batch"] {
@@ -109,7 +109,7 @@ final class ExtensionTests: StoreSuite {
     try check(makeStore())
   }
 
-  @Test("A removal of what has expired goes by the later end")
+  @Test("A removal of expired entries uses the later end")
   func removalOfExpired() throws {
     let store = try makeStore()
     try store.setValue("v", forKey: "a", lifetime: .seconds(10))
@@ -123,9 +123,9 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.statistics().indexedKeyCount == 0)
   }
 
-  @Test("What was not read for too long goes, however late its lifetime ends")
+  @Test("An entry that was idle for too long goes, however late its lifetime ends")
   func idleLimit() throws {
-    // Its end was taken for one that had come in between, and it was spared by each removal.
+    // Its end was taken for one that had been set in between, so every removal spared it.
     let store = try makeStore()
     try store.setValue(
       "v", forKey: "key", options: EntryOptions(lifetime: .seconds(100), idleLimit: .seconds(10)))
@@ -139,7 +139,7 @@ final class ExtensionTests: StoreSuite {
   }
 
   @Test(
-    "An entry that was found to have expired and is extended by then stays", arguments: [1, 2])
+    "An entry that was found expired and then extended stays", arguments: [1, 2])
   func extendedInTheCourseOfARemoval(read: Int) throws {
     let system = FaultyFileSystem()
     let rewound = RewoundClock(clock: self.clock, origin: self.clock.now())
@@ -161,7 +161,7 @@ final class ExtensionTests: StoreSuite {
         return $0 == read
       }
       guard event.call == .read, isNow else { return nil }
-      // Another thread has looked at its clock before this one.
+      // Another thread read its clock before this one.
       clock.advance(by: .seconds(-15))
       do { #expect(try store.extendLifetime(forKey: "key", to: .seconds(100))) } catch {
         Issue.record(error)
@@ -175,7 +175,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try end(store, "key") == 105)
   }
 
-  @Test("A snapshot shows the ends that were, whatever comes after")
+  @Test("A snapshot shows the ends of its moment, whatever comes after")
   func snapshot() throws {
     let store = try makeStore()
     for key in ["a", "b"] { try store.setValue("v", forKey: key, lifetime: .seconds(10)) }
@@ -203,7 +203,7 @@ final class ExtensionTests: StoreSuite {
 
   // MARK: What is found again
 
-  @Test("It is there after a kill, a close, with a checkpoint and without")
+  @Test("It survives a kill and a close, with and without a checkpoint")
   func reopened() throws {
     var store = try makeStore()
     for number in 0..<40 {
@@ -236,7 +236,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("What is not durable a power cut takes back; what is, it does not")
+  @Test("A power cut takes back an extension that is not durable, and keeps one that is")
   func powerCut() throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -268,7 +268,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try copy.ends() == ends)
     #expect(try copy.auditUsage() == [])
     try copy.close()
-    // Without its checkpoint, by the log alone.
+    // Without its checkpoint, from the log alone.
     var image = try Image(of: directory("copy"))
     image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
     try image.write(to: directory("other"))
@@ -276,7 +276,7 @@ final class ExtensionTests: StoreSuite {
   }
 }
 
-/// A clock whose time that has passed goes back too, as it does from one thread's look to another's.
+/// A clock whose elapsed time goes back too, as it does when threads read it.
 private struct RewoundClock: WallClock {
   let clock: ManualClock
   let origin: Timestamp

@@ -5,17 +5,17 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Every call that a store makes of the system is made to fail once, with every error it might.
+/// Every system call of a store is made to fail once, with every possible error.
 @Suite("Failing system calls")
 struct FaultSweepTests {
-  /// A value of one byte many times, as all values here are; quick to compare.
+  /// A value of one repeated byte, like all values here, which is quick to compare.
   struct Filled: Hashable {
     var byte: UInt8
     var count: Int
 
     var bytes: [UInt8] { [UInt8](repeating: byte, count: count) }
 
-    /// `nil` where the bytes are not all the same.
+    /// `nil` if the bytes are not all the same.
     init?(_ bytes: [UInt8]) {
       guard let first = bytes.first else { return nil }
       let isFilled = bytes.withSpan { span in
@@ -33,7 +33,7 @@ struct FaultSweepTests {
     }
   }
 
-  /// What each key may hold after the writes so far, some of which may have failed.
+  /// What each key may have after the writes so far, some of which may have failed.
   struct Ledger {
     var allowed: [String: Set<Filled?>] = [:]
     var faults: [String] = []
@@ -63,7 +63,7 @@ struct FaultSweepTests {
       return values.contains(filled)
     }
 
-    /// Checks what a store gives; where `mayFail`, a read may throw an error of the store.
+    /// Checks what a store returns. If `mayFail`, a read may throw an error of the store.
     mutating func check(_ store: Store, mayFail: Bool) {
       for key in allowed.keys {
         do {
@@ -92,7 +92,7 @@ struct FaultSweepTests {
     var hasFired = false
   }
 
-  /// A fixed workload on one file system, then a healthy opening that must find every acknowledged
+  /// A fixed workload on one file system, then a healthy open that must find every acknowledged
   /// write.
   static func run(
     _ system: FaultyFileSystem, access: StoreConfiguration.Access = .mapped,
@@ -103,7 +103,7 @@ struct FaultSweepTests {
     var ledger = Ledger()
     let queue = ManualBackgroundQueue()
     if let fault { system.arm(fault) }
-    // Twice, so that opening an existing store is under test as well.
+    // Twice, so that opening an existing store is tested too.
     for round in 0..<2 {
       guard
         let store = try? Store(
@@ -126,7 +126,7 @@ struct FaultSweepTests {
     }
     if system.mappingCount != 0 { run.faults.append("\(system.mappingCount) mappings are left") }
     do {
-      // Through mappings, which is faster.
+      // Through mappings, which are faster.
       let healthy = try Store(directory.store)
       ledger.faults = []
       ledger.check(healthy, mayFail: false)
@@ -136,7 +136,7 @@ struct FaultSweepTests {
       run.faults += ledger.faults + report.errors.map { "verify: \($0)" }
       let recovery = try Store(directory.store, readOnly: true).statistics().recovery
       run.faults += recovery.damagedValues.map { "damaged: \($0)" }
-      // A backup is a store or none.
+      // A backup is a store or nothing.
       for round in 0..<2 {
         let path = directory("backup \(round)")
         guard let image = try? Image(of: path), image.files["MANIFEST"] != nil else { continue }
@@ -171,7 +171,7 @@ struct FaultSweepTests {
         }
       }
     }
-    // Enough for two rolls, in one of which the next segment was not ready; later for one.
+    // Enough for two rolls, with the next segment not ready in one of them; later enough for one.
     for number in 0..<(round == 0 ? 10 : 5) {
       let value = filled(14_000, number)
       ledger.note(["medium\(number)": value]) {
@@ -199,15 +199,15 @@ struct FaultSweepTests {
 
   static let errors: [Int32] = [EIO, ENOSPC, EDQUOT, EINTR, EMFILE, ENOMEM, EROFS]
 
-  /// The errors that a call site is tried with: all of them where `CAIRN_TEST_ALL_ERRORS` is set,
-  /// which takes minutes; else one of them in turn. `FaultFuzzer --sweep` does the same with all of them.
+  /// The errors to try at a call site: all of them if `CAIRN_TEST_ALL_ERRORS` is set, which takes
+  /// minutes; else each in turn. `FaultFuzzer --sweep` tries all of them.
   static func errors(at index: Int) -> [Int32] {
     if ProcessInfo.processInfo.environment["CAIRN_TEST_ALL_ERRORS"] != nil { return errors }
     return [errors[index % errors.count]]
   }
 
   @Test(
-    "Without a failure the workload does all that it should",
+    "Without a failure, the workload does everything it should",
     arguments: [StoreConfiguration.Access.mapped, .systemCalls])
   func healthy(access: StoreConfiguration.Access) throws {
     let run = try Self.run(FaultyFileSystem(), access: access)
@@ -222,7 +222,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "Any one call that fails is a typed error, loses nothing acknowledged, and leaks nothing",
+    "Any single failing call is a typed error, loses nothing acknowledged, and leaks nothing",
     arguments: FaultyFileSystem.Call.failing)
   func sweep(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
@@ -242,7 +242,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "The same, where records are read and written by system calls",
+    "The same, with records read and written by system calls",
     arguments: FaultyFileSystem.Call.failing)
   func sweepSystemCalls(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem(), access: .systemCalls).counts[call] ?? 0
@@ -260,7 +260,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A call that fails from some point on for ever does no more harm",
+    "A call that fails for ever from some point on does no more harm",
     arguments: FaultyFileSystem.Call.failing)
   func lasting(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
@@ -304,7 +304,7 @@ struct FaultSweepTests {
     "Short reads and writes change nothing", arguments: [1, 7, 4096],
     [StoreConfiguration.Access.mapped, .systemCalls])
   func shortTransfers(limit: Int, access: StoreConfiguration.Access) throws {
-    // One byte at a time through the whole workload would take minutes.
+    // One byte at a time would take minutes for the whole workload.
     if limit == 1 {
       let directory = try TemporaryDirectory()
       let configuration = StoreConfiguration.small { $0.access = access }
@@ -352,7 +352,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A failed roll leaves a log that the next opening accepts, closed or killed",
+    "A failed roll leaves a log that the next open accepts, closed or killed",
     arguments: 0..<4, [true, false])
   func failedRoll(index: Int, closed: Bool) throws {
     let directory = try TemporaryDirectory()
@@ -361,7 +361,7 @@ struct FaultSweepTests {
     let store = try Store(
       directory.store, .small { $0.access = .systemCalls }, fileSystem: system, background: queue)
     let value = [UInt8](repeating: 1, count: 1000)
-    // Up to where the next record but one does not fit, the next segment being ready.
+    // Up to where the next record but one does not fit, with the next segment ready.
     for number in 0..<62 { try store.setValue(value, forKey: "key\(number)") }
     queue.runAll()
     system.arm(.init(call: .write, index: index, errorNumber: EIO))
@@ -387,10 +387,10 @@ struct FaultSweepTests {
     queue.discardAll()
   }
 
-  @Test("A failure to end a resumed segment leaves a store that goes on and survives a kill")
+  @Test("A failure to end a resumed segment leaves a store that continues and survives a kill")
   func failedRollOfResumed() throws {
-    // The roll record has no room in a resumed segment. If the next segment counted as active all the same, a later
-    // clean close would list a log with a gap.
+    // The roll record has no room in a resumed segment. If the next segment counted as active
+    // anyway, a later clean close would list a log with a gap.
     let scene = try StoreScene()
     let first = try scene.open()
     for index in 0..<160 { try first.setValue([UInt8].filled(300), forKey: "key\(index)") }
@@ -413,7 +413,7 @@ struct FaultSweepTests {
     #expect(try Store.verify(path: scene.path).errors == [])
   }
 
-  @Test("A segment that cannot be made leaves no file behind")
+  @Test("A segment that cannot be created leaves no file")
   func unmadeSegment() throws {
     let directory = try TemporaryDirectory()
     let system = FaultyFileSystem()

@@ -21,7 +21,7 @@ struct FileTests {
   init() throws { directory = try TemporaryDirectory() }
 
   @Test(
-    "Segments without a MANIFEST are refused, never made anew, and left as they are",
+    "Segments without a MANIFEST are refused, never recreated, and left unchanged",
     arguments: [true, false])
   func missingManifest(readOnly: Bool) throws {
     var image = try Self.closed()
@@ -50,7 +50,7 @@ struct FileTests {
   }
 
   @Test(
-    "A MANIFEST.new that was left over is never read, whatever it holds",
+    "A leftover MANIFEST.new is never read, whatever it contains",
     arguments: [0, 3, 100_000])
   func leftoverManifest(count: Int) throws {
     var image = try Self.closed()
@@ -70,7 +70,7 @@ struct FileTests {
     }
   }
 
-  @Test("A MANIFEST.new alone does not keep a store from being made")
+  @Test("A MANIFEST.new alone does not prevent creating a store")
   func onlyNewManifest() throws {
     var image = Image()
     image.files = ["MANIFEST.new": [1, 2, 3], "LOCK": []]
@@ -78,7 +78,7 @@ struct FileTests {
     #expect(try Store(directory.store).count() == 0)
   }
 
-  @Test("A segment with an id not handed out yet is removed, whatever it holds")
+  @Test("A segment with an id that was not assigned yet is removed, whatever it contains")
   func beyondNext() throws {
     var image = try Self.closed()
     let next = try image.manifest.nextID
@@ -91,7 +91,7 @@ struct FileTests {
     #expect(Set(try Image(of: directory.store).segmentNames).isDisjoint(with: names))
   }
 
-  @Test("An older segment that is not listed is set aside, with its bytes, and told")
+  @Test("An older unlisted segment is moved to quarantine unchanged, and reported")
   func unlisted() throws {
     var image = try Self.closed().changingManifest { $0.nextID += 10 }
     let name = FileName.segment(SegmentID(rawValue: try image.manifest.nextID - 3))
@@ -128,7 +128,7 @@ struct FileTests {
     #expect(try Image(of: directory.store).files[name] == nil)
   }
 
-  @Test("Files of other names in a store are left alone")
+  @Test("Files with other names in a store are left alone")
   func otherFiles() throws {
     var image = try Self.closed()
     image.files["notes.txt"] = [1]
@@ -173,7 +173,7 @@ struct FileTests {
     }
   }
 
-  @Test("After a close the manifest knows every file and where its records end")
+  @Test("After a close, the manifest has every file and the end of its records")
   func lengths() throws {
     let store = try Store(directory.store)
     for number in 0..<100 {
@@ -189,7 +189,7 @@ struct FileTests {
         manifest.openSegments.first { $0.id.rawValue == id }?.byteCount
           ?? manifest.sealedSegments.first { $0.id.rawValue == id }?.byteCount)
       #expect(try image.records(in: name).last?.range.upperBound == length)
-      // What the last one has beyond lets a removal work on a full disk.
+      // The room beyond the end of the last one lets a removal work on a full disk.
       let bytes = try #require(image.files[name])
       #expect(bytes.count >= length && bytes.count <= length + (16 << 10))
       #expect(bytes[length...].allSatisfy { $0 == 0 })
@@ -197,7 +197,7 @@ struct FileTests {
     #expect(manifest.openSegments.count + manifest.sealedSegments.count == image.segmentNames.count)
   }
 
-  @Test("Appending goes on in the same segment after a clean close")
+  @Test("Appending continues in the same segment after a clean close")
   func resumed() throws {
     for number in 0..<5 {
       let store = try Store(directory.store)
@@ -208,7 +208,7 @@ struct FileTests {
     #expect(try Store(directory.store).count() == 5)
   }
 
-  @Test("A killed store is never appended to behind its end")
+  @Test("Nothing is ever appended beyond the end of a killed store")
   func notResumed() throws {
     let killed = try KilledStore { try $0.setValue("v", forKey: "key") }
     try killed.image.write(to: directory.store)
@@ -220,8 +220,8 @@ struct FileTests {
 
   @Test("Records of an older segment in a new one's unused space do not count")
   func staleBlocks() throws {
-    // The old store's records at the same offsets, as a filesystem that does not zero its blocks
-    // would show them.
+    // The old store's records at the same offsets, as on a filesystem that does not zero its
+    // blocks.
     let old = try KilledStore { store in
       for number in 0..<20 { try store.setValue("old", forKey: "old\(number)") }
     }
@@ -237,8 +237,9 @@ struct FileTests {
 
   @Test("Opening a damaged store that is refused moves and removes nothing")
   func refusedOpenChangesNothing() throws {
-    // `DamageFuzzer`: files with ids beyond the manifest's were removed, and unlisted ones set aside, before the log
-    // was read and the store refused. Somebody might have wanted to recover from them.
+    // `DamageFuzzer`: files with ids beyond the manifest's were removed, and unlisted ones moved to
+    // quarantine, before the log was read and the store refused. They might have been needed for
+    // recovery.
     let scene = try StoreScene()
     let store = try scene.open()
     for index in 0..<20 { try store.setValue("value\(index)", forKey: "key\(index)") }
@@ -248,7 +249,7 @@ struct FileTests {
     for index in 0..<20 { try again.setValue("value\(index)", forKey: "key\(index)") }
     let killed = try scene.killed()
     let segment = try #require(killed.names().first { FileName.isSegment($0) })
-    // One id was handed out before, the other never was.
+    // One id was assigned before; the other never was.
     for name in [StoreScene.segment, "seg-0000000000000099"] {
       try Data(try killed.bytes(of: segment)).write(to: killed.url(name))
     }
@@ -261,10 +262,11 @@ struct FileTests {
     #expect(try killed.names().sorted() == names)
   }
 
-  @Test("An open makes the directory durable before it removes what the manifest allows")
+  @Test("An open makes the directory durable before it removes files according to the manifest")
   func syncBeforeSweep() throws {
-    // A process may die between the exchange of the manifest and the sync of the directory. If the next one removes
-    // files by that manifest, a power cut may keep the removal and undo the exchange.
+    // A process may die between the exchange of the manifest and the sync of the directory. If the
+    // next one removes files according to that manifest, a power cut may keep the removal and undo
+    // the exchange.
     let scene = try StoreScene()
     let store = try scene.open { $0.durability = .durable }
     try store.setValue("1", forKey: "a")
@@ -293,7 +295,7 @@ struct FileTests {
     #expect(made.first == "sync")
   }
 
-  @Test("A store works where two names cannot be exchanged", arguments: [EINVAL, ENOSYS])
+  @Test("A store works on a filesystem that cannot exchange names", arguments: [EINVAL, ENOSYS])
   func withoutExchange(number: Int32) throws {
     let scene = try StoreScene()
     scene.fileSystem.setHook { $0.call == .exchange ? number : nil }

@@ -4,13 +4,13 @@ import Glibc
 import KillWriter
 import Testing
 
-/// A process that writes with several threads and classes of durability is killed at random, again
-/// and again, on the same store. Whatever it acknowledged is there.
+/// A process that writes with several threads and durability classes is killed at random, again and
+/// again, on the same store. Everything it acknowledged is there.
 @Suite("SIGKILL")
 struct KillTests {
   static let threads = 4
 
-  /// What the keys of each thread hold.
+  /// What the keys of each thread contain.
   typealias State = [String: [UInt8]]
 
   static func apply(_ operation: Workload.Operation, to state: inout State) {
@@ -27,10 +27,10 @@ struct KillTests {
     var acknowledgedCount = 0
     for round in 0..<18 {
       let seed = generator.next() >> 1
-      // After so many acknowledgements; 0: while it opens, or at its first writes.
+      // After this many acknowledgements. 0: while it opens, or at its first writes.
       let limit = round % 5 == 4 ? 0 : Int.random(in: 1..<400, using: &generator)
       let process = try KillWriterProcess(["write", directory.store, "\(seed)", "\(Self.threads)"])
-      // The one place where time itself is random: a kill during the opening.
+      // The one place where time itself is random: a kill during the open.
       if limit == 0 { usleep(UInt32.random(in: 0..<30_000, using: &generator)) }
       var bytes: [UInt8] = []
       var isKilled = limit == 0
@@ -52,7 +52,7 @@ struct KillTests {
         acknowledgedCount += 1
       }
       let comment: Comment = "kill \(round), seed \(seed), \(last); \(Seed.comment)"
-      // Read without changing anything; sometimes recovered here rather than by the next writer.
+      // Read without changing anything. Sometimes recovered here rather than by the next writer.
       guard FileNames.hasManifest(directory.store) else { continue }
       let recoversHere = round % 3 == 2
       let store = try Store(directory.store, readOnly: !recoversHere)
@@ -81,12 +81,12 @@ struct KillTests {
     }
   }
 
-  @Test("The store of a process that was killed is no longer locked")
+  @Test("The store of a killed process is no longer locked")
   func lock() throws {
     let directory = try TemporaryDirectory()
     let process = try KillWriterProcess(["hold", directory.store])
     #expect(try process.read() == Array("open\n".utf8))
-    // The error names the process, where the system tells it.
+    // The error names the process, if the system shows it.
     let hasLocks = unsafe access("/proc/locks", R_OK) == 0
     let opens: [() throws -> Void] = [
       { _ = try Store(directory.store) }, { _ = try Store(directory.store, readOnly: true) },
@@ -100,7 +100,7 @@ struct KillTests {
       }
       #expect(owner == (hasLocks ? process.identifier : nil))
       guard hasLocks else { continue }
-      // It was started by this test, and the time is told to the second.
+      // It was started by this test, and the time is accurate to the second.
       let start = try #require(since)
       #expect(start.advanced(by: .seconds(-2)) < now && now < start.advanced(by: .seconds(400)))
       #expect(
@@ -134,7 +134,7 @@ struct KillTests {
   }
 
   @Test(
-    "Signals that interrupt system calls are not noticed",
+    "Signals that interrupt system calls have no effect",
     arguments: TemporaryDirectory.Medium.allCases)
   func signals(medium: TemporaryDirectory.Medium) throws {
     let directory = try TemporaryDirectory(on: medium)

@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 
-/// What is so large that others must not wait for it: it is written beside the log.
+/// Writes so large that others must not wait for them are made outside the log.
 @Suite("Large values and batches")
 struct LargeWriteTests {
   let scene: StoreScene
@@ -19,7 +19,7 @@ struct LargeWriteTests {
     try store.setValue("old", forKey: "large")
   }
 
-  /// Holds up the write of what comes behind the header of a file that is written beside the log.
+  /// Holds up the write after the header of a file that is written outside the log.
   func holdUp() -> Gate {
     let gate = Gate()
     let begun = Mutex<Set<String>>([])
@@ -60,7 +60,7 @@ struct LargeWriteTests {
   }
 
   @Test(
-    "Others write, read, roll and compact while one is written; a kill then finds all but it",
+    "Others write, read, roll and compact during one; a kill then finds all but it",
     arguments: Kind.allCases, [Durability.process, .durable])
   func others(kind: Kind, durability: Durability) throws {
     let gate = holdUp()
@@ -107,7 +107,7 @@ struct LargeWriteTests {
     try last.close()
   }
 
-  @Test("A removal of all before the end of one takes nothing of it", arguments: Kind.allCases)
+  @Test("A removal of all before the end of one removes nothing of it", arguments: Kind.allCases)
   func removalOfAll(kind: Kind) throws {
     let gate = holdUp()
     let writer = Background { [self] in try write(kind) }
@@ -143,7 +143,7 @@ struct LargeWriteTests {
     try again.close()
   }
 
-  @Test("A condition that does not hold any more when one is written leaves nothing of it")
+  @Test("If its condition no longer holds when it is written, it leaves nothing")
   func condition() throws {
     let version = try #require(try store.info(forKey: "large")).version
     let gate = holdUp()
@@ -158,7 +158,7 @@ struct LargeWriteTests {
     #expect(writer.finishes())
     #expect(writer.error == nil)
     #expect(try store.text("large") == "newer")
-    // What was claimed for it is of use again.
+    // The space claimed for it can be used again.
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
     }
@@ -172,7 +172,7 @@ struct LargeWriteTests {
     #expect(try Store.verify(path: scene.path).errors == [])
   }
 
-  @Test("One comes to an end however fast others fill segments", arguments: Kind.allCases)
+  @Test("It finishes, however fast others fill segments", arguments: Kind.allCases)
   func busy(kind: Kind) throws {
     let syncCount = Atomic(0)
     let others = Mutex<[Background]>([])
@@ -184,7 +184,7 @@ struct LargeWriteTests {
           try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
         }
       }
-      // In the end it has to wait.
+      // In the end, another write has to wait.
       _ = other.finishes(within: 1)
       others.withLock { $0.append(other) }
       return nil
@@ -201,7 +201,7 @@ struct LargeWriteTests {
   }
 
   @Test(
-    "Where it stays open whether one is in the log, a backup has what reads find",
+    "If it is unknown whether one is in the log, a backup has what reads find",
     arguments: Kind.allCases)
   func failedExchange(kind: Kind) throws {
     scene.queue.runAll()
@@ -220,7 +220,7 @@ struct LargeWriteTests {
   }
 
   @Test(
-    "Without room, for itself or for the manifest that lists it, one is noSpace, and leaves no file",
+    "Without room, for itself or for the manifest that lists it, one throws noSpace and leaves no file",
     arguments: Kind.allCases, [false, true])
   func noSpace(kind: Kind, isForManifest: Bool) throws {
     scene.queue.runAll()
@@ -247,12 +247,12 @@ struct LargeWriteTests {
   }
 }
 
-/// A batch that comes into the index while others get on.
-@Suite("A batch on its way into the index")
+/// A batch that is added to the index while others continue.
+@Suite("A batch that is being added to the index")
 struct UnpublishedBatchTests {
   static let count = 5000
 
-  @Test("Who writes meanwhile finds the batch's values, and wins; a snapshot waits for all of it")
+  @Test("Writes meanwhile find the batch's values and win; a snapshot waits for all of it")
   func meanwhile() throws {
     let directory = try TemporaryDirectory()
     let held = Mutex<Store?>(nil)
@@ -265,7 +265,7 @@ struct UnpublishedBatchTests {
         let version = try store.info(forKey: "key\(number)")?.version
         try store.setValue("put", forKey: "key\(number)")
         if try !store.removeValue(forKey: "key\(number + 1)") { problems.add("not there") }
-        // The version from before the batch, if it is that which is seen, does not fit.
+        // The version from before the batch does not match if the batch's version is seen.
         if let version,
           case .stored = try store.compareAndSet(
             "never", forKey: "key\(number + 2)", expecting: version)
@@ -336,8 +336,8 @@ struct UnpublishedBatchTests {
     #expect(try Store(directory.store).contents() == contents)
   }
 
-  /// A store whose batches of 100 operations come into the index in pieces, and what is run after the first of
-  /// these.
+  /// A store whose batches of 100 operations are published in pieces, and code that runs after the
+  /// first piece.
   private func withBatch(
     in directory: TemporaryDirectory, meanwhile body: @escaping @Sendable (Store) throws -> Void,
     _ write: (Store) throws -> Void
@@ -371,11 +371,11 @@ struct UnpublishedBatchTests {
     }
   }
 
-  @Test("No compaction begins meanwhile: what the batch removes would come back after a kill")
+  @Test("No compaction begins meanwhile: what the batch removes would reappear after a kill")
   func compaction() throws {
     let directory = try TemporaryDirectory()
     let store = try withBatch(in: directory, meanwhile: { _ = try $0.compact() }, removeAndFill)
-    // Nothing but its removals is left of the batch's segment then.
+    // By then, only the removals of the batch's segment are left.
     for number in 0..<4000 { try store.setValue("newer", forKey: "new\(number)") }
     try store.maintain()
     let contents = try store.contents()
@@ -387,7 +387,7 @@ struct UnpublishedBatchTests {
     try store.close()
   }
 
-  @Test("A store that is emptied since its directory is gone stays empty")
+  @Test("A store that is emptied because its directory is gone stays empty")
   func abandoned() throws {
     let directory = try TemporaryDirectory()
     let store = try withBatch(in: directory, meanwhile: { $0.abandon() }, removeAndFill)

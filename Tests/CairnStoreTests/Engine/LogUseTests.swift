@@ -4,14 +4,14 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("Who is told of something may use the store")
+@Suite("Code that is told of something may use the store")
 struct LogUseTests {
   let directory: TemporaryDirectory
   let told = Messages()
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Opens a store whose log does `body` with it at each message that contains `text`.
+  /// Opens a store whose log calls `body` with it at each message that contains `text`.
   func open(
     _ text: String, _ fileSystem: any FileSystem = SystemFileSystem(),
     _ body: @escaping @Sendable (Store) throws -> Void
@@ -43,7 +43,7 @@ struct LogUseTests {
     return !told.all.isEmpty
   }
 
-  @Test("Of a shard of the index that is rebuilt: it reads every key")
+  @Test("A rebuilt shard of the index: the log reads every key")
   func shard() throws {
     let fixture = try CheckpointFixture()
     let image = try fixture.image.flipping(fixture.name, at: fixture.header.headerByteCount, bit: 0)
@@ -59,7 +59,7 @@ struct LogUseTests {
     #expect(waitForMessage())
   }
 
-  @Test("Of an old checkpoint that cannot be removed: it compacts")
+  @Test("An old checkpoint that cannot be removed: the log compacts")
   func oldCheckpoint() throws {
     let system = FaultyFileSystem()
     let (store, place) = try open("removing ckpt", system) { store in _ = try store.compact() }
@@ -75,7 +75,7 @@ struct LogUseTests {
     system.setHook(nil)
   }
 
-  @Test("Of a checkpoint that cannot be written: it compacts")
+  @Test("A checkpoint that cannot be written: the log compacts")
   func newCheckpoint() throws {
     let system = FaultyFileSystem()
     let (store, place) = try open("no checkpoint", system) { store in _ = try store.compact() }
@@ -89,7 +89,7 @@ struct LogUseTests {
     #expect(try store.text("key") == "v")
   }
 
-  @Test("Of a failure that ends all writing: it closes the store")
+  @Test("A failure that ends all writing: the log closes the store")
   func poison() throws {
     let system = FaultyFileSystem()
     let (store, place) = try open("takes no more writes", system) { store in try store.close() }
@@ -103,7 +103,7 @@ struct LogUseTests {
     #expect(storeError { _ = try store.count() } != nil)
   }
 
-  @Test("Of a file that could not be removed: it asks for statistics")
+  @Test("A file that could not be removed: the log requests statistics")
   func removedFile() throws {
     let system = FaultyFileSystem()
     let (store, place) = try open("removing seg", system) { store in _ = try store.statistics() }
@@ -113,7 +113,7 @@ struct LogUseTests {
     let remover = Background { try store.removeAll() }
     #expect(remover.finishes(within: 20))
     #expect(remover.error == nil)
-    // The files of a store without syncs go in the background.
+    // In a store without syncs, files are removed in the background.
     #expect(waitForMessage())
     #expect(told.all.count == 1)
     system.arm(nil)

@@ -29,7 +29,7 @@ struct MaintenanceTests {
 
   // MARK: Free space
 
-  @Test("Free space comes from the least recently used, and no more goes than is needed")
+  @Test("Free space comes from the least recently used, and no more are removed than needed")
   func freeSpace() throws {
     let (process, store) = try open(capacity: 4 << 20)
     defer { process.kill() }
@@ -41,12 +41,13 @@ struct MaintenanceTests {
     let left = try numbers(store)
     #expect(left == Array((2500 - left.count)..<2500), "the newest are left")
     #expect(removed.count == 2500 - left.count)
-    // The log takes some more than what is live: a segment that is being filled, and the next.
+    // The log takes somewhat more than the live bytes: a segment that is being filled, and the
+    // next.
     #expect(left.count > 1500, "\(left.count)")
     #expect(try store.trim(toFreeDiskSpace: free).count == 0)
   }
 
-  @Test("Dead space is given back before anything live goes")
+  @Test("Dead space is reclaimed before anything live is removed")
   func deadSpace() throws {
     let (process, store) = try open(capacity: 4 << 20) { $0.spaceBound = 100 }
     defer { process.kill() }
@@ -57,7 +58,7 @@ struct MaintenanceTests {
     #expect(try numbers(store) == Array(0..<500))
   }
 
-  @Test("Where others have filled the disk, all goes, and the call ends")
+  @Test("If other programs have filled the disk, everything is removed, and the call ends")
   func filledByOthers() throws {
     let (process, store) = try open(capacity: 4 << 20)
     defer { process.kill() }
@@ -67,7 +68,7 @@ struct MaintenanceTests {
     try store.setValue("v", forKey: "goes on")
   }
 
-  @Test("On a disk that is full to the last block a trim gets space back", arguments: [200, 4000])
+  @Test("On a disk without a free block, a trim reclaims space", arguments: [200, 4000])
   func fullDisk(byteCount: Int) throws {
     let (process, store) = try open(capacity: 2 << 20)
     defer { process.kill() }
@@ -75,7 +76,7 @@ struct MaintenanceTests {
     while storeError({
       try store.setValue([UInt8](repeating: 5, count: byteCount), forKey: "\(count)")
     }) == nil { count += 1 }
-    // A job that waits holds a segment, whose space is free only then.
+    // A waiting job holds a segment, whose space is free only afterwards.
     process.queue.runAll(dueAfter: .zero)
     try store.trim(toFreeDiskSpace: 1 << 20)
     process.queue.runAll(dueAfter: .zero)
@@ -89,7 +90,7 @@ struct MaintenanceTests {
 
   // MARK: Rounds
 
-  @Test("Rounds remove what has expired, as long as the store is open")
+  @Test("Rounds remove expired entries while the store is open")
   func expired() throws {
     let (process, store) = try open { $0.maintenanceInterval = .seconds(30) }
     defer { process.kill() }
@@ -111,7 +112,7 @@ struct MaintenanceTests {
     #expect(process.queue.delays == [], "nothing holds a store that was closed")
   }
 
-  @Test("Rounds also remove what large writes alone have brought")
+  @Test("Rounds also remove entries made by large writes alone")
   func largeWritesAlone() throws {
     let (process, store) = try open {
       $0.maintenanceInterval = .seconds(30)
@@ -130,7 +131,7 @@ struct MaintenanceTests {
     try store.close()
   }
 
-  @Test("Rounds begin with the opening where something can expire or space is to stay free")
+  @Test("Rounds begin with the open if entries can expire or space must stay free")
   func opening() throws {
     do {
       let (process, store) = try open()
@@ -161,7 +162,7 @@ struct MaintenanceTests {
   }
 
   @Test(
-    "What processes leave that are killed before a round is given back by those that come after",
+    "What processes leave that are killed before a round, later processes reclaim",
     arguments: [(expires: true, hasRounds: true), (false, true), (false, false)])
   func killedEarly(expires: Bool, hasRounds: Bool) throws {
     var most = 0
@@ -173,19 +174,19 @@ struct MaintenanceTests {
         try store.setValue(
           [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
           lifetime: expires ? .seconds(60) : .standard)
-        // Not before the first write, which is what asks for it.
+        // Not before the first write, which requests it.
         process.queue.runAll(dueAfter: .zero)
       }
       clock.advance(by: .seconds(17))
       process.kill()
       most = max(most, disk.allocatedByteCount)
     }
-    // 80 KB are live at most, 2 MB were written.
+    // At most 80 KB are live, 2 MB were written.
     #expect(most < 700 << 10, "\(most)")
   }
 
   @Test(
-    "So it is by processes that begin with a removal", arguments: [true, false])
+    "The same with processes that begin with a removal", arguments: [true, false])
   func killedEarly(removesMany: Bool) throws {
     var most = 0
     for _ in 0..<100 {
@@ -203,7 +204,7 @@ struct MaintenanceTests {
     #expect(most < 700 << 10, "\(most)")
   }
 
-  @Test("The floor of free space is kept by processes that end early too")
+  @Test("Processes that end early also keep the floor of free space")
   func floorKeptEarly() throws {
     for session in 0..<60 {
       let (process, store) = try open(capacity: 4 << 20) {
@@ -215,13 +216,13 @@ struct MaintenanceTests {
       process.queue.runAll(dueAfter: .zero)
       try store.close()
       process.queue.runAll(dueAfter: .zero)
-      // One session's writes may lie beside.
+      // One session's writes may come on top.
       #expect(disk.allocatedByteCount < (1 << 20) + (256 << 10), "\(session)")
     }
   }
 
   @Test(
-    "Processes that are killed early leave no more to be replayed than one may",
+    "Processes that are killed early leave no more to replay than one may",
     arguments: [true, false])
   func replayedEarly(hasRounds: Bool) throws {
     for session in 0..<60 {
@@ -238,7 +239,7 @@ struct MaintenanceTests {
     }
   }
 
-  @Test("A store that is open for reading leaves all as it is")
+  @Test("A store that is open for reading changes nothing")
   func readsOnly() throws {
     let (first, store) = try open()
     for _ in 0..<100 { try fill(store, 20) }
@@ -253,7 +254,7 @@ struct MaintenanceTests {
     #expect(disk.allocatedByteCount == before)
   }
 
-  @Test("A session that does not write gives back the dead space that those before it left")
+  @Test("A session that does not write reclaims the dead space that earlier sessions left")
   func deadSpaceOfOthers() throws {
     let (first, store) = try open()
     for _ in 0..<100 { try fill(store, 20) }
@@ -267,7 +268,7 @@ struct MaintenanceTests {
     #expect(try reopened.count() == 5)
   }
 
-  @Test("Without an interval nothing runs by itself; by hand all of it does")
+  @Test("Without an interval, nothing runs by itself; maintain does all of it")
   func byHand() throws {
     let (process, store) = try open { $0.maintenanceInterval = nil }
     defer { process.kill() }
@@ -288,7 +289,7 @@ struct MaintenanceTests {
       $0.spaceBound = 2; $0.deadByteFloor = 0
     }
     let value = [UInt8](repeating: 1, count: 1000)
-    // Of each segment a third stays live, so that none is removed without a copy.
+    // A third of each segment stays live, so that none is removed without a copy.
     for number in 0..<300 { try store.setValue(value, forKey: "key \(number)") }
     var highest = 0
     var statistics = try store.statistics()
@@ -305,8 +306,9 @@ struct MaintenanceTests {
     try store.close()
   }
 
-  /// Found by FaultFuzzer: leaving a segment asked for the next pass, which failed in the same way, for ever.
-  @Test("A pass that fails on a full disk is not tried again at once")
+  /// Found by FaultFuzzer: rolling a segment requested the next pass, which failed in the same way,
+  /// for ever.
+  @Test("A pass that fails on a full disk is not retried at once")
   func failingPass() throws {
     let scene = try StoreScene()
     let store = try scene.open {
@@ -316,7 +318,7 @@ struct MaintenanceTests {
     let value = [UInt8](repeating: 1, count: 1000)
     for number in 0..<80 { try store.setValue(value, forKey: "key \(number)") }
     scene.queue.runAll()
-    // Much is dead in the segment that was sealed, and in those that were left since.
+    // Many bytes are dead in the sealed segment, and in those rolled since.
     for number in 0..<160 { try store.setValue(value, forKey: "key \(number % 40)") }
     // No segment can be sealed, and none is compacted.
     scene.fileSystem.setHook { event in

@@ -4,8 +4,9 @@ import Glibc
 import KillWriter
 import Testing
 
-/// A real filesystem with its journal, cut off while a process writes with several threads and classes of
-/// durability. Whatever was acknowledged as durable is there, and of each thread nothing behind a gap.
+/// A real filesystem with its journal is cut off while a process writes with several threads and
+/// durability classes. Everything acknowledged as durable is there, and nothing of a thread beyond
+/// a gap.
 @Suite("Power cuts of ext4")
 struct PowerCutTests {
   static let threads = 4
@@ -34,7 +35,7 @@ struct PowerCutTests {
           try disk.cut()
         }
       }
-      // An error ends it, or a page that cannot be had.
+      // An error ends it, or a page that is not available.
       let status = try process.wait()
       try #require(countBeforeCut != nil && (status == 3 || status == 128 + SIGBUS), "\(status)")
       var (last, lastDurable) = (
@@ -45,8 +46,8 @@ struct PowerCutTests {
         let thread = acknowledgement.thread
         last[thread] = acknowledgement.number
         let operation = Workload(seed: seed, thread: thread).operation(acknowledgement.number)
-        // A sync that meets the cut may succeed and leave zeros: the kernel drops the error of what it cannot
-        // note in the journal any more. A power cut has no later.
+        // A sync that meets the cut may succeed and leave zeros: the kernel drops the error of what
+        // it can no longer note in the journal. A power cut has no later.
         if case .durable = operation.durability, start < countBeforeCut ?? 0 {
           lastDurable[thread] = acknowledgement.number
         }
@@ -57,7 +58,7 @@ struct PowerCutTests {
         #expect(lastDurable == [0, 0, 0, 0], comment)
         continue
       }
-      // A store recognises a power cut by another run of the kernel, which this one has not had.
+      // A store recognises a power cut by a different run of the kernel, which did not happen here.
       // No job may hold the disk when it is unmounted.
       let background = ManualBackgroundQueue()
       defer { background.discardAll() }
@@ -85,7 +86,7 @@ struct PowerCutTests {
       try store.close()
       #expect(try Store.verify(path: path).errors == [], comment)
     }
-    // The cuts were cuts: what was not durable was lost with some of them, and some was durable.
+    // The cuts were real: some of them lost data that was not durable, and some data was durable.
     #expect(durableCount > 100)
     #expect(lostCount > 0)
   }

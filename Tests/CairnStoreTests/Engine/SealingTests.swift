@@ -3,8 +3,8 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// A segment that was left is synced in the background, beside the writer.
-@Suite("Sealing, and what it spares the writer")
+/// A rolled segment is synced in the background, while the writer continues.
+@Suite("Sealing, and the work it saves the writer")
 struct SealingTests {
   private final class Calls: Sendable {
     private let events = Mutex<[FaultyFileSystem.Event]>([])
@@ -14,7 +14,7 @@ struct SealingTests {
       return nil
     }
 
-    /// The calls that bear on pages, in order: those that are synced, by their file's name.
+    /// The calls that concern pages, in order. Those that are synced, by the name of their file.
     func take() -> [String] {
       events.withLock { events in
         defer { events = [] }
@@ -30,12 +30,12 @@ struct SealingTests {
   }
 
   @Test(
-    "Its pages leave the mapping before, and the segment that is written to is not synced along")
+    "Its pages leave the mapping first, and the active segment is not synced with it")
   func syncs() throws {
     let scene = try StoreScene()
     let store = try scene.open()
     let value = [UInt8].filled(1000)
-    // 64 KiB and some: the last few go into the second segment.
+    // 64 KiB and some more: the last few go into the second segment.
     for number in 0..<70 { try store.setValue(value, forKey: "key \(number)") }
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }
@@ -45,7 +45,7 @@ struct SealingTests {
       sealing.firstIndex(of: "unmap")
         == sealing.firstIndex(of: StoreScene.segment).map { $0 - 1 })
     #expect(!sealing.contains("seg-0000000000000002"))
-    // A sync of all is one of the rest.
+    // A sync of everything syncs the rest.
     try store.sync()
     #expect(calls.take() == ["seg-0000000000000002"])
     for number in 0..<70 { #expect(try store.value(forKey: "key \(number)") == value) }
@@ -55,7 +55,7 @@ struct SealingTests {
   }
 
   @Test(
-    "What is synced together with a segment that was left is counted as durable only as far as it is"
+    "A sync together with a rolled segment counts as durable only what it covers"
   )
   func durableAfterSealing() throws {
     let scene = try StoreScene()
@@ -71,13 +71,13 @@ struct SealingTests {
 
   @Test("A read that began before a segment was cut at its end still finds the record")
   func sealedWhileReading() throws {
-    // The bound of a read is asked first, and the file is read after. A segment that is sealed in between is shorter
-    // than the bound.
+    // The bound of a read is loaded first, and the file is read afterwards. A segment that is
+    // sealed in between is shorter than the bound.
     let scene = try StoreScene()
     let store = try scene.open { $0.access = .systemCalls }
     for index in 0..<1000 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
     var rolled = SegmentHeader.byteCount
-    // The last record of the first segment, which has not been sealed: nothing was drained.
+    // The last record of the first segment, which is not sealed because no job has run.
     let bytes = try scene.bytes(of: StoreScene.segment)
     var last: [UInt8] = []
     while let header = bytes.withSpan({

@@ -3,8 +3,8 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Each test would hang where a write waited for a sync, since none returns before the writes did.
-@Suite("Slow syncs keep nobody who did not ask for one", .timeLimit(.minutes(2)))
+/// If a write waited for a sync, each test would hang: no sync returns before the writes do.
+@Suite("Slow syncs delay only writes that requested them", .timeLimit(.minutes(2)))
 struct SlowSyncTests {
   let directory: TemporaryDirectory
   let system = SlowSyncFileSystem()
@@ -25,7 +25,7 @@ struct SlowSyncTests {
     for number in keys { try store.setValue(Self.value, forKey: "key \(number)") }
   }
 
-  @Test("The first write of a session waits for none, nor do those of the next ten segments")
+  @Test("The first write of a session waits for no sync, nor do those of the next ten segments")
   func firstWrites() throws {
     try open().close()
     let store = try open()
@@ -34,13 +34,13 @@ struct SlowSyncTests {
     try write(store, 0..<150)
     #expect(try store.usage().segmentCount > 10)
     for number in 0..<150 { try store.removeValue(forKey: "key \(number)") }
-    // Housekeeping waits in a sync all the while.
+    // Meanwhile housekeeping waits in a sync.
     #expect(system.awaitHeldSync())
     system.releaseSyncs()
     try store.close()
   }
 
-  @Test("Others go on into the next segments while a manifest is made ready for a large value")
+  @Test("Others continue into the next segments while a manifest is prepared for a large value")
   func largeValue() throws {
     let store = try open()
     try write(store, 0..<5)
@@ -59,7 +59,7 @@ struct SlowSyncTests {
     #expect(try open().count() == 51)
   }
 
-  @Test("A session that goes on in the last segment of the one before waits for none")
+  @Test("A session that continues in the last segment of the one before waits for no sync")
   func resumed() throws {
     let first = try open()
     try write(first, 0..<5)
@@ -73,13 +73,15 @@ struct SlowSyncTests {
     #expect(try open().count() == 10)
   }
 
-  @Test("The sync of an interval does not wait for the manifest's, under which segments are sealed")
+  @Test(
+    "The sync of an interval does not wait for the manifest's sync, under which segments are sealed"
+  )
   func interval() throws {
     let store = try open()
     try write(store, 0..<5)
     system.holdSyncs(of: "MANIFEST.new")
     defer { system.releaseSyncs() }
-    // Three segments are left, and housekeeping goes to seal them.
+    // Three segments were rolled, and housekeeping begins to seal them.
     try write(store, 5..<40)
     #expect(system.awaitHeldSync())
     try store.setValue("value", forKey: "last", durability: .durable)

@@ -3,7 +3,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("A store whose directory is removed while it is open says so")
+@Suite("A store reports that its directory was removed while it was open")
 final class VanishingTests: StoreSuite {
   private let messages = Messages()
 
@@ -22,7 +22,7 @@ final class VanishingTests: StoreSuite {
 
   private var vanished: StoreError { .vanished(path: directory.store) }
 
-  @Test("No durable write is acknowledged after it")
+  @Test("No durable write is acknowledged afterwards")
   func durableWrite() throws {
     let store = try openStore(.durable)
     try removeDirectory()
@@ -45,7 +45,7 @@ final class VanishingTests: StoreSuite {
     #expect(messages.all.count == 1)
   }
 
-  @Test("What begins another segment is refused")
+  @Test("A call that begins another segment is refused")
   func nextSegment() throws {
     let store = try openStore()
     try removeDirectory()
@@ -73,7 +73,7 @@ final class VanishingTests: StoreSuite {
     #expect(try store.text("key") == "v")
   }
 
-  @Test("Closing throws it, and gives everything up")
+  @Test("Closing throws it, and releases everything")
   func closing() throws {
     let store = try openStore()
     try removeDirectory()
@@ -84,7 +84,7 @@ final class VanishingTests: StoreSuite {
     try second.close()
   }
 
-  @Test("A store that another opener has made in the same directory is left alone")
+  @Test("A store that another opener created in the same directory is left alone")
   func otherStore() throws {
     let store = try openStore()
     for name in try FileManager.default.contentsOfDirectory(atPath: directory.store) {
@@ -103,7 +103,7 @@ final class VanishingTests: StoreSuite {
     try third.close()
   }
 
-  @Test("The next segment of one takes no file of the other, within the second too")
+  @Test("Its next segment takes no file of the other store, even within the second")
   func otherStoresSegment() throws {
     let value = [UInt8](repeating: 1, count: 1000)
     let store = try openStore()

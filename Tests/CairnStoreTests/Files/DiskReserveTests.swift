@@ -6,7 +6,7 @@ import Testing
 
 @testable import CairnStore
 
-@Suite("What is kept on the disk for removals")
+@Suite("Disk space kept for removals")
 struct DiskReserveTests {
   private let scene: StoreScene
   private let directory: Directory
@@ -22,7 +22,7 @@ struct DiskReserveTests {
     get throws { try Int(scene.bytes(of: FileName.reserve).count) }
   }
 
-  @Test("One half is given to removals, once, also by the processes that come after")
+  @Test("One half is released for removals, once, even for later processes")
   func half() throws {
     let log = 20 << 20
     let reserve = DiskReserve(directory: directory, isUsed: true)
@@ -31,16 +31,17 @@ struct DiskReserveTests {
     #expect(reserve.giveHalf(forLogOf: log))
     #expect(!reserve.giveHalf(forLogOf: log))
     #expect(try byteCount == 512 << 10)
-    // It may be that of a smaller log. A quarter is left in any case.
+    // It may belong to a smaller log. A quarter always stays.
     for _ in 0..<3 { _ = DiskReserve(directory: directory, isUsed: true).giveHalf(forLogOf: log) }
     #expect(try byteCount == 256 << 10)
     try reserve.ensure(forLogOf: log)
     #expect(try byteCount == 1 << 20)
   }
 
-  @Test("A log that has just grown beyond a step has half of what it has to give")
+  @Test("A log that has just grown beyond a step has half of its reserve to release")
   func step() throws {
-    // `FaultFuzzer --full-disk --seed 73004528`: nothing could be removed, and a trim found no room.
+    // `FaultFuzzer --full-disk --seed 73004528`: nothing could be removed, and a trim found no
+    // room.
     let reserve = DiskReserve(directory: directory, isUsed: true)
     try reserve.ensure(forLogOf: 1 << 20)
     #expect(try byteCount == 128 << 10)
@@ -50,10 +51,10 @@ struct DiskReserveTests {
     try run.run()
   }
 
-  @Test("Where there is no room for what a larger log needs, it is made whole for the one there is")
+  @Test("If there is no room for the reserve of a larger log, it is restored for the current one")
   func refusal() throws {
-    // `FaultFuzzer --full-disk --seed 74704885`: a compaction had left one half, a put was refused, others took the
-    // rest of the disk, and nothing could be removed.
+    // `FaultFuzzer --full-disk --seed 74704885`: a compaction had left one half, a put was refused,
+    // others took the rest of the disk, and nothing could be removed.
     let log = 1_006_440
     let directory = try Directory(
       path: scene.path, fileSystem: scene.fileSystem, readOnly: false)
@@ -79,8 +80,8 @@ struct DiskReserveTests {
     reserve.lend()
     reserve.takeBack(forLogOf: 20 << 20, isForRemoval: false)
     #expect(try byteCount == 1 << 20)
-    // `FaultFuzzer --full-disk --seed 74710820`: others filled the disk after the refusal, and a trim
-    // found no room.
+    // `FaultFuzzer --full-disk --seed 74710820`: other programs filled the disk after the refusal,
+    // and a trim found no room.
   }
 
   @Test("A large value that is refused does not leave it larger")
@@ -98,7 +99,7 @@ struct DiskReserveTests {
     try store.close()
   }
 
-  @Test("It is as large as the log needs it when a write returns, however large that was")
+  @Test("It has the size that the log needs when a write returns, however large the write")
   func growth() throws {
     let store = try Store(scene.path, .small { $0.segmentByteLimit = 256 << 10 })
     for byteCount in [1000, 30_000, 200_000, 30 << 20, 1000] {
@@ -115,7 +116,7 @@ struct DiskReserveTests {
 
   // MARK: Stores on full disks
 
-  /// A store that was left with some entries, and a disk that is full since.
+  /// A store that was left with some entries, on a disk that has filled up since.
   private func fullDisk(closed: Bool) throws -> StoreScene {
     let scene = try StoreScene()
     let store = try scene.open()
@@ -128,24 +129,24 @@ struct DiskReserveTests {
 
   @Test("On a full disk a value can be removed after a close, and after a write that found no room")
   func removals() throws {
-    // The close cuts the segment at its last record. A failed allocation is undone by cutting the file, which must not
-    // give up the blocks that the close has left for removals.
+    // The close cuts the segment at its last record. A failed allocation is undone by cutting the
+    // file, which must not free the blocks that the close has left for removals.
     let scene = try fullDisk(closed: true)
     let store = try scene.open()
     #expect(try store.removeValue(forKey: "key200"))
     #expect(throws: StoreError.self) { try store.setValue([UInt8].filled(20_000), forKey: "new") }
-    // What was given back, someone else took. This is more than what the last block had left.
+    // Another program took the released space. This is more than the last block had left.
     scene.fileSystem.fillDisk()
     for index in 0..<200 { #expect(try store.removeValue(forKey: "key\(index)")) }
     #expect(try scene.killed().open().count() == 99)
   }
 
   @Test(
-    "On a full disk everything can be removed, though others take every block that is given back",
+    "On a full disk everything can be removed, even if others take every released block",
     arguments: [true, false], [true, false])
   func removalOfAll(closed: Bool, atOnce: Bool) throws {
-    // The switch needs a new manifest. A recovery may have used up what was kept for it, and an exchange of names keeps
-    // the blocks of the one before, which a rename would free.
+    // The switch needs a new manifest. A recovery may have used up the space kept for it. An
+    // exchange of names keeps the blocks of the one before, which a rename would free.
     let scene = try fullDisk(closed: closed)
     let fileSystem = scene.fileSystem
     if atOnce {
@@ -155,7 +156,7 @@ struct DiskReserveTests {
       }
     }
     let store = try scene.open()
-    // What the open gave back, someone else took.
+    // Another program took what the open released.
     fileSystem.fillDisk()
     #expect(try store.count() == 300)
     try store.removeAll()
@@ -166,7 +167,7 @@ struct DiskReserveTests {
   @Test(
     "After a kill that left no reserve, some blocks are room enough to remove everything by name")
   func removalsInLastBlocks() throws {
-    // The first segment of the session takes 16 KiB where there is room.
+    // The first segment of the session takes 16 KiB if there is room.
     let scene = try fullDisk(closed: false)
     try Data().write(to: scene.url(FileName.reserve))
     let store = try scene.open()
@@ -176,9 +177,9 @@ struct DiskReserveTests {
     #expect(try scene.killed().open().count() == 0)
   }
 
-  @Test("Everything can be removed where the disk is full once the manifest has outgrown a block")
+  @Test("Everything can be removed on a full disk once the manifest has outgrown a block")
   func removalOfAllAfterGrowth() throws {
-    // As before, but what the manifest before has left is a block less than what this one takes.
+    // As before, but the previous manifest has left a block less than this one takes.
     let scene = try StoreScene()
     let store = try scene.open()
     let fileSystem = scene.fileSystem
@@ -198,7 +199,7 @@ struct DiskReserveTests {
     }
     try #require(isFull.withLock { $0 })
     #expect(try scene.bytes(of: "MANIFEST").count > 4096)
-    // What the removal of a segment's rest gave back, someone else took.
+    // Another program took what removing the segment's rest released.
     fileSystem.fillDisk()
     try store.removeAll()
     #expect(try store.count() == 0)

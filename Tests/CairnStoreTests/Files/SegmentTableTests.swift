@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The table of segments")
 struct SegmentTableTests {
-  @Test("Numbers of granules are free once no pin can reach a location that has them")
+  @Test("Granules are free once no pin can reach a location that has them")
   func granules() throws {
     let directory = try TemporaryDirectory()
     let table = SegmentTable()
@@ -25,7 +25,7 @@ struct SegmentTableTests {
     #expect(other != segment.granule)
     pin.end()
     Reclamation.reclaim()
-    // Another test's pin may hold it up a moment longer.
+    // Another test's pin may delay this for a moment.
     var taken = try table.reserve(capacity: 1 << 20)
     while taken != segment.granule {
       Reclamation.reclaim()

@@ -21,12 +21,12 @@ struct CRC32CTests {
     Vector(name: "nothing", bytes: [], checksum: 0),
   ]
 
-  @Test("The published vectors come out", arguments: vectors)
+  @Test("The published vectors are reproduced", arguments: vectors)
   func publishedVector(vector: Vector) {
     #expect(vector.bytes.withSpan { CRC32C.checksum(of: $0) } == vector.checksum)
   }
 
-  @Test("The portable path gives the published vectors too", arguments: vectors)
+  @Test("The portable path reproduces the published vectors too", arguments: vectors)
   func portableVector(vector: Vector) {
     #expect(vector.bytes.withSpan { ~PortableCRC32C.update(~0, with: $0) } == vector.checksum)
   }
@@ -47,7 +47,7 @@ struct CRC32CTests {
     }
   }
 
-  @Test("A copy that is checked on the way is the same, and so is the checksum")
+  @Test("A copy that is checked in the same pass is equal, and so is the checksum")
   func copies() {
     var generator = Seed.generator()
     let bytes = generator.bytes(count: 4200)
@@ -86,7 +86,7 @@ struct CRC32CTests {
   }
 
   @Test(
-    "Both paths agree where the three-stream loops run several times",
+    "Both paths agree for lengths at which the three-stream loops run several times",
     arguments: [
       3 * 1024 * 3 - 1, 3 * 1024 * 3, 3 * 1024 * 3 + 1, 3 * 1024 * 3 + 3 * 128 + 5, 65_536,
     ])
@@ -98,7 +98,7 @@ struct CRC32CTests {
         == bytes.withSpan { ~PortableCRC32C.update(~0, with: $0) }, Seed.comment)
   }
 
-  @Test("In two parts it comes to the same, wherever the cut is")
+  @Test("In two parts the result is the same, wherever the cut is")
   func splits() {
     var generator = Seed.generator()
     let bytes = generator.bytes(count: 3500)

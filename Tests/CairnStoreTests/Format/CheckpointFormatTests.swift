@@ -49,7 +49,7 @@ struct CheckpointFormatTests {
     }
   }
 
-  @Test("Its bytes are those that the format says")
+  @Test("Its bytes match the format")
   func golden() throws {
     let checkpoint = sample()
     let bytes = checkpoint.encodedHeader()
@@ -76,7 +76,7 @@ struct CheckpointFormatTests {
     #expect(try decode(bytes, fileByteCount: checkpoint.byteCount) == checkpoint)
   }
 
-  @Test("What contradicts itself is refused although its checksum is right")
+  @Test("Contradictory fields are refused although the checksum is right")
   func contradictions() throws {
     let good = sample()
     let changes: [(inout Checkpoint) -> Void] = [

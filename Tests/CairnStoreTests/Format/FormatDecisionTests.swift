@@ -2,25 +2,25 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Corners of Docs/FileFormat.md in which the document, the library and the reader that was written from the document
-/// alone once differed. Each is decided; all three agree.
+/// Corner cases of Docs/FileFormat.md on which the document, the library and the reader that was
+/// written from the document alone once differed. Each is decided, and all three agree.
 @Suite(
   "The document, the library and the independent reader agree",
   .enabled(if: IndependentReader.isAvailable, "there is no python3"))
 struct FormatDecisionTests {
-  /// What all of them make of a store.
+  /// What each of them makes of a store.
   private struct Verdict {
     var errors: [Corruption] = []
-    /// Of `verify`, where it cannot look at all.
+    /// The result of `verify` if it cannot check at all.
     var refusal: StoreError?
-    /// Of the independent reader.
+    /// The result of the independent reader.
     var status: Int32
     var lines: [IndependentReader.Line]
     var message: String
-    /// Of an open that only reads.
+    /// The result of an open that only reads.
     var reading: StoreError?
     var content: Set<IndependentReader.Line> = []
-    /// Of an open that may write, afterwards.
+    /// The result of an open that may write, afterwards.
     var writing: StoreError?
   }
 
@@ -29,7 +29,8 @@ struct FormatDecisionTests {
   ) throws -> Verdict {
     let directory = try TemporaryDirectory()
     var image = image
-    // The independent reader asks the kernel which boot it is, so another one is that of the manifest.
+    // The independent reader asks the kernel for the current boot, so the manifest must have
+    // another one.
     if boot != nil { image = try image.changingManifest { $0.bootIdentifier[0] ^= 1 } }
     try image.write(to: directory.store)
     let result = try IndependentReader.read(directory.store)
@@ -76,7 +77,7 @@ struct FormatDecisionTests {
 
   // MARK: The manifest
 
-  @Test("The secret matters to a checkpoint, and to nothing else")
+  @Test("The secret matters to a checkpoint and to nothing else")
   func secret() throws {
     let fixture = try CheckpointFixture()
     let renewed = try fixture.image.changingManifest { $0.hashSecret[0] ^= 1 }
@@ -90,7 +91,7 @@ struct FormatDecisionTests {
     #expect(try verdict(without).status == 0)
   }
 
-  @Test("Numbers up to 2^62 are read; a writer takes no more than 2^61")
+  @Test("Numbers up to 2^62 are read; a writer uses none above 2^61")
   func numbers() throws {
     let image = HostileStoreTests.image(isClean: true, records: [Self.record(3, delta: 0)])
     func changed(last: UInt64 = 0, next: UInt64 = 2) throws -> Verdict {
@@ -117,7 +118,7 @@ struct FormatDecisionTests {
     }
   }
 
-  @Test("A base sequence above all numbers in use is refused, by a check too")
+  @Test("A base sequence above all numbers in use is refused, even by a check")
   func baseSequence() throws {
     for (base, isSound) in [(2, true), (3, false)] as [(UInt64, Bool)] {
       var image = HostileStoreTests.image(isClean: true, records: [Self.record(3, delta: 0)])
@@ -163,7 +164,7 @@ struct FormatDecisionTests {
       try store.close()
       #expect(try Image(of: directory.store).files[fixture.name] != nil)
     }
-    // Without a checkpoint, none has the id 0.
+    // If there is no checkpoint, no checkpoint has the id 0.
     var image = HostileStoreTests.image(isClean: true)
     image.files[FileName.checkpoint(0)] = [1]
     #expect(try verdict(image).errors.map(\.cause) == [.unlistedFile])
@@ -173,7 +174,7 @@ struct FormatDecisionTests {
     #expect(try store.statistics().recovery.quarantinedFiles == [FileName.checkpoint(0)])
   }
 
-  @Test("Without LOCK nobody reads the store, a writer makes it, and a salvage warns")
+  @Test("Without LOCK, no reader opens the store, a writer creates it, and a salvage warns")
   func missingLock() throws {
     var image = HostileStoreTests.image(isClean: true, records: [Self.record(3, delta: 0)])
     image.files["LOCK"] = nil
@@ -192,7 +193,7 @@ struct FormatDecisionTests {
 
   // MARK: Records
 
-  @Test("A cost or an idle limit above 2^63 − 1 counts as that; one that is absent is none")
+  @Test("A cost or an idle limit above 2^63 − 1 counts as that; an absent one means none")
   func cost() throws {
     let image = HostileStoreTests.image(
       isClean: true,
@@ -220,7 +221,7 @@ struct FormatDecisionTests {
     #expect(lines.map(\.idleLimit) == [highest, nil, nil, nil])
   }
 
-  @Test("The numbers of a batch follow one another", arguments: [false, true])
+  @Test("The numbers of a batch are consecutive", arguments: [false, true])
   func batchNumbers(isClean: Bool) throws {
     for delta in [0, 1, 2] as [UInt32] {
       let image = HostileStoreTests.image(
@@ -233,7 +234,8 @@ struct FormatDecisionTests {
         #expect(found.errors.first?.cause == .incompleteBatch && found.status == 3)
         #expect(found.reading?.corruption?.cause == .incompleteBatch)
       } else {
-        // What is left of a batch at the end of the log is nothing, or corrupt where a later number is there.
+        // The remains of a batch at the end of the log are nothing, or corrupt if a later number
+        // exists.
         #expect(found.content.isEmpty)
       }
     }
@@ -241,7 +243,7 @@ struct FormatDecisionTests {
 
   // MARK: The end of an unclean log
 
-  /// Two open segments: in the first a put and the rest of another, in the second nothing.
+  /// Two open segments: the first has a put and the rest of another, the second has nothing.
   private func torn(secondLength: Int) throws -> Image {
     var image = HostileStoreTests.image(
       isClean: false, records: [Self.record(3, delta: 0), Self.record(4, delta: 1)])
@@ -257,13 +259,13 @@ struct FormatDecisionTests {
     }
   }
 
-  @Test("A length of 72 in an unclean store says nothing", arguments: [nil, otherBoot])
+  @Test("A length of 72 in an unclean store means nothing", arguments: [nil, otherBoot])
   func lengthOfHeader(boot: [UInt8]?) throws {
     for length in [0, 72] {
       let found = try verdict(try torn(secondLength: length), boot: boot)
       #expect(found.status == 0 && found.content.count == 1, "length \(length)")
     }
-    // Where the second has a record that was durable, so was all of the first.
+    // If the second has a record that was durable, all of the first was durable.
     var image = try torn(secondLength: 0)
     let (header, bytes) = HostileStoreTests.segment(
       2, baseSequence: 1, records: [Self.record(5, delta: 2)])
@@ -271,7 +273,7 @@ struct FormatDecisionTests {
     image = try image.changingManifest { $0.openSegments[1].byteCount = bytes.count }
     let found = try verdict(image, boot: boot)
     #expect(found.errors.first?.cause == .lostRecords && found.status == 3)
-    // Lengths within the header are those of no store.
+    // No store has lengths within the header.
     #expect(try verdict(try torn(secondLength: 71)).errors.map(\.file) == ["MANIFEST"])
   }
 
@@ -298,7 +300,7 @@ struct FormatDecisionTests {
   }
 
   @Test(
-    "What a checkpoint covers was durable, also for who reads the whole log",
+    "What a checkpoint covers was durable, even for a reader of the whole log",
     arguments: [nil, otherBoot])
   func endsOfCheckpoint(boot: [UInt8]?) throws {
     let killed = try KilledStore { store in
@@ -318,7 +320,7 @@ struct FormatDecisionTests {
   // MARK: Checkpoints
 
   @Test(
-    "Golden stores are read by the independent reader, checkpoints included",
+    "The independent reader reads golden stores, checkpoints included",
     arguments: GoldenStoreTests.names)
   func golden(name: String) throws {
     let image = try Image(of: GoldenStoreTests.path(of: name))

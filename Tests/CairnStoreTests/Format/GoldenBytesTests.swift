@@ -1,8 +1,8 @@
 import CairnStore
 import Testing
 
-/// The format, byte for byte. The constants were made by a script of its own in Python, with its
-/// own CRC32C, from the same field values; a change here is a change of the format.
+/// The format, byte for byte. A separate Python script, with its own CRC32C, made the constants
+/// from the same field values. A change here is a change of the format.
 @Suite("Golden bytes")
 struct GoldenBytesTests {
   static let segment = """

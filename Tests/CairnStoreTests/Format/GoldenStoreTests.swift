@@ -3,10 +3,10 @@ import Foundation
 import KillWriter
 import Testing
 
-/// Stores that were written once, by `KillWriter golden`, and are opened by every version from then on.
+/// Stores that `KillWriter golden` wrote once. Every version since then opens them.
 @Suite("Golden stores")
 struct GoldenStoreTests {
-  /// Version, a hyphen, and how the store was left.
+  /// The version, a hyphen, and how the store was left.
   static let names = [
     "1.0-closed", "1.0-killed", "1.0-resumed", "1.0-compacting", "1.0-compacted", "1.0-cut",
   ]
@@ -16,7 +16,7 @@ struct GoldenStoreTests {
       .path
   }
 
-  /// A copy, with the rights that a store has.
+  /// A copy, with the permissions of a store.
   private func copy(_ name: String) throws -> TemporaryDirectory {
     let source = URL(filePath: Self.path(of: name))
     let directory = try TemporaryDirectory()
@@ -103,12 +103,12 @@ struct GoldenStoreTests {
     try FileManager.default.removeItem(atPath: directory.store + "/MANIFEST")
     _ = try Store.salvage(path: directory.store, to: directory("without"))
     let found = try Store(directory("without")).contents()
-    // Without a manifest nobody knows that everything was removed once.
+    // Without a manifest, nothing shows that everything was removed once.
     #expect(
       Set(found.keys).subtracting(["before all was removed"]) == Set(expected(name).keys))
   }
 
-  @Test("What was left of a backup is refused as what it is, and left alone")
+  @Test("The remains of a backup are refused as such, and left alone")
   func unfinishedCopy() throws {
     let directory = try copy("1.0-copying")
     let before = try Image(of: directory.store)
@@ -123,7 +123,7 @@ struct GoldenStoreTests {
     let report = try Store.verify(path: directory.store)
     #expect(report.errors.map(\.cause) == [.unfinishedCopy])
     #expect(try Image(of: directory.store) == before)
-    // All is there but the manifest, and a salvage needs none.
+    // Everything but the manifest is there, and a salvage needs none.
     _ = try Store.salvage(path: directory.store, to: directory("salvaged"))
     try check(try Store(directory("salvaged")), "1.0-closed")
   }
@@ -148,7 +148,7 @@ struct GoldenStoreTests {
       #expect(!manifest.isClean)
       #expect(manifest.openSegments.contains { $0.byteCount > 0 })
     case "cut":
-      // What was cut off is still in the file.
+      // The bytes that were cut off are still in the file.
       let cut = manifest.sealedSegments.filter { segment in
         let bytes = image.files[FileName.segment(segment.id)] ?? []
         return bytes[min(segment.byteCount, bytes.count)...].contains { $0 != 0 }

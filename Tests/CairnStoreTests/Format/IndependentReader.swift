@@ -24,7 +24,7 @@ enum IndependentReader {
 
   static let isAvailable = interpreter != nil
 
-  /// The program itself: what the path finds may be a script that looks for it each time.
+  /// The program itself: the first one in the path may be a script that searches for it each time.
   private static let interpreter: String? = {
     let process = Process()
     let output = Pipe()
@@ -44,7 +44,7 @@ enum IndependentReader {
   ) throws -> (status: Int32, lines: [Line], errors: String) {
     let process = Process()
     let output = Pipe()
-    // A file, since two pipes read one after the other could block.
+    // A file, because two pipes read one after the other could block.
     let errors = path + ".errors"
     try Data().write(to: URL(fileURLWithPath: errors))
     process.executableURL = URL(fileURLWithPath: try #require(interpreter))
@@ -55,7 +55,7 @@ enum IndependentReader {
     process.standardOutput = output
     process.standardError = FileHandle(forWritingAtPath: errors)
     try process.run()
-    // A program that hangs ends with a signal, which is a status of its own.
+    // A program that hangs is ended by a signal, which is a distinct status.
     let watchdog = DispatchWorkItem { process.terminate() }
     DispatchQueue.global().asyncAfter(deadline: .now() + 100, execute: watchdog)
     defer { watchdog.cancel() }
@@ -105,8 +105,8 @@ enum IndependentReader {
     }
   }
 
-  /// The files of a worked example: the first dump below the heading with each one's name. Every line of a dump says
-  /// at which offset it lies. Of a checkpoint, shards without entries are left out.
+  /// The files of a worked example: the first dump below the heading with each name. Every line of
+  /// a dump has its offset. In a checkpoint, shards without entries are left out.
   static func filesInDocument(section: Int) throws -> [(name: String, bytes: [UInt8])] {
     var files: [(name: String, bytes: [UInt8])] = []
     var isInSection = false

@@ -3,8 +3,8 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Holds Docs/FileFormat.md against the library: Tests/FormatReader/read_store.py was written from
-/// the document alone and must find in a store's files what the store itself finds.
+/// Compares Docs/FileFormat.md with the library: Tests/FormatReader/read_store.py was written from
+/// the document alone, and must find in a store's files what the store itself finds.
 @Suite(
   "A reader written from the document reads every store",
   .enabled(if: IndependentReader.isAvailable, "there is no python3"))
@@ -32,7 +32,7 @@ struct IndependentReaderTests {
     for round in 0..<4 {
       let store = try Store(path: scratch.store, configuration: configuration)
       try fill(store, &random)
-      // Then old records stand in new segments, in no order.
+      // Then old records are in new segments, in no order.
       if round % 2 == 1 { #expect(try store.compact().writtenSegmentCount > 0) }
       let content = try IndependentReader.content(of: store)
       try store.close()
@@ -43,7 +43,7 @@ struct IndependentReaderTests {
   @Test(arguments: [1, 2] as [UInt64])
   func copyOfAnOpenStore(seed: UInt64) throws {
     var random = FuzzRandom(seed: seed)
-    // Nothing goes on in the background while the files are copied.
+    // No background work runs while the files are copied.
     let store = try Store(
       scratch.store, configuration, background: ManualBackgroundQueue())
     for round in 0..<3 {
@@ -51,7 +51,7 @@ struct IndependentReaderTests {
       if round == 1 { try store.sync() }
       let copy = try scratch.copy(as: "round\(round)")
       try expectSound(copy, try IndependentReader.content(of: store))
-      // Opening the copy seals what was found.
+      // Opening the copy seals the segments found.
       let reopened = try Store(path: copy, configuration: configuration)
       let content = try IndependentReader.content(of: reopened)
       try reopened.close()
@@ -61,8 +61,8 @@ struct IndependentReaderTests {
   }
 
   @Test func storeOfAClockAtItsLimit() throws {
-    // The library caps a time at 2^50 seconds; the document took only lower ones for valid, so a
-    // reader that was written from it refused the store.
+    // The library caps a time at 2^50 seconds. The document accepted only lower ones, so a reader
+    // that was written from it refused the store.
     for milliseconds in [Int64.max, .min] {
       var configuration = configuration
       configuration.clock = ManualClock(Timestamp(millisecondsSinceEpoch: milliseconds))
@@ -98,8 +98,8 @@ struct IndependentReaderTests {
 
   // MARK: Damaged stores
 
-  /// The reader finds something wrong exactly where the library does; where neither does, both
-  /// find the same entries.
+  /// The reader finds an error exactly where the library does. If neither does, both find the same
+  /// entries.
   @Test(arguments: Wear.allCases)
   func flippedBits(wear: Wear) throws {
     let original = try makeWornStore(wear)
@@ -108,7 +108,7 @@ struct IndependentReaderTests {
     for round in 0..<(wear == .checkpointed ? 32 : 16) {
       let name = names[round % names.count]
       var bytes = try scratch.bytes(of: name, in: original)
-      // Most of a segment may be unused; the bytes in use come first.
+      // Most of a segment may be unused. The bytes in use come first.
       let offset = Int(random.next() % UInt64(min(bytes.count, 1200)))
       bytes[offset] ^= 1 << UInt8(random.next() % 8)
       let copy = try scratch.copy(original, as: "flip\(round)")
@@ -117,7 +117,8 @@ struct IndependentReaderTests {
     }
   }
 
-  /// A lock file of one byte says that a sync failed: holes at the end of the log are then no damage.
+  /// A lock file of one byte means that a sync failed. Holes at the end of the log are then not
+  /// damage.
   @Test func flippedBitsAfterFailedSync() throws {
     let original = try makeWornStore(.killed)
     try scratch.write([0], to: "LOCK", in: original)
@@ -158,7 +159,7 @@ struct IndependentReaderTests {
     return path
   }
 
-  /// The store whose bytes the document shows is one.
+  /// The bytes in the document are a valid store.
   @Test func workedExample() throws {
     let path = try writeExample(section: 13, names: ["MANIFEST", "seg-0000000000000001"])
     var configuration = configuration
@@ -178,7 +179,7 @@ struct IndependentReaderTests {
     "MANIFEST", "seg-0000000000000001", "seg-0000000000000002", "ckpt-0000000000000003",
   ]
 
-  /// Makes the manifest of a store that of the running kernel's boot.
+  /// Gives the manifest of a store the running kernel's boot.
   private func bringToThisBoot(_ path: String) throws {
     let bytes = try scratch.bytes(of: "MANIFEST", in: path)
     var manifest = try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes)
@@ -187,7 +188,8 @@ struct IndependentReaderTests {
     try scratch.write(manifest.encoded(), to: "MANIFEST", in: path)
   }
 
-  /// So is the second, with an extension, a sealed segment, a checkpoint and an end that must be found.
+  /// So is the second, with an extension, a sealed segment, a checkpoint and an end that must be
+  /// found.
   @Test(arguments: [false, true])
   func secondWorkedExample(isSameBoot: Bool) throws {
     let path = try writeExample(section: 16, names: Self.secondExample)
@@ -207,7 +209,7 @@ struct IndependentReaderTests {
     #expect(try IndependentReader.content(of: store) == Set(result.lines))
     #expect(try store.statistics().recovery.source == .checkpoint)
     try store.close()
-    // What the document says of damage to `a` and to `b`.
+    // What the document says about damage to `a` and to `b`.
     let name = "seg-0000000000000002"
     let bytes = try scratch.bytes(of: name, in: path)
     for (offset, corruptAt) in [(130, 120), (170, isSameBoot ? 160 : nil)] {
@@ -223,7 +225,7 @@ struct IndependentReaderTests {
     }
   }
 
-  /// The hash that the document shows step by step is the library's.
+  /// The hash that the document computes step by step is the library's.
   @Test func hashInDocument() throws {
     let path = try writeExample(section: 16, names: Self.secondExample)
     let bytes = try scratch.bytes(of: "MANIFEST", in: path)
@@ -237,18 +239,18 @@ struct IndependentReaderTests {
 
   // MARK: Helpers
 
-  /// How a store came to be as it is.
+  /// How a store got into its state.
   enum Wear: CaseIterable {
     case closed
     /// Its process died.
     case killed
     /// The power failed.
     case powerless
-    /// Its process died; before, it made a checkpoint.
+    /// Its process died after making a checkpoint.
     case checkpointed
   }
 
-  /// A small store with one segment, in which every kind of record comes early.
+  /// A small store with one segment that has every kind of record near its beginning.
   private func makeWornStore(_ wear: Wear) throws -> String {
     let store = try Store(path: scratch.store, configuration: configuration)
     for index in 0..<4 {
@@ -320,7 +322,7 @@ struct IndependentReaderTests {
     let result = try IndependentReader.read(path)
     #expect(result.status == 0, "\(result.errors)", sourceLocation: sourceLocation)
     let lines = Set(result.lines)
-    // Named apart, since whole stores are too long to print.
+    // Named separately, because whole stores are too long to print.
     let differences = lines.symmetricDifference(content).map { "\($0.key) \($0.sequence)" }
     #expect(differences == [], sourceLocation: sourceLocation)
     #expect(lines.count == result.lines.count, sourceLocation: sourceLocation)
@@ -350,7 +352,7 @@ struct IndependentReaderTests {
   }
 }
 
-/// A directory for one test, with a store in it; removed afterwards.
+/// A directory for one test, with a store in it. It is removed afterwards.
 private final class ScratchDirectory {
   let path: String
   var store: String { path + "/store" }
@@ -375,7 +377,8 @@ private final class ScratchDirectory {
   }
 
   /// A copy of a store that may be open, as a kill would leave it while nothing is written. The
-  /// manifest comes first: what a later one adds is then unlisted, and what it drops is ignored.
+  /// manifest is copied first: files that a later one adds are then unlisted, and files that it
+  /// drops are ignored.
   func copy(_ original: String? = nil, as name: String) throws -> String {
     let original = original ?? store
     let copy = path + "/" + name

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Locations")
 struct LocationTests {
-  @Test("A place comes back from its location", arguments: [1, 2, 1000, Location.granuleCount - 1])
+  @Test("A location leads back to its place", arguments: [1, 2, 1000, Location.granuleCount - 1])
   func roundTrip(granule: Int) {
     for offset in [72, 80, 65_528, Location.granuleByteCount - 8] {
       let location = Location(granule: granule, offset: offset)

@@ -30,7 +30,7 @@ struct ManifestTests {
     try bytes.withSpan { bytes throws(StoreError) in try Manifest(decoding: bytes) }
   }
 
-  /// The manifest with bytes changed and the checksum made right again.
+  /// The manifest with bytes changed and the checksum corrected.
   static func resealed(_ change: (inout [UInt8]) -> Void) -> [UInt8] {
     var bytes = full.encoded()
     change(&bytes)
@@ -40,12 +40,12 @@ struct ManifestTests {
     return bytes
   }
 
-  @Test("A manifest comes back as it was written")
+  @Test("A manifest is decoded as it was encoded")
   func roundTrip() throws {
     #expect(try Self.decoded(Self.full.encoded()) == Self.full)
   }
 
-  @Test("An empty manifest comes back as it was written")
+  @Test("An empty manifest is decoded as it was encoded")
   func emptyRoundTrip() throws {
     let empty = Manifest(
       storeIdentifier: [UInt8](repeating: 0, count: 16),
@@ -54,7 +54,7 @@ struct ManifestTests {
     #expect(try Self.decoded(empty.encoded()) == empty)
   }
 
-  @Test("An unclean manifest may leave lengths of open segments out")
+  @Test("An unclean manifest may omit the lengths of open segments")
   func unclean() throws {
     var manifest = Self.full
     manifest.isClean = false
@@ -62,7 +62,7 @@ struct ManifestTests {
     #expect(try Self.decoded(manifest.encoded()) == manifest)
   }
 
-  @Test("A clean manifest must know the length of its open segments")
+  @Test("A clean manifest must have the lengths of its open segments")
   func cleanWithoutLength() {
     var manifest = Self.full
     manifest.openSegments[0].byteCount = 0
@@ -80,13 +80,13 @@ struct ManifestTests {
     #expect(accepted == [])
   }
 
-  @Test("A manifest cut short is refused at every length", arguments: 0..<full.encoded().count)
+  @Test("A truncated manifest is refused at every length", arguments: 0..<full.encoded().count)
   func truncated(count: Int) {
     let bytes = Array(Self.full.encoded().prefix(count))
     #expect(storeError { _ = try Self.decoded(bytes) }?.corruption?.file == "MANIFEST")
   }
 
-  @Test("Bytes behind the end are refused", arguments: [1, 4, 8, 24, 4096])
+  @Test("Bytes after the end are refused", arguments: [1, 4, 8, 24, 4096])
   func tooLong(count: Int) {
     let bytes = Self.full.encoded() + [UInt8](repeating: 0, count: count)
     #expect(storeError { _ = try Self.decoded(bytes) }?.corruption?.file == "MANIFEST")
@@ -122,7 +122,7 @@ struct ManifestTests {
     }
   }
 
-  @Test("An id that was not handed out yet is refused")
+  @Test("An id that was not assigned yet is refused")
   func idBeyondNext() {
     var manifest = Self.full
     manifest.nextID = 7
@@ -138,7 +138,7 @@ struct ManifestTests {
       storeError { _ = try Self.decoded(manifest.encoded()) }?.corruption?.cause == .badHeader)
   }
 
-  @Test("Numbers beyond what sums can bear are refused")
+  @Test("Numbers whose sums could overflow are refused")
   func hostileNumbers() {
     let changes: [(inout Manifest) -> Void] = [
       { $0.nextID = .max }, { $0.floorSequence = .max }, { $0.lastSequence = 1 << 63 },

@@ -57,7 +57,7 @@ struct RecordHeaderTests {
     }
   }
 
-  @Test("Every combination of flags comes back as it was written", arguments: 0..<UInt8(64))
+  @Test("Every combination of flags is decoded as it was encoded", arguments: 0..<UInt8(64))
   func roundTrip(flags: UInt8) {
     let (header, bytes) = Self.record(flags: flags)
     #expect(Self.decoded(bytes) == header)
@@ -68,7 +68,7 @@ struct RecordHeaderTests {
     #expect(bytes[header.valueRange.upperBound...].allSatisfy { $0 == 0 }, "padding is zero")
   }
 
-  @Test("Metadata lies between key and value")
+  @Test("Metadata is between key and value")
   func metadata() {
     let (header, bytes) = Self.record(flags: RecordFlags.metadata.rawValue)
     #expect(bytes[header.metadataRange] == [9, 8, 7])
@@ -101,7 +101,7 @@ struct RecordHeaderTests {
     }
   }
 
-  @Test("A header cut short is refused, wherever it is cut")
+  @Test("A truncated header is refused, wherever it ends")
   func truncated() {
     let (header, bytes) = Self.record(flags: 63)
     for count in 0..<header.fieldByteCount {
@@ -123,7 +123,7 @@ struct RecordHeaderTests {
     #expect(Self.decoded(bytes) == nil)
   }
 
-  /// 0, 1, what lies about the record's real end, and the extremes.
+  /// 0, 1, numbers around the record's real end, and the extremes.
   static let lengths: [UInt64] = [
     0, 1, 2, 7, 8, 9, 47, 48, 49, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFE, 0xFFFF, 0x7FFF_FFFF,
     0x8000_0000, 0xFFFF_FFF7, 0xFFFF_FFF8, 0xFFFF_FFFE, 0xFFFF_FFFF,
@@ -131,7 +131,7 @@ struct RecordHeaderTests {
 
   @Test("Hostile lengths neither trap nor reach beyond the limit", arguments: lengths)
   func hostileLength(length: UInt64) {
-    // Bytes and position of each length: value, key, metadata.
+    // The size and position of each length: value, key, metadata.
     for (offset, width) in [(16, 4), (20, 2), (48, 2)] {
       for kind in UInt8(0)...4 {
         for flags in UInt8(0)...63 {
@@ -178,7 +178,7 @@ struct RecordHeaderTests {
     #expect(Self.decoded(Self.record(flags: 1, kind: .roll, key: [], value: []).bytes) == nil)
   }
 
-  @Test("An extension has a key, an end, the version it is for, and nothing else")
+  @Test("An extension has a key, an end, the version it extends, and nothing else")
   func extensionFields() throws {
     let needed = RecordFlags([.expiry, .cost]).rawValue
     func decoded(_ flags: UInt8, key: [UInt8] = [1], value: [UInt8] = []) -> RecordHeader? {
@@ -195,7 +195,7 @@ struct RecordHeaderTests {
     }
   }
 
-  @Test("A place at or beyond the end of its batch is refused", arguments: [4, 5, UInt32.max])
+  @Test("An index at or beyond the end of its batch is refused", arguments: [4, 5, UInt32.max])
   func batchPlace(index: UInt32) {
     var bytes = Self.record(flags: RecordFlags.batch.rawValue).bytes
     bytes.withMutableSpan { $0.store(index, at: 24) }

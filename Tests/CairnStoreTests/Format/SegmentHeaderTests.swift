@@ -13,7 +13,7 @@ struct SegmentHeaderTests {
     }
   }
 
-  @Test("A header comes back as it was written")
+  @Test("A header is decoded as it was encoded")
   func roundTrip() throws {
     #expect(try Self.decoded(Self.header.encoded()) == Self.header)
     #expect(Self.header.encoded().count == SegmentHeader.byteCount)
@@ -29,13 +29,13 @@ struct SegmentHeaderTests {
     #expect(accepted == [])
   }
 
-  @Test("A header cut short is refused at every length", arguments: 0..<SegmentHeader.byteCount)
+  @Test("A truncated header is refused at every length", arguments: 0..<SegmentHeader.byteCount)
   func truncated(count: Int) {
     let error = storeError { _ = try Self.decoded(Array(Self.header.encoded().prefix(count))) }
     #expect(error?.corruption?.cause == .fileTooShort)
   }
 
-  /// A header with bytes changed and the checksum made right again.
+  /// A header with bytes changed and the checksum corrected.
   static func resealed(_ change: (inout [UInt8]) -> Void) -> [UInt8] {
     var bytes = header.encoded()
     change(&bytes)
@@ -59,12 +59,12 @@ struct SegmentHeaderTests {
   }
 
   @Test(
-    "Fields beyond what sums can bear are refused although the checksum is right",
+    "Fields whose sums could overflow are refused although the checksum is right",
     arguments: [32, 48, 56])
   func hostileFields(offset: Int) {
     for value: UInt64 in [(1 << 62) + 1, 1 << 63, .max - 1] {
       let bytes = Self.resealed { $0.withMutableSpan { $0.store(value, at: offset) } }
-      // A time just before the epoch is none of these.
+      // A time just before the epoch is not one of these.
       if offset == 56, Int64(bitPattern: value).magnitude < 1 << 50 { continue }
       #expect(storeError { _ = try Self.decoded(bytes) }?.corruption?.cause == .badHeader)
     }

@@ -9,11 +9,11 @@ struct CandidateSelectionTests {
       rank: rank)
   }
 
-  /// Orders that a selection could stumble over.
+  /// Orders that a selection could get wrong.
   static let orders: [String] = ["random", "rising", "falling", "equal", "saw"]
 
   @Test(
-    "The first so many, in order, as a sort gives them", arguments: orders,
+    "The first ones, in order, as a sort returns them", arguments: orders,
     [1, 2, 100, 4095, 4096, 30_000, 100_000])
   func selection(order: String, limit: Int) {
     var generator = Seed.generator()
@@ -38,7 +38,7 @@ struct CandidateSelectionTests {
     #expect(selection.sorted().map(\.entry.tick) == expected, Seed.comment)
   }
 
-  @Test("Nothing to select from gives nothing")
+  @Test("Nothing to select from returns nothing")
   func empty() {
     #expect(CandidateSelection(limit: 5).sorted().isEmpty)
   }

@@ -6,7 +6,7 @@ import Testing
 struct DeadlineTests {
   static let origin = ManualClock.start.millisecondsSinceEpoch
 
-  /// An index beside a dictionary that says what it must know.
+  /// An index beside a dictionary with the expected contents.
   struct Pair {
     struct Known {
       var hash: UInt64
@@ -22,7 +22,7 @@ struct DeadlineTests {
 
     static func earliest(_ location: UInt64) -> Int64 { origin + Int64(location % 5000) * 1000 }
 
-    /// A time in units of what is told apart.
+    /// A time, in the units that are distinguished.
     static func moment(_ time: Int64) -> Int64 { max(0, (time - origin) / 16) }
 
     private mutating func enter(_ hash: UInt64, using generator: inout FuzzRandom) -> (
@@ -89,7 +89,7 @@ struct DeadlineTests {
       known[location]?.deadline?.isExact = false
     }
 
-    /// Compares what is due with what must be.
+    /// Compares what is due with what should be.
     mutating func expectDue(by time: Int64) throws {
       var found: [UInt64: Deadline.State] = [:]
       var count = 0
@@ -125,7 +125,7 @@ struct DeadlineTests {
     }
   }
 
-  @Test("Whatever happens to the table, each entry has its own deadline")
+  @Test("Whatever happens to the table, each entry keeps its own deadline")
   func model() throws {
     var generator = Seed.generator()
     var pair = Pair()
@@ -151,7 +151,7 @@ struct DeadlineTests {
     try pair.expectDue(by: Self.origin + 10_000_000)
   }
 
-  /// What is due in an index of few entries, by the numbers of their locations.
+  /// The entries that are due in an index of few entries, by the numbers of their locations.
   private func due(_ index: HashIndex, by time: Int64) throws -> [UInt64: Deadline.State] {
     var found: [UInt64: Deadline.State] = [:]
     for shard in 0..<HashIndex.shardCount {
@@ -163,7 +163,7 @@ struct DeadlineTests {
     return found
   }
 
-  @Test("What is due in many years is looked at once a year, and found in time")
+  @Test("Entries that are due in many years are checked once a year, and found in time")
   func years() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     let day: Int64 = 86_400_000
@@ -196,7 +196,7 @@ struct DeadlineTests {
     #expect(looks <= 16)
   }
 
-  @Test("A look that was overtaken by an access or an extension changes nothing")
+  @Test("A check that was overtaken by an access or an extension changes nothing")
   func overtaken() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     let location = Location(rawValue: 1)
@@ -214,7 +214,7 @@ struct DeadlineTests {
     look()
     index.settleDeadline(settled, of: 7, entry, extendedTo: .min, by: now)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .passed])
-    // Another thread had found it in time, and tells of its access now.
+    // Another thread found it in time, and reports its access now.
     index.insert(9, location: Location(rawValue: 3), flags: [])
     index.touch(7, entry)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .inexact])
@@ -225,7 +225,7 @@ struct DeadlineTests {
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .inexact])
   }
 
-  @Test("An access of what has not expired leaves its deadline as it is")
+  @Test("An access to an unexpired entry leaves its deadline unchanged")
   func access() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     let now = Timestamp(millisecondsSinceEpoch: Self.origin + 5000)
@@ -248,7 +248,7 @@ struct DeadlineTests {
     #expect(try due(index, by: Self.origin + 9000) == [1: .passed, 2: .passed])
   }
 
-  @Test("A deadline takes 4 bytes a slot, and none where nothing can expire")
+  @Test("A deadline takes 4 bytes per slot, and nothing if no entry can expire")
   func memory() {
     var generator = Seed.generator()
     let hashes = (0...60_000).map { _ in generator.next() }

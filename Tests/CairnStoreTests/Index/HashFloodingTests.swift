@@ -2,12 +2,12 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Keys that somebody chose so that they collide must cost no more than any others.
+/// Keys that were chosen to collide must cost no more than any others.
 @Suite("Hash flooding", .serialized)
 struct HashFloodingTests {
   static let count = 1 << 12
 
-  /// Keys that all have one hash where that is `h * 31 + byte` for each byte: "Aa" and "BB" have the same.
+  /// Keys that share a hash if that is `h * 31 + byte` for each byte: "Aa" and "BB" have the same.
   static var colliding: [[UInt8]] {
     (0..<count).map { number in
       (0..<12).flatMap { number >> $0 & 1 == 0 ? Array("Aa".utf8) : Array("BB".utf8) }
@@ -26,7 +26,7 @@ struct HashFloodingTests {
     #expect(sets.allSatisfy { Set($0).count == Self.count })
     var best = [Duration](repeating: .seconds(1000), count: sets.count)
     let clock = ContinuousClock()
-    // In turns, and the best of each, so that other work on the machine tells least.
+    // Alternately, taking the best of each, so that other work on the machine matters least.
     for _ in 0..<5 {
       for (number, keys) in sets.enumerated() {
         let directory = try TemporaryDirectory()
@@ -45,8 +45,8 @@ struct HashFloodingTests {
     #expect(best[1] < best[0] * 2, "keys with one weak hash: \(best[1]) beside \(best[0])")
   }
 
-  /// Who knows the hash of one store's keys must not know that of another's.
-  @Test("Each new store, and the copy that a salvage makes, hashes with a secret of its own")
+  /// Knowing the hash of one store's keys must not reveal that of another's.
+  @Test("Each new store, and the copy of a salvage, hashes with its own secret")
   func secrets() throws {
     let directory = try TemporaryDirectory()
     for name in ["a", "b", "c"] {

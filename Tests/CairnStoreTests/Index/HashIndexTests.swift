@@ -6,16 +6,16 @@ import Testing
 
 @Suite("The hash index")
 struct HashIndexTests {
-  /// An index beside a dictionary that says what it must hold.
+  /// An index beside a dictionary with the expected contents.
   struct Pair {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
-    /// The locations and flags under each hash as far as the index keeps it: 48 bits.
+    /// The locations and flags for each hash, as far as the index keeps it: 48 bits.
     var model: [UInt64: [UInt64: UInt8]] = [:]
     var nextLocation: UInt64 = 1
 
     static func kept(_ hash: UInt64) -> UInt64 { hash & 0xFFFF_FFFF_FF00_00FF }
 
-    /// Every location that the index gives for a hash.
+    /// Every location that the index returns for a hash.
     func locations(_ hash: UInt64) throws -> [UInt64: UInt8] {
       var found: [UInt64: UInt8] = [:]
       var entry = IndexEntry.empty
@@ -101,7 +101,7 @@ struct HashIndexTests {
     #expect(listed.sorted() == pair.model.values.joined().map(\.key).sorted(), Seed.comment)
   }
 
-  @Test("Many entries of one hash, wherever in the table, are all found and all removed")
+  @Test("Many entries of one hash, anywhere in the table, are all found and all removed")
   func sameHash() throws {
     for hash in [0, 1, 0x8000_0000_0000_0000, 0xFFFF_FFFF_FF00_0000, .max] as [UInt64] {
       var pair = Pair()
@@ -145,7 +145,7 @@ struct HashIndexTests {
     }
   }
 
-  @Test("While keys come, the index takes at most 40 bytes a key, and 32 on average")
+  @Test("While keys are added, the index takes at most 40 bytes a key, and 32 on average")
   func memoryWhileGrowing() {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     var generator = Seed.generator()
@@ -163,7 +163,7 @@ struct HashIndexTests {
     #expect(sum / Double(samples) <= 32, Seed.comment)
   }
 
-  @Test("While keys go, the index takes at most 40 bytes a key")
+  @Test("While keys are removed, the index takes at most 40 bytes a key")
   func memoryWhileShrinking() {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     var generator = Seed.generator()
@@ -187,18 +187,18 @@ struct HashIndexTests {
     var largestStep = 0.0
     for count in 1...200_000 {
       index.insert(generator.next(), location: Location(rawValue: UInt64(count)), flags: [])
-      // In each hundredth part of a doubling.
+      // In each hundredth of a doubling.
       if count >= 100_000, count % 1000 == 0 {
         let bytes = index.byteCount
         if before > 0 { largestStep = max(largestStep, Double(bytes - before) / Double(before)) }
         before = bytes
       }
     }
-    // Spread evenly it is 1 %; were they to grow together it would be nearly all.
+    // Evenly spread it is 1 %. If they grew together it would be nearly all.
     #expect(largestStep < 0.1, Seed.comment)
   }
 
-  @Test("A read makes an entry the newest, unless it can expire or is not to count")
+  @Test("A read makes an entry the newest, unless the entry can expire or the read does not count")
   func ticks() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     index.insert(1, location: Location(rawValue: 1), flags: [])
@@ -235,7 +235,7 @@ struct HashIndexTests {
     #expect(ticks.count == 3 && Set(ticks).count == 1)
   }
 
-  @Test("An entry keeps each of its fields at their extremes")
+  @Test("An entry keeps each of its fields at the extremes")
   func entryFields() {
     for hash in [0, 1, (1 << 40) - 1] as [UInt64] {
       for location in [1, (1 << 40) - 1] as [UInt64] {
@@ -257,11 +257,11 @@ struct HashIndexTests {
   }
 
   @Test(
-    "What stays is found without a lock while others come and go and tables grow and shrink",
+    "Entries that stay are found without a lock while others come and go and tables grow and shrink",
     .timeLimit(.minutes(2)))
   func lookBesideChanges() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
-    // In two shards, so that every change meets a look.
+    // In two shards, so that every change meets a lookup.
     @Sendable func hash(_ number: Int) -> UInt64 {
       UInt64(number) &* 0x9E37_79B9_7F4A_7C15 & ~0xFF | UInt64(number & 1)
     }
@@ -311,7 +311,7 @@ struct HashIndexTests {
   }
 
   @Test(
-    "A removal of all that hands its tables to a snapshot is seen whole by looks without a lock",
+    "Lookups without a lock see all of a removal of all that hands its tables to a snapshot",
     .timeLimit(.minutes(2)))
   func lookBesideHandover() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
@@ -347,7 +347,7 @@ struct HashIndexTests {
     #expect(counts.seen.load(ordering: .relaxed) > 0)
   }
 
-  @Test("A change that meets nothing leaves what is not loaded to be looked for under the lock")
+  @Test("A change that finds nothing leaves unloaded shards to lookups under the lock")
   func lookBeforeLoading() throws {
     final class Source: ShardSource {
       func contents(ofShard shard: Int) -> ShardContents {

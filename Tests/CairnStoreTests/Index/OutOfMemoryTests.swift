@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Without memory for the index a call throws, and nothing is lost or half done")
 final class OutOfMemoryTests: StoreSuite {
-  /// How many bytes may still be taken; tables that are given back do not count.
+  /// How many more bytes may be taken. Tables that are returned do not count.
   private final class Memory: Sendable {
     private let left = Mutex(Int.max)
 
@@ -40,7 +40,7 @@ final class OutOfMemoryTests: StoreSuite {
     if case .outOfMemory = error { true } else { false }
   }
 
-  /// Writes until there is no memory, and returns the number of the write that failed.
+  /// Writes until memory runs out, and returns the number of the write that failed.
   private func fill(_ store: Store, from start: Int = 0) throws -> Int {
     var number = start
     let error = storeError {
@@ -53,12 +53,12 @@ final class OutOfMemoryTests: StoreSuite {
     return number
   }
 
-  @Test("A deadline that finds no memory is found again, and until then a count throws")
+  @Test("A deadline that finds no memory is found again later; until then a count throws")
   func deadlines() throws {
     let store = try open()
     for number in 0..<1000 { try store.setValue("\(number)", forKey: "key \(number)") }
     memory.leave(0)
-    // There is room for these entries, and none for when they expire.
+    // There is room for these entries, but none for their deadlines.
     for number in 0..<1000 {
       try store.setValue("\(number)", forKey: "key \(number)", lifetime: .seconds(60))
     }
@@ -72,7 +72,7 @@ final class OutOfMemoryTests: StoreSuite {
     try store.close()
   }
 
-  @Test("A write that needs memory has not happened, also for the next open")
+  @Test("A write that needs memory has not happened, not even for the next open")
   func write() throws {
     let store = try open()
     memory.leave(100_000)
@@ -90,14 +90,14 @@ final class OutOfMemoryTests: StoreSuite {
     #expect(try store.value(forKey: "key \(count)") == nil)
     let second = try reopenedAfterKill("killed")
     #expect(try second.count() == count)
-    // Where there is memory again, it works again.
+    // Once there is memory again, it works again.
     memory.leave(.max)
     try store.setValue("v", forKey: "key \(count)")
     #expect(try store.text("key \(count)") == "v")
     try store.close()
   }
 
-  @Test("Removals and overwriting go on; a batch is written whole or not at all")
+  @Test("Removals and overwrites continue; a batch is written whole or not at all")
   func batch() throws {
     let store = try open()
     memory.leave(100_000)
@@ -121,7 +121,7 @@ final class OutOfMemoryTests: StoreSuite {
   }
 
   @Test(
-    "Where others take the room of a batch on its way into the index, nobody is told that it is written",
+    "If others take the room of a batch that is being published, it is not acknowledged",
     arguments: [true, false])
   func batchOnItsWay(another: Bool) throws {
     let held = Mutex<Store?>(nil)
@@ -157,7 +157,7 @@ final class OutOfMemoryTests: StoreSuite {
     try second.close()
   }
 
-  @Test("An open that has no memory throws, and the next one works", arguments: [true, false])
+  @Test("An open without memory throws, and the next one works", arguments: [true, false])
   func opening(isClosed: Bool) throws {
     let store = try open()
     for number in 0..<5000 { try store.setValue("v", forKey: "key \(number)") }
@@ -165,7 +165,7 @@ final class OutOfMemoryTests: StoreSuite {
     let path = directory("copy")
     try Image(of: directory.store).write(to: path)
     memory.leave(20_000)
-    // After a close the index comes as keys are asked for.
+    // After a close, the index is loaded as keys are requested.
     let error = storeError {
       let second = try open(path)
       for number in 0..<5000 { _ = try second.value(forKey: "key \(number)") }
@@ -178,7 +178,7 @@ final class OutOfMemoryTests: StoreSuite {
     try store.close()
   }
 
-  @Test("Without memory for what a snapshot sees a write goes on, and the snapshot throws")
+  @Test("Without memory for a snapshot's copy, a write continues, and the snapshot throws")
   func snapshot() throws {
     let store = try open()
     for number in 0..<2000 { try store.setValue("old", forKey: "key \(number)") }

@@ -4,13 +4,13 @@ import Testing
 
 @Suite("The recency clock")
 struct RecencyClockTests {
-  @Test("The time of a tick is right within a second or a hundredth of its age")
+  @Test("The time of a tick is accurate to a second or a hundredth of its age")
   func times() {
     var generator = Seed.generator()
     let clock = ManualClock()
     let recency = RecencyClock(now: clock.now())
     var known: [(tick: UInt64, time: Timestamp)] = []
-    // More times than the table has samples, so that it is thinned, more than once.
+    // More times than the table has samples, so that it is thinned out, more than once.
     for _ in 0..<30_000 {
       clock.advance(by: .milliseconds(Int64.random(in: 100...5000, using: &generator)))
       recency.note(clock.now())
@@ -45,7 +45,7 @@ struct RecencyClockTests {
   }
 
   @Test(
-    "Threads that tell the time late, or a clock that is set to and fro, cost no more memory",
+    "Threads that report the time late, or a clock that is set back and forth, cost no more memory",
     arguments: [0, 10])
   func outOfOrder(swing: Int) {
     let clock = ManualClock()
@@ -56,7 +56,7 @@ struct RecencyClockTests {
       clock.advance(by: .milliseconds(4))
       recency.note(clock.now())
       known.append((recency.advance(), clock.now()))
-      // Another thread had asked the clock before.
+      // Another thread read the clock before.
       recency.note(clock.now().advanced(by: .milliseconds(-4)))
       if step % 5 == 0 { clock.advance(by: .seconds(step % 10 == 0 ? swing : -swing)) }
       highestCount = max(highestCount, recency.sampleCount)
@@ -71,7 +71,7 @@ struct RecencyClockTests {
     #expect(largestError <= swing * 1000)
   }
 
-  @Test("What was accessed before the clock was made counts as accessed then")
+  @Test("Accesses before the clock was made count as accesses at that moment")
   func start() {
     let recency = RecencyClock(now: ManualClock.start)
     #expect(recency.time(of: 0) == ManualClock.start)
@@ -79,7 +79,7 @@ struct RecencyClockTests {
   }
 
   @Test(
-    "A few reads after a step of the clock are counted one by one, the rest have one tick in common"
+    "A few reads after a step of the clock are counted individually; the rest share one tick"
   )
   func reads() {
     let clock = ManualClock()
@@ -95,7 +95,7 @@ struct RecencyClockTests {
     }
     #expect(recency.tickOfRead(after: last) == nil, "nothing was accessed since")
     #expect(recency.tickOfRead(after: 0) == last + 1)
-    // From here on, what was accessed since the step keeps its tick, and what was not gets the newest.
+    // From here on, entries accessed since the step keep their ticks, and others get the newest.
     #expect(recency.tickOfRead(after: first + 1) == nil)
     #expect(recency.tickOfRead(after: first - 1) == last + 1)
     #expect(recency.tickOfRead(after: first - 1) == last + 1)

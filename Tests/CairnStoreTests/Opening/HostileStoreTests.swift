@@ -3,13 +3,13 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Stores made by someone who knows the format: every checksum is right, the numbers are not.
-/// Each is opened and used in a process of its own, so that a trap is a failed test.
+/// Stores made by someone who knows the format: every checksum is right, but the numbers are not.
+/// Each is opened and used in its own process, so that a trap is a failed test.
 @Suite("Hostile stores")
 struct HostileStoreTests {
   private static let identifier = [UInt8](repeating: 1, count: 16)
 
-  /// Makes a segment by hand; each key is as many `a` as it has bytes.
+  /// Makes a segment by hand. Each key is as many `a` as it has bytes.
   static func segment(
     _ id: UInt64, baseSequence: UInt64 = 1, baseTime: Int64 = 1_700_000_000,
     records: [RecordHeader]
@@ -53,7 +53,7 @@ struct HostileStoreTests {
     return image
   }
 
-  /// Does everything with the store that an error of does not prevent.
+  /// Does everything with the store that one of its errors does not prevent.
   static func use(_ image: Image) throws {
     let directory = try TemporaryDirectory()
     try image.write(to: directory.store)
@@ -79,7 +79,7 @@ struct HostileStoreTests {
   }
 
   /// Found by a review: a compaction wrote a segment for each record, and trapped at the 65,537th.
-  @Test("Numbers that lie far apart by turns end a compaction")
+  @Test("Numbers that alternate between far apart values end a compaction")
   func farNumbers() throws {
     let base: UInt64 = 1 << 40
     // Each has another key, by its length.
@@ -126,7 +126,7 @@ struct HostileStoreTests {
     try store.close()
   }
 
-  @Test("A segment whose first sequence number is beyond all others")
+  @Test("A segment whose first sequence number is above all others")
   func baseBeyondSequence() async {
     await #expect(processExitsWith: .success) {
       for base in [2, 1 << 31, 1 << 32, 1 << 61, 1 << 62] as [UInt64] {
@@ -185,7 +185,7 @@ struct HostileStoreTests {
     }
   }
 
-  @Test("A cost beyond what can be told is told as the greatest")
+  @Test("A cost beyond what can be represented is returned as the highest")
   func extremeCost() throws {
     var record = RecordHeader(kind: .put)
     record.flags = .cost
@@ -227,8 +227,8 @@ struct HostileStoreTests {
       let queue = ManualBackgroundQueue()
       let store = try Store(directory.store, background: queue)
       for number in 0..<5 { try store.setValue("value", forKey: "key\(number)") }
-      // A value of its own segment ends the one before early; sealed, its file ends with its last
-      // record.
+      // A value with its own segment ends the one before early. Once sealed, that file ends with
+      // its last record.
       try store.setValue([UInt8](repeating: 1, count: 100_000), forKey: "large")
       queue.runAll()
       let image = try Image(of: directory.store)
@@ -244,7 +244,7 @@ struct HostileStoreTests {
       guard storeError({ _ = try store.value(forKey: key) })?.corruption?.file == name else {
         throw SupportError(call: "no corruption", number: 0)
       }
-      // What lies before is untouched.
+      // Everything before it is unaffected.
       for record in records.dropLast() {
         guard try store.text(String(decoding: record.key, as: UTF8.self)) == "value" else {
           throw SupportError(call: "another value", number: 0)
@@ -266,7 +266,7 @@ struct HostileStoreTests {
     #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .badLength)
   }
 
-  @Test("After a jump of a manifest's numbers the store goes on and opens again")
+  @Test("After a jump of a manifest's numbers, the store continues and opens again")
   func jumpOfNumbers() async {
     await #expect(processExitsWith: .success) {
       let changes: [(inout Manifest) -> Void] = [
@@ -291,7 +291,7 @@ struct HostileStoreTests {
   @Test("Sequence numbers at their limit are refused, at the open or at a write, never later")
   func sequenceLimit() async {
     await #expect(processExitsWith: .success) {
-      // No manifest may hold a number that no open accepts.
+      // No manifest may contain a number that no open accepts.
       let highest = FormatVersion.highestSequence
       for last in highest - 3...highest {
         let scene = try StoreScene()

@@ -11,7 +11,7 @@ struct LifecycleTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test("A store that is closed and opened again has what it had")
+  @Test("A store that is closed and reopened has its contents")
   func reopen() throws {
     let store = try Store(directory.store)
     #expect(try store.statistics().recovery.source == .created)
@@ -34,7 +34,7 @@ struct LifecycleTests {
         return sum + Int(status.st_blocks) * 512
       }
     }
-    // With segments of the usual size.
+    // With segments of the default size.
     let store = try Store(directory.store, StoreConfiguration())
     #expect(try allocated() <= 256 << 10)
     try store.setValue("v", forKey: "key")
@@ -80,7 +80,7 @@ struct LifecycleTests {
     #expect(throws: closed) { try store.statistics() }
   }
 
-  @Test("A store that its last user lets go of is closed")
+  @Test("A store is closed when its last reference is released")
   func letGo() throws {
     do {
       let store = try Store(directory.store)
@@ -105,7 +105,7 @@ struct LifecycleTests {
     #expect(try DirectoryListing(of: directory.store) == listing)
   }
 
-  @Test("A background job that comes after the close makes no system call")
+  @Test("A background job that runs after the close makes no system call")
   func jobAfterClose() throws {
     let system = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
@@ -122,7 +122,7 @@ struct LifecycleTests {
     #expect(system.counts == [:])
   }
 
-  @Test("A closed store gives its descriptors and mappings back")
+  @Test("A closed store releases its descriptors and mappings")
   func descriptors() throws {
     let system = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
@@ -161,8 +161,8 @@ struct LifecycleTests {
 
   @Test("Nothing changes the manifest after a close has returned", arguments: 0..<10)
   func writeBesideClose(attempt: Int) throws {
-    // A writer that waits for the manifest's lock gets it after the close has given the store's lock up. It must not
-    // begin a session then, in a store that another process may have open.
+    // A writer that waits for the manifest's lock gets it after the close has released the store's
+    // lock. It must not begin a session then, in a store that another process may have open.
     let scene = try StoreScene()
     let store = try scene.open()
     let gate = Gate()
@@ -187,10 +187,10 @@ struct LifecycleTests {
     #expect(try scene.open(readOnly: true).statistics().recovery.wasClean)
   }
 
-  @Test("A close beside a failure lists every segment or throws")
+  @Test("A close during a failure lists every segment or throws")
   func closeBesideFailure() throws {
-    // A job that makes the next segment fails beside the close, which seals nothing then. What it does not list, the
-    // next open moves into quarantine.
+    // A job that makes the next segment fails during the close, which then seals nothing. If it
+    // left a segment unlisted, the next open would move it to quarantine.
     let scene = try StoreScene()
     let store = try scene.open()
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
@@ -212,9 +212,10 @@ struct LifecycleTests {
     #expect(try again.statistics().recovery.quarantinedFiles == [])
   }
 
-  @Test("A close of a poisoned store waits for who is just making the next segment")
+  @Test("A close of a poisoned store waits for a thread that is making the next segment")
   func poisonedClose() throws {
-    // If it gave up the lock, the segment would be made, or removed, in the next session's directory.
+    // If it released the lock, the segment would be made or removed in the next session's
+    // directory.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("begins the session", forKey: "first")
@@ -257,9 +258,9 @@ struct LifecycleTests {
     #expect(try Store(directory.store).text("key") == "v")
   }
 
-  @Test("An open that fails gives the lock up though a process just being spawned holds it too")
+  @Test("An open that fails releases the lock even if a process being spawned holds it too")
   func lockAfterFailedOpen() throws {
-    // Until it runs its program, a process that any thread spawns has a copy of every descriptor.
+    // Until it runs its program, a spawned process has a copy of every descriptor.
     let scene = try StoreScene()
     try scene.open().setValue("1", forKey: "a")
     let path = scene.path + "/LOCK"
@@ -284,7 +285,7 @@ struct LifecycleTests {
     #expect(try scene.open().count() == 1)
   }
 
-  @Test("Many readers have a store open at once, and keep writers out")
+  @Test("Many readers can have a store open at once, and keep writers out")
   func readers() throws {
     do {
       let store = try Store(directory.store)
@@ -301,7 +302,7 @@ struct LifecycleTests {
     try Store(directory.store).setValue("w", forKey: "key")
   }
 
-  @Test("Without a store there is none to open", arguments: [true, false])
+  @Test("If there is no store, opening for reading throws", arguments: [true, false])
   func noStore(readOnly: Bool) throws {
     let configuration = StoreConfiguration.small { $0.createsStore = false }
     #expect(throws: StoreError.noStore(path: directory.store)) {
@@ -316,7 +317,7 @@ struct LifecycleTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
   }
 
-  @Test("A path whose parent is missing is a system error that names it")
+  @Test("If the parent of a path is missing, the error is a system error that names it")
   func noParent() {
     let error = storeError { _ = try Store(directory("missing/store")) }
     guard case .system(let failure) = error else {
@@ -327,7 +328,7 @@ struct LifecycleTests {
     #expect(failure.errorNumber == ENOENT)
   }
 
-  @Test("A file in the store's place is no store")
+  @Test("A file in the store's place is not a store")
   func file() throws {
     try writeFile(directory.store, [1, 2, 3])
     guard case .notAStore(directory.store, _) = storeError({ _ = try Store(directory.store) })
@@ -338,7 +339,7 @@ struct LifecycleTests {
     #expect(try readFile(directory.store) == [1, 2, 3])
   }
 
-  @Test("A directory that holds something else is refused and left as it is")
+  @Test("A directory with other contents is refused and left unchanged")
   func foreign() throws {
     try Image().write(to: directory.store)
     try writeFile(directory.store + "/notes.txt", [1])
@@ -351,7 +352,7 @@ struct LifecycleTests {
     #expect(try DirectoryListing(of: directory.store) == listing)
   }
 
-  @Test("The root of a mount, with lost+found in it, becomes a store or a copy of one")
+  @Test("The root of a mount, with lost+found in it, can become a store or a copy of one")
   func lostAndFound() throws {
     for path in [directory.store, directory("copy")] {
       try Image().write(to: path)
@@ -370,7 +371,7 @@ struct LifecycleTests {
     }
   }
 
-  @Test("An existing empty directory becomes a store, also by a path with a slash at its end")
+  @Test("An existing empty directory can become a store, even by a path with a trailing slash")
   func existingDirectory() throws {
     try Image().write(to: directory.store)
     try Store(directory.store + "/").setValue("v", forKey: "key")

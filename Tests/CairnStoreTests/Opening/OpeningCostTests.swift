@@ -21,7 +21,7 @@ struct OpeningCostTests {
     .small { $0.segmentByteLimit = 1 << 20 }
   }
 
-  @Test("The records that are replaced are read once, however many are replayed")
+  @Test("Replaced records are read once, however many are replayed")
   func replay() throws {
     let keyCount = 12_000
     let replayedCount = 60_000
@@ -43,7 +43,8 @@ struct OpeningCostTests {
     let fileSystem = FaultyFileSystem()
     let store = try Store(killed.store, configuration(), fileSystem: fileSystem)
     #expect(try store.statistics().recovery.replayedRecordCount == replayedCount)
-    // The end of the log is looked for, then it is replayed; what it replaces is read, and the checkpoint.
+    // The end of the log is searched for, then the log is replayed. The records it replaces and the
+    // checkpoint are read.
     let tail = byteCounts(image).log - base.log
     let limit = 2 * tail + base.log + base.checkpoint + (1 << 20)
     #expect(fileSystem.readByteCount < limit, "of \(limit)")
@@ -54,7 +55,7 @@ struct OpeningCostTests {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("All damaged shards of a checkpoint are found again in one reading of the log")
+  @Test("All damaged shards of a checkpoint are rebuilt in one pass over the log")
   func damagedShards() throws {
     var expected: [String: [UInt8]] = [:]
     do {
@@ -75,7 +76,7 @@ struct OpeningCostTests {
     try image.write(to: damaged.store)
     let fileSystem = FaultyFileSystem()
     let store = try Store(damaged.store, configuration(), fileSystem: fileSystem)
-    // A snapshot that sees shards as they are, in the checkpoint, asks for them too.
+    // A snapshot that sees shards as they are in the checkpoint needs them too.
     let snapshot = try store.snapshot()
     try store.checkpoint()
     #expect(try store.contents() == expected)
@@ -87,11 +88,11 @@ struct OpeningCostTests {
     #expect(try store.statistics().recovery.source == .checkpoint)
   }
 
-  @Test("Bytes of a value made to look like headers do not hold up a recovery")
+  @Test("Values that contain fake headers do not delay a recovery")
   func hostileValue() throws {
-    // Each 8 bytes claimed to begin a record with the longest key and metadata, whose checksum was
-    // run over 128 KiB at each place: hours for a segment of 64 MiB. The budget is in bytes; what
-    // can be seen from outside is time, of which the mended code takes a hundredth.
+    // Every 8 bytes claimed to begin a record with the longest key and metadata, and a checksum
+    // over 128 KiB was computed at each place: hours for a segment of 64 MiB. The budget is in
+    // bytes. What can be measured from outside is time, of which the fixed code takes a hundredth.
     let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 64 << 20 }
     try store.setValue("1", forKey: "a")
@@ -103,9 +104,10 @@ struct OpeningCostTests {
       while words.count < 8 << 20 { words += words }
       bytes += words
     }
-    // Time of the processor, since a busy machine makes everything take long.
+    // Processor time, because a busy machine makes everything slow.
     func seconds() throws -> Int {
-      // Not by its members: which module they are taken to come from depends on what is compiled together.
+      // Not by its members: which module they seem to come from depends on what is compiled
+      // together.
       let time = UnsafeMutablePointer<timespec>.allocate(capacity: 1)
       defer { unsafe time.deallocate() }
       try check("clock_gettime", unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, time))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Stores opened for reading")
 struct ReadOnlyTests {
-  /// What state of a store is opened.
+  /// The state of the store that is opened.
   enum Origin: CaseIterable, Sendable { case closed, killed, killedWithTornTail, neverWritten }
 
   let directory: TemporaryDirectory
@@ -59,7 +59,7 @@ struct ReadOnlyTests {
     #expect(try DirectoryListing(of: directory.store) == listing)
   }
 
-  @Test("Leftovers are not removed by a reader")
+  @Test("A reader does not remove leftovers")
   func leftovers() throws {
     try makeStore(.closed)
     try writeFile(directory.store + "/MANIFEST.new", [1])

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Several segments that the manifest lists as open, since nobody sealed them.
+/// Several segments that the manifest lists as open, because no process sealed them.
 @Suite("Recovery over several open segments")
 struct SeveralSegmentsTests {
   static let killed = Result {
@@ -23,8 +23,8 @@ struct SeveralSegmentsTests {
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
   }
 
-  /// Found by a review: the last of them was appended to, and a kill left the ones before it open, without the roll
-  /// that every open segment has that another one follows.
+  /// Found by a review: the last of them was appended to. A kill left the ones before it open,
+  /// without the roll that every open segment has if another follows.
   @Test("Of several that another program left at its close, none is appended to")
   func leftByClose() throws {
     let directory = try TemporaryDirectory()
@@ -54,7 +54,7 @@ struct SeveralSegmentsTests {
     #expect(try Opening(image, boot: otherBoot) == .contents(contents))
   }
 
-  @Test("After the seal everything is there too")
+  @Test("After the seal, everything is there too")
   func sealed() throws {
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
@@ -88,7 +88,7 @@ struct SeveralSegmentsTests {
     let killed = try Self.killed.get()
     let name = killed.image.segmentNames[0]
     let records = try killed.image.records(in: name)
-    // The last of all is the roll record.
+    // The last record of all is the roll record.
     let record = records[min(index, records.count - 1)]
     let opening = try Opening(killed.image.flipping(name, at: record.offset))
     #expect(
@@ -109,7 +109,7 @@ struct SeveralSegmentsTests {
     #expect(opening == .contents(killed.after.filter { kept.contains($0.key) }))
   }
 
-  @Test("A sync in a later segment proves the earlier ones durable")
+  @Test("A sync in a later segment proves that the earlier ones were durable")
   func laterProof() throws {
     let killed = try KilledStore { store in
       for number in 0..<100 {
@@ -127,7 +127,7 @@ struct SeveralSegmentsTests {
       opening.corruption == Corruption(file: name, offset: record.offset, cause: .lostRecords))
   }
 
-  @Test("A missing segment is corruption that names it", arguments: 0..<3)
+  @Test("A missing segment is corruption, and the error names it", arguments: 0..<3)
   func missing(index: Int) throws {
     let killed = try Self.killed.get()
     let name = killed.image.segmentNames[index]
@@ -156,7 +156,7 @@ struct SeveralSegmentsTests {
     #expect(try Opening(image).corruption?.cause == .badHeader)
   }
 
-  @Test("A value in a segment of its own, followed by others, survives a kill")
+  @Test("A value with its own segment, followed by others, survives a kill")
   func ownSegment() throws {
     let killed = try KilledStore { store in
       try store.setValue("v", forKey: "before")
@@ -182,7 +182,7 @@ struct SeveralSegmentsTests {
     return header
   }()
 
-  /// The first of two records that belong together; the second is missing.
+  /// The first of two records that belong together. The second is missing.
   private static let halfBatch = {
     var header = put
     header.flags = .batch
@@ -192,7 +192,8 @@ struct SeveralSegmentsTests {
 
   private static let roll = RecordHeader(kind: .roll)
 
-  /// What is said of a killed store of these segments, by the first sequence number and the records of each.
+  /// What is reported about a killed store of these segments, by the first sequence number and the
+  /// records of each.
   private static func outcome(
     _ segments: [(base: UInt64, records: [RecordHeader])]
   ) throws -> StoreError? {
@@ -214,18 +215,18 @@ struct SeveralSegmentsTests {
     return storeError { _ = try Store(directory.store, readOnly: true) }
   }
 
-  @Test("Half a batch that comes next after an empty segment is a torn tail")
+  @Test("Half a batch with the next numbers, after an empty segment, is a torn tail")
   func batchThatComesNext() throws {
-    // The counterpart of the next: here nothing is missing before the batch.
+    // The counterpart of the next test: here nothing is missing before the batch.
     let outcome = try Self.outcome([
       (1, [Self.put, Self.put, Self.roll]), (3, []), (3, [Self.halfBatch]),
     ])
     #expect(outcome == nil)
   }
 
-  @Test("Half a batch behind an empty segment does not hide that records before it are lost")
+  @Test("Half a batch after an empty segment does not hide that records before it are lost")
   func batchBehindEmptySegment() throws {
-    // The batch shows that the numbers 3 to 19 were there.
+    // The batch shows that the numbers 3 to 19 existed.
     let damage = try Self.outcome([
       (1, [Self.put, Self.put, Self.roll]), (3, []), (20, [Self.halfBatch]),
     ])?.corruption

@@ -17,7 +17,7 @@ struct TornBatchTests {
     }
   }
 
-  @Test("Complete, all of it is there", arguments: [nil, otherBoot])
+  @Test("A complete batch is kept whole", arguments: [nil, otherBoot])
   func complete(boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
@@ -55,7 +55,7 @@ struct TornBatchTests {
     #expect(try Opening(image, boot: boot) == .contents(killed.before))
   }
 
-  @Test("A batch in a segment of its own, cut inside")
+  @Test("A batch in its own segment, cut inside")
   func large() throws {
     let killed = try KilledStore {
       try $0.setValue("old", forKey: "a")

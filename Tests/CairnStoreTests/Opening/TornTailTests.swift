@@ -5,7 +5,7 @@ import Testing
 /// What a killed process may leave at the end of the log.
 @Suite("Recovery cuts a torn tail")
 struct TornTailTests {
-  /// Three records, of which the last has every kind of field, key, metadata, value and padding.
+  /// Three records. The last has every kind of field, key, metadata, value and padding.
   static let killed = Result {
     try KilledStore { store in
       try store.setValue("one", forKey: "a")
@@ -21,7 +21,7 @@ struct TornTailTests {
   /// The bytes of the last record: 24 + 26 of fields, 4 of key, 5 of metadata, 14 of value, padding.
   static let byteCount = 80
 
-  @Test("The last record has the size that the tests below go by")
+  @Test("The last record has the size that the tests below rely on")
   func size() throws {
     #expect(try Self.killed.get().lastRecords.last?.range.count == Self.byteCount)
   }
@@ -67,7 +67,7 @@ struct TornTailTests {
   }
 
   @Test(
-    "Everything behind some byte of the last record overwritten", arguments: 0..<byteCount,
+    "Everything after some byte of the last record is overwritten", arguments: 0..<byteCount,
     [0, 0xFF] as [UInt8])
   func overwritten(from index: Int, with byte: UInt8) throws {
     let killed = try Self.killed.get()
@@ -82,7 +82,7 @@ struct TornTailTests {
       try Store(directory.store).contents() == (isHarmless ? killed.after : killed.before))
   }
 
-  @Test("Garbage behind the last record", arguments: [1, 8, 24, 100, 5000])
+  @Test("Garbage after the last record", arguments: [1, 8, 24, 100, 5000])
   func garbage(count: Int) throws {
     var generator = Seed.generator()
     let killed = try Self.killed.get()
@@ -101,8 +101,8 @@ struct TornTailTests {
     let image = killed.image.changing(try killed.lastSegment) {
       $0.removeLast($0.count - SegmentHeader.byteCount)
     }
-    // In another boot; in this one, losing all of three records is no work of a kill, but the
-    // file itself does not tell.
+    // In another boot. In this one, no kill loses all three records, but the file itself does not
+    // show it.
     #expect(try Opening(image, boot: otherBoot) == .contents([:]))
   }
 
@@ -122,7 +122,7 @@ struct TornTailTests {
     #expect(try store.setValue("v", forKey: "new") > 5)
   }
 
-  @Test("The torn bytes are told, to the log too, without a key or value")
+  @Test("The torn bytes are reported, in the log too, without a key or value")
   func report() throws {
     let killed = try Self.killed.get()
     let last = try #require(try killed.lastRecords.last)
@@ -152,7 +152,7 @@ struct TornTailTests {
     #expect(report.tornByteCount > 0)
   }
 
-  @Test("A tombstone at the very end that is torn leaves its key")
+  @Test("A torn tombstone at the very end leaves its key")
   func tombstone() throws {
     let killed = try KilledStore {
       try $0.setValue("v", forKey: "key")

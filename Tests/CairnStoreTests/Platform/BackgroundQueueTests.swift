@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 import Testing
 
-/// Counts the threads that are started and those that have ended, and starts none while it must not.
+/// Counts the threads that were started and those that have ended. Starts none while it must not.
 private final class CountedThreads: Sendable {
   let startedCount = Atomic(0)
   let isAllowed = Atomic(true)
@@ -31,7 +31,7 @@ struct BackgroundQueueTests {
 
   private func isDone() -> Bool { done.wait(timeout: .now() + .seconds(100)) == .success }
 
-  @Test("One thread waits for the delayed jobs of all queues, and ends when they have gone")
+  @Test("One thread waits for the delayed jobs of all queues, and ends when they are done")
   func sharedTimer() {
     let timer = SharedTimer(threads: threads.starter)
     var queues = (0..<50).map { _ in ThreadBackgroundQueue(timer: timer) }
@@ -43,7 +43,7 @@ struct BackgroundQueueTests {
     #expect(threads.waitForEnd())
   }
 
-  @Test("A job that no thread can be started for is not run under the lock that it takes")
+  @Test("A job for which no thread can be started is not run under the lock that it takes")
   func lockHeld() {
     threads.isAllowed.store(false, ordering: .relaxed)
     let queue = ThreadBackgroundQueue(
@@ -59,8 +59,8 @@ struct BackgroundQueueTests {
     #expect(!isRun)
   }
 
-  /// A write with an interval syncs by itself where no thread waits for it.
-  @Test("A timer takes no job while the start of its thread is failing")
+  /// A write with an interval syncs by itself if no thread can wait for it.
+  @Test("A timer accepts no job while its thread fails to start")
   func failingStart() {
     let second = Lock<SharedTimer?>(nil)
     let job = Lock<Background?>(nil)
@@ -82,7 +82,7 @@ struct BackgroundQueueTests {
     #expect(isTaken.withLock { $0 } == false)
   }
 
-  @Test("Jobs that were kept run in their order as soon as a thread can be started")
+  @Test("Kept jobs run in order as soon as a thread can be started")
   func kept() {
     threads.isAllowed.store(false, ordering: .relaxed)
     let queue = ThreadBackgroundQueue(
@@ -99,7 +99,7 @@ struct BackgroundQueueTests {
     #expect(order.withLock { $0 } == [0, 1, 2, 3])
   }
 
-  @Test("The timer's thread runs what a queue can start no thread for")
+  @Test("The timer's thread runs jobs for which a queue can start no thread")
   func timerHelps() {
     threads.isAllowed.store(false, ordering: .relaxed)
     let queue = ThreadBackgroundQueue(threads: threads.starter, timer: SharedTimer())
@@ -109,7 +109,7 @@ struct BackgroundQueueTests {
     #expect(isDone())
   }
 
-  @Test("Work that somebody waits for is done without threads")
+  @Test("Work that a caller waits for is done without threads")
   func awaited() async {
     threads.isAllowed.store(false, ordering: .relaxed)
     let queue = WorkQueue(width: 2, threads: threads.starter)
@@ -145,7 +145,7 @@ struct BackgroundQueueTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("Where no thread can be made, maintenance waits and writes go on")
+  @Test("If no thread can be started, maintenance waits and writes continue")
   func noThread() throws {
     let directory = try TemporaryDirectory()
     let result = try KillWriterProcess.run("thread-limit", directory.store)

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-@Suite("What the files of a directory may take")
+@Suite("The disk space of a directory's files")
 struct DiskQuotaTests {
   private let scratch: TemporaryDirectory
   private let directory: Directory
@@ -18,7 +18,7 @@ struct DiskQuotaTests {
     return true
   }
 
-  @Test("Nothing is allocated beyond the limit, and what was given back is found again")
+  @Test("Nothing is allocated beyond the limit, and freed space is found again")
   func limit() throws {
     let first = try directory.createFile("first")
     let second = try directory.createFile("second")
@@ -34,12 +34,12 @@ struct DiskQuotaTests {
     #expect(try directory.freeByteCount() < 124 << 10)
   }
 
-  @Test("What was taken counts before it is allocated, whatever a look shows")
+  @Test("Taken bytes count before they are allocated, whatever a check shows")
   func pending() throws {
     let quota = DiskQuota(byteLimit: 1 << 20)
     quota.begin { 0 }
     #expect(quota.take(600 << 10))
-    // A look that does not find it yet.
+    // A check that does not find it yet.
     #expect(quota.freeByteCount < 400 << 10)
     #expect(!quota.take(600 << 10))
     quota.settle(600 << 10)
@@ -76,7 +76,7 @@ struct DiskQuotaTests {
   }
 
   @Test(
-    "Files that take more than the limit may take an eighth of it more, and less each time they shrink"
+    "Files above the limit may take an eighth of it more, and less each time they shrink"
   )
   func overLimit() throws {
     let large = try FileSystemScratch.file(in: scratch.path, byteCount: 3 << 20)
@@ -99,7 +99,7 @@ struct DiskQuotaTests {
       })
   }
 
-  /// A file that was there before the limit.
+  /// A file that existed before the limit.
   private enum FileSystemScratch {
     static func file(in path: String, byteCount: Int) throws -> File {
       let directory = try Directory(path: path, fileSystem: SystemFileSystem(), readOnly: false)

@@ -2,12 +2,12 @@ import CairnStore
 import Foundation
 import Testing
 
-@Suite("A file that is replaced at once")
+@Suite("A file that is replaced atomically")
 struct FileReplacingTests {
   let directory: TemporaryDirectory
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test("What one that died has left is known by its name, and goes")
+  @Test("The leftovers of a dead process are recognised by name, and removed")
   func leftover() throws {
     for name in ["died", "later"] {
       try FileManager.default.createDirectory(

@@ -16,7 +16,7 @@ struct LockTests {
     #expect(counter.lock.withLock { $0 } == 40_000)
   }
 
-  @Test("A thread that waits goes on once the state is right")
+  @Test("A waiting thread continues once the state is right")
   func waiting() throws {
     let counter = Counter()
     let waiter = Background { _ = counter.lock.waitUntil { $0 == 3 ? true : nil } }

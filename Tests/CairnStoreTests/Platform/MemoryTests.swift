@@ -11,7 +11,7 @@ struct MemoryTests {
     #expect(bytes.withSpan { $0.load(UInt64.self, at: offset) } == expected)
   }
 
-  @Test("An integer that is stored is loaded again", arguments: 0..<9)
+  @Test("A stored integer is loaded again", arguments: 0..<9)
   func store(offset: Int) {
     var bytes = [UInt8](repeating: 0xEE, count: 32)
     bytes.withMutableSpan { $0.store(UInt32(0xDEAD_BEEF), at: offset) }
@@ -28,7 +28,7 @@ struct MemoryTests {
     #expect(!bytes.withSpan { $0.isZero })
   }
 
-  @Test("A prefix is recognised, and the empty one always")
+  @Test("A prefix is recognised, and so is the empty one")
   func prefix() {
     let bytes = Array("prefix".utf8)
     for (prefix, holds) in [
@@ -39,7 +39,7 @@ struct MemoryTests {
     }
   }
 
-  /// How many pages of memory were touched for the first time, by this thread.
+  /// How many pages of memory this thread has touched for the first time.
   private func pageFaults(of body: () throws -> Void) rethrows -> Int {
     func count() -> Int {
       var usage = rusage()
@@ -52,10 +52,10 @@ struct MemoryTests {
     return count() - before
   }
 
-  @Test("Giving a table of references up touches only what is in it")
+  @Test("Releasing a table of references touches only its contents")
   func referenceTable() {
-    // FormatFuzzer and CrashFuzzer, by their rates: the whole table of segments was walked
-    // when its store was closed, 1 MiB of zeros that had never been touched before.
+    // FormatFuzzer and CrashFuzzer, by their rates: closing a store walked the whole table of its
+    // segments, 1 MiB of zeros that had never been touched before.
     var table: ReferenceTable<Fixture>? = ReferenceTable(slotCount: 1 << 20)
     table?.set(3, to: Fixture())
     #expect(table?[3] != nil)
@@ -69,7 +69,7 @@ struct MemoryTests {
   @Test("A scan of a small segment takes no more memory than the segment")
   func scanner() throws {
     // FormatFuzzer, by its limit on memory: each open segment of a few bytes was read through a
-    // window of 1 MiB, so a manifest of many of them took as many megabytes' worth of time.
+    // window of 1 MiB, so a manifest of many of them took the time of as many megabytes.
     let scene = try StoreScene()
     try scene.open().setValue("1", forKey: "a")
     let directory = try Directory(

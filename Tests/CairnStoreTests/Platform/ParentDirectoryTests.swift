@@ -7,8 +7,8 @@ import Testing
 
 @Suite("Directories above a store")
 struct ParentDirectoryTests {
-  /// Found by a review: only the last of them was durable, in its parent.
-  @Test("Those that are made survive a power cut", arguments: 0..<20)
+  /// Found by a review: only the last of them was durable in its parent.
+  @Test("Created parents survive a power cut", arguments: 0..<20)
   func durable(seed: UInt64) throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: seed)
@@ -21,10 +21,10 @@ struct ParentDirectoryTests {
     #expect(after.names(at: "/a/b") == ["c"])
   }
 
-  @Test("A new store's directory is made durable also where it existed before")
+  @Test("A new store's directory is made durable even if it existed before")
   func existing() throws {
-    // A run before may have made it and not synced it into its parent. A power cut then takes it, with all that was
-    // acknowledged.
+    // An earlier run may have created it without syncing it into its parent. A power cut then takes
+    // it, with everything acknowledged in it.
     let scene = try StoreScene()
     try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
     let calls = Mutex<[String]>([])
@@ -40,10 +40,11 @@ struct ParentDirectoryTests {
   }
 
   @Test(
-    "A store is made in a directory whose parent cannot be synced", arguments: [EACCES, EINVAL])
+    "A store can be created in a directory whose parent cannot be synced",
+    arguments: [EACCES, EINVAL])
   func notSynced(number: Int32) throws {
-    // A mount point under a read-only image (fsync: EINVAL) or a directory that was provided in a
-    // parent one may only pass through (open: EACCES): its name is not the store's to make durable.
+    // A mount point under a read-only image (fsync: EINVAL), or a directory in a parent that one
+    // may only pass through (open: EACCES): the store cannot make its name durable.
     let scene = try StoreScene()
     try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
     scene.fileSystem.setHook { event in
@@ -56,7 +57,7 @@ struct ParentDirectoryTests {
 
 @Suite("Syncs of a directory")
 struct DirectorySyncTests {
-  @Test("All that come after one that failed fail: the kernel tells of an error once")
+  @Test("Every sync after a failed one fails, because the kernel reports an error once")
   func failure() throws {
     let directory = try TemporaryDirectory()
     let system = FaultyFileSystem()

@@ -1,10 +1,11 @@
 import Testing
 
-/// The steps of `Pins.c` and `Reclamation`, as a machine of two threads with store buffers (total store order: a store is seen
-/// by others later than a load that follows it). Every interleaving of the steps and of the stores' arrival is tried.
+/// The steps of `Pins.c` and `Reclamation`, as a machine of two threads with store buffers (total
+/// store order: others see a store later than a load that follows it). Every interleaving of the
+/// steps and of the stores' arrival is tried.
 ///
-/// One thread reads, twice. The other unlinks an object, retires it, and frees what it can; the reader frees where it learns
-/// that it is wanted.
+/// One thread reads, twice. The other unlinks an object, retires it, and frees what it can. The
+/// reader frees if it learns that its object is wanted.
 struct PinModel {
   /// What is left out, or done in another order.
   enum Mistake: CaseIterable {
@@ -28,7 +29,7 @@ struct PinModel {
     /// What the reader has loaded.
     var epoch = 0
     var pointer = 0
-    /// What whoever frees has loaded.
+    /// What the freeing thread has loaded.
     var now = 0
     var sawHazard = 0
     var tag = 0
@@ -182,7 +183,7 @@ struct PinModel {
       if hazard == 0 {
         go(.free)
       } else {
-        // As `cairn_is_held` does: wanted, then all threads in order, then a second look.
+        // As in `cairn_is_held`: marked as wanted, then all threads ordered, then checked again.
         machine.store(1, in: .wantedHazard, by: thread)
         machine.orderAll()
         go(machine.load(.hazard, by: thread) == 1 ? .keep : .free)
@@ -211,7 +212,7 @@ struct PinModel {
 
 @Suite("Every interleaving of the steps of pins")
 struct PinModelTests {
-  @Test("Nothing is freed too early, nothing is kept for ever", arguments: [false, true])
+  @Test("Nothing is freed too early, and nothing is kept for ever", arguments: [false, true])
   func sound(usesHazard: Bool) {
     let (outcome, stateCount) = PinModel(usesHazard: usesHazard).explore()
     #expect(outcome == PinModel.Outcome())

@@ -3,8 +3,8 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Other tests pin and retire at the same time: what they hold up goes a moment later. So "is freed" is waited for, and
-/// "is kept" holds for certain, by a pin of the test's own.
+/// Other tests pin and retire at the same time, so what they delay is freed a moment later. So the
+/// tests wait for "is freed", while "is kept" holds for certain, by a pin of the test's own.
 @Suite("Pins, and what is freed when they end", .serialized, .timeLimit(.minutes(2)))
 struct PinTests {
   final class Probe: Sendable {
@@ -28,14 +28,14 @@ struct PinTests {
     Reclamation.reclaim()
   }
 
-  @Test("What nobody can look at is freed")
+  @Test("An object that no thread can reach is freed")
   func unpinned() {
     let isFreed = Flag()
     Self.retire(isFreed)
     isFreed.wait()
   }
 
-  @Test("What is retired in the course of a pin is kept until it ends, and freed by it")
+  @Test("An object that is retired during a pin is kept until the pin ends, which frees it")
   func pinned() throws {
     let isFreed = Flag()
     let pin = try #require(Pin())
@@ -45,7 +45,7 @@ struct PinTests {
     isFreed.wait()
   }
 
-  @Test("A pin in a pin ends nothing")
+  @Test("A pin within a pin ends nothing")
   func nested() throws {
     let isFreed = Flag()
     let outer = try #require(Pin())
@@ -58,7 +58,7 @@ struct PinTests {
     isFreed.wait()
   }
 
-  @Test("A pin that begins later holds nothing up")
+  @Test("A pin that begins later delays nothing")
   func later() throws {
     let isFreed = Flag(), isOther = Flag()
     let pin = try #require(Pin())
@@ -90,7 +90,7 @@ struct PinTests {
     isFreed.wait()
   }
 
-  @Test("What a thread holds up, another thread's look at it frees when the first ends")
+  @Test("If a thread delays an object, another thread's attempt frees it once the first ends")
   func otherThread() throws {
     let isFreed = Flag(), isPinned = Flag(), mayEnd = Flag(), hasEnded = Flag()
     Thread.detachNewThread {
@@ -108,7 +108,7 @@ struct PinTests {
     isFreed.wait()
   }
 
-  @Test("Readers never see what is freed, however often it is replaced", arguments: [1, 3])
+  @Test("Readers never see freed objects, however often they are replaced", arguments: [1, 3])
   func churn(readerCount: Int) {
     let table = ReferenceTable<Probe>(slotCount: 1)
     table.set(0, to: Probe(Flag()))
@@ -140,9 +140,9 @@ struct PinTests {
   }
 }
 
-@Suite("Words that are looked at without a lock", .timeLimit(.minutes(2)))
+@Suite("Words that are read without a lock", .timeLimit(.minutes(2)))
 struct VersionedWordsTests {
-  @Test("A look sees words of one moment, also where the run is replaced by a longer one")
+  @Test("A read sees words of one moment, even if the run is replaced by a longer one")
   func consistency() throws {
     let versions = VersionedWords(count: 2)
     let counts = PinTests.Counts()
@@ -171,7 +171,7 @@ struct VersionedWordsTests {
     #expect(counts.seen.load(ordering: .relaxed) > 0)
   }
 
-  @Test("While a run changes, and where it is not known, a look tells nothing")
+  @Test("While a run changes, or is unknown, a read returns nothing")
   func changing() throws {
     let versions = VersionedWords(count: 1)
     let pin = try #require(Pin())
@@ -191,7 +191,7 @@ struct VersionedWordsTests {
     #expect(versions.look(at: 0) { $0.count } == 3)
   }
 
-  @Test("A word is exchanged only if it is still what was seen")
+  @Test("A word is exchanged only if it is still the one that was seen")
   func exchange() throws {
     let versions = VersionedWords(count: 1)
     let words = try SharedWords(zeroCount: 2, label: 0, budget: .unlimited)

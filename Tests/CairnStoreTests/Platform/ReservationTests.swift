@@ -4,15 +4,16 @@ import Glibc
 import Synchronization
 import Testing
 
-/// A store into a mapped page for which there is no room on the disk is no error: it raises SIGBUS and ends the
-/// process. So a store maps segments to be written to only where the filesystem shows that it reserves blocks.
-@Suite("What does not provably reserve blocks is appended to by system calls")
+/// Storing into a mapped page for which the disk has no room is not an error: it raises SIGBUS and
+/// ends the process. So a store maps segments for writing only if the filesystem shows that it
+/// reserves blocks.
+@Suite("If blocks are not provably reserved, records are appended by system calls")
 struct ReservationTests {
   private let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test("Nothing is mapped to be written to; what is sealed is mapped to be read")
+  @Test("Nothing is mapped for writing; sealed segments are mapped for reading")
   func appendsByCalls() throws {
     let fileSystem = FaultyFileSystem(reservesBlocks: false)
     let store = try Store(directory.store, fileSystem: fileSystem)
@@ -28,7 +29,7 @@ struct ReservationTests {
     try second.close()
   }
 
-  @Test("Where blocks are reserved, segments are mapped to be written to")
+  @Test("If blocks are reserved, segments are mapped for writing")
   func appendsToMappings() throws {
     let fileSystem = FaultyFileSystem(reservesBlocks: true)
     let store = try Store(directory.store, fileSystem: fileSystem)
@@ -37,10 +38,10 @@ struct ReservationTests {
     try store.close()
   }
 
-  @Test("Signals that come faster than space is allocated do not keep it from being allocated")
+  @Test("Signals that arrive faster than space is allocated do not prevent the allocation")
   func interruptedAllocation() throws {
-    // Linux before 6.10 undoes an allocation that is interrupted in tmpfs: begun again as a whole, under a timer it
-    // would never end.
+    // In tmpfs, Linux before 6.10 undoes an interrupted allocation. If it were restarted as a
+    // whole, it would never end under a timer.
     let scene = try StoreScene()
     let store = try scene.open()
     let interruptions = Mutex(0)
@@ -56,7 +57,7 @@ struct ReservationTests {
     #expect(try scene.killed().open().count() == 1)
   }
 
-  @Test("A lock file that was asked is as long as before")
+  @Test("A lock file that was asked keeps its length")
   func keepsLockFile() throws {
     try Store(directory.store).close()
     let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory.store)/LOCK")
@@ -65,7 +66,7 @@ struct ReservationTests {
 
   // MARK: Filesystems without fallocate
 
-  /// The real file system without fallocate.
+  /// The real file system, but without fallocate.
   private func withoutAllocation() -> FaultyFileSystem {
     let fileSystem = FaultyFileSystem()
     fileSystem.setHook { event in
@@ -74,7 +75,7 @@ struct ReservationTests {
     return fileSystem
   }
 
-  @Test("Without fallocate an open for writing is refused, before there is a manifest")
+  @Test("Without fallocate, an open for writing is refused before there is a manifest")
   func refusedAtOpen() throws {
     let error = storeError { _ = try Store(directory.store, fileSystem: withoutAllocation()) }
     #expect(
@@ -86,7 +87,7 @@ struct ReservationTests {
     #expect(names == ["LOCK"])
   }
 
-  @Test("Without fallocate a store is opened for reading, and for writing by system calls")
+  @Test("Without fallocate, a store can be opened for reading, and for writing by system calls")
   func openedByCalls() throws {
     let store = try Store(directory.store)
     try store.setValue("v", forKey: "key")
@@ -104,7 +105,7 @@ struct ReservationTests {
   // MARK: Layers
 
   @Test(
-    "Under overlayfs the layer below decides",
+    "Under overlayfs, the layer below decides",
     arguments: OverlayMount.Below.allCases.filter { !$0.isMissing })
   func layerBelow(below: OverlayMount.Below) throws {
     let overlay = try OverlayMount(over: below)

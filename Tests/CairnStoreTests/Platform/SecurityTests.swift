@@ -6,7 +6,7 @@ import Testing
 @Suite("Permissions and unsafe files")
 struct SecurityTests {
   static let isRoot = geteuid() == 0
-  /// Whom a mode stops: "nobody" for root, whom it does not.
+  /// A user whom a mode stops: "nobody" for root, whom it does not.
   static let user = isRoot ? 65_534 : Int(geteuid())
 
   let directory: TemporaryDirectory
@@ -41,7 +41,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "A path that is empty, or has a byte of 0, is refused, and nothing is made",
+    "A path that is empty or has a zero byte is refused, and nothing is created",
     arguments: ["", "a\0b"])
   func flawedPath(name: String) throws {
     try makeStore()
@@ -76,13 +76,13 @@ struct SecurityTests {
     #expect(try mode("\(directory.store)/quarantine") == 0o700)
   }
 
-  /// What stands in a file's place.
+  /// What is in a file's place.
   enum Stand: CaseIterable, Sendable {
     case symbolicLink, danglingLink, hardLink, pipe, directory
   }
 
   @Test(
-    "Anything but a plain file of one link in a file's place is unsafe, and nothing hangs",
+    "Anything but a regular file with one link is unsafe, and nothing hangs",
     arguments: ["MANIFEST", "LOCK", "segment"], Stand.allCases)
   func unsafeFile(name: String, stand: Stand) throws {
     try makeStore()
@@ -141,7 +141,7 @@ struct SecurityTests {
     #expect(try Store(directory("link")).contains("key"))
   }
 
-  @Test("Descriptors 0, 1 and 2 are not used, though they are free")
+  @Test("Descriptors 0, 1 and 2 are not used, even if they are free")
   func standardStreams() throws {
     let result = try KillWriterProcess.run("no-standard-streams", directory.store)
     #expect(result.status == 0)
@@ -151,7 +151,7 @@ struct SecurityTests {
     try check("chown", unsafe chown(path, uid_t(owner), gid_t(owner)))
   }
 
-  /// Makes a store of the user's.
+  /// Makes a store that belongs to the user.
   func makeStoreOfUser() throws {
     try makeStore()
     guard Self.isRoot else { return }
@@ -160,7 +160,7 @@ struct SecurityTests {
     for file in names { try change(owner: Self.user, of: "\(directory.store)/\(file)") }
   }
 
-  /// What the user gets who opens, reads and writes.
+  /// What the user gets when opening, reading and writing.
   func asUser() throws -> [String] {
     try check("chmod", unsafe chmod(directory.path, 0o755))
     let result = try KillWriterProcess.run("user", directory.store, Self.user)
@@ -189,7 +189,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "A file of another user than the directory's is unsafe",
+    "A file that belongs to another user than its directory is unsafe",
     .enabled(if: isRoot, "only root can give files away"),
     arguments: ["LOCK", "MANIFEST", "segment"])
   func foreignFile(name: String) throws {
@@ -200,7 +200,7 @@ struct SecurityTests {
     let lines = try asUser()
     #expect(lines[0].contains("another user"))
     #expect(lines[0].contains(name))
-    // Nor does root take it.
+    // Root does not accept it either.
     guard case .unsafeFile = storeError({ _ = try Store(directory.store) }) else {
       Issue.record("root opens it")
       return
@@ -208,7 +208,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "A file that may not be read is a system error that names it",
+    "An unreadable file is a system error that names it",
     arguments: ["LOCK", "MANIFEST", "segment"])
   func unreadable(name: String) throws {
     try makeStoreOfUser()
@@ -221,7 +221,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "In a directory that may not be written to, reads work and writes are system errors")
+    "In a directory that is not writable, reads work and writes are system errors")
   func unwritable() throws {
     try makeStoreOfUser()
     try check("chmod", unsafe chmod(directory.store, 0o555))
@@ -233,7 +233,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "A store of another user's is opened by its owner",
+    "A store of another user is opened by its owner",
     .enabled(if: isRoot, "only root can give files away"))
   func ownStore() throws {
     try makeStoreOfUser()
@@ -244,7 +244,7 @@ struct SecurityTests {
     "Root does not write into another user's store",
     .enabled(if: isRoot, "only root can give files away"))
   func otherUsersStore() throws {
-    // If root left files of its own there, the owner would be locked out for good.
+    // If root left its own files there, the owner would be locked out for good.
     let scene = try StoreScene()
     let first = try scene.open()
     try first.setValue("1", forKey: "a")
@@ -264,7 +264,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "With any limit on descriptors there is a typed error or success, and none is leaked",
+    "With any limit on descriptors, there is a typed error or success, and no leak",
     arguments: [false, true])
   func descriptorLimit(timersRun: Bool) throws {
     let result = try KillWriterProcess.run("descriptor-limit", directory.store, timersRun ? 1 : 0)

@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// A time of day that can be set, and a time that passes whatever is set.
+/// A time of day that can be set, and an elapsed time that continues whatever is set.
 final class SettableClock: WallClock {
   private let state = Mutex((offset: Duration.zero, elapsed: Duration.zero))
 
@@ -21,7 +21,7 @@ final class SettableClock: WallClock {
   func set(by duration: Duration) { state.withLock { $0.offset += duration } }
 }
 
-@Suite("The store's time goes on whatever the clock is set to")
+@Suite("The store's time continues, whatever the clock is set to")
 struct StoreClockTests {
   private let directory: TemporaryDirectory
   private let clock = SettableClock()
@@ -37,7 +37,7 @@ struct StoreClockTests {
       background: queue)
   }
 
-  @Test("A clock set back while the store is open prolongs no life")
+  @Test("A clock set back while the store is open prolongs no lifetime")
   func setBackWhileOpen() throws {
     let store = try open()
     try store.setValue("v", forKey: "key", lifetime: .seconds(60))
@@ -48,7 +48,7 @@ struct StoreClockTests {
     #expect(try store.text("key") == nil)
   }
 
-  @Test("What is written after the clock was set back lives as long as it is given")
+  @Test("Entries written after the clock was set back live as long as requested")
   func writtenAfter() throws {
     let store = try open()
     clock.set(by: .seconds(-3600))
@@ -60,7 +60,7 @@ struct StoreClockTests {
   }
 
   @Test(
-    "Where the clock was ahead in the last session, a new entry lives as long as it is given",
+    "If the clock was ahead in the last session, a new entry lives as long as requested",
     arguments: [1, 23] as [Int64])
   func aheadInLastSession(hours: Int64) throws {
     clock.set(by: .seconds(hours * 3600))
@@ -76,7 +76,7 @@ struct StoreClockTests {
     #expect(try store.text("key") == nil)
   }
 
-  @Test("A clock set ahead shortens lives, and no longer once it is set right")
+  @Test("A clock set ahead shortens lifetimes, but no longer once it is set right")
   func setAheadWhileOpen() throws {
     let store = try open()
     try store.setValue("v", forKey: "key", lifetime: .seconds(60))
@@ -93,7 +93,7 @@ struct StoreClockTests {
     let first = try open()
     try first.setValue("v", forKey: "old")
     try first.close()
-    // A machine without a clock of its own starts in the past, and is told the time a little later.
+    // A machine without a hardware clock starts in the past, and learns the time a little later.
     clock.set(by: .seconds(-3600))
     let store = try open()
     clock.pass(.seconds(10))
@@ -104,7 +104,7 @@ struct StoreClockTests {
 
   // MARK: Reports
 
-  @Test("The statistics and the log say by how much the clock was behind at the open")
+  @Test("The statistics and the log report how far the clock was behind at the open")
   func reportedAtOpen() throws {
     clock.set(by: .seconds(23 * 3600))
     let first = try open()
@@ -121,7 +121,7 @@ struct StoreClockTests {
   }
 
   @Test(
-    "The statistics say by how much the clock was set while the store is open, and the log once",
+    "The statistics report how far the clock was set while the store is open; the log does so once",
     arguments: [-3600, 3600] as [Int64])
   func reportedWhileOpen(seconds: Int64) throws {
     let store = try open()
@@ -140,7 +140,7 @@ struct StoreClockTests {
 
   // MARK: Clocks that tell the time of day alone
 
-  @Test("Of a clock without elapsed time, each step forward is time that has passed")
+  @Test("For a clock without elapsed time, each step forward is elapsed time")
   func stepsForward() throws {
     let manual = ManualClock()
     let store = try Store(directory.store, .small(clock: manual), background: queue)
@@ -155,7 +155,7 @@ struct StoreClockTests {
     #expect(try store.text("key") == nil)
   }
 
-  @Test("Threads that read such a clock in another order than it went make no time")
+  @Test("Threads that read such a clock out of order create no time")
   func readOutOfOrder() throws {
     let manual = ManualClock()
     let clock = StoreClock(manual, lastRecorded: ManualClock.start)

@@ -2,12 +2,12 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// What a process leaves that dies in a compaction, once the manifest is gone.
+/// What a process leaves that dies during a compaction, once the manifest is gone.
 @Suite("Salvage: the old files of a compaction beside the new ones")
 struct SalvageAfterCompactionTests {
-  /// Found by reading, for the salvage fuzzer. Whether the last batch of a log was applied is not
-  /// known without a manifest, so where it is damaged its keys are lost. A compaction copies only what
-  /// was applied; but the old record came first, and the sound copy was not taken.
+  /// Found by reading, for the salvage fuzzer. Without a manifest, it is unknown whether the last
+  /// batch of a log was applied, so if it is damaged, its keys are lost. A compaction copies only
+  /// what was applied. But the old record came first, and the sound copy was not used.
   @Test("The last batch is damaged, and the copies of its records are sound")
   func batchWithCopies() throws {
     let disk = SimulatedDisk()
@@ -58,8 +58,9 @@ struct SalvageAfterCompactionTests {
     try copy.close()
   }
 
-  /// Found by a review. The copy has the end that an extension gave the put, and the extension itself is gone with
-  /// its segment; of the put and its copy the one that was found first counted, with its own end.
+  /// Found by a review. The copy has the end that an extension gave the put, and the extension
+  /// itself is gone with its segment. Of the put and its copy, the one found first counted, with
+  /// its own end.
   @Test("The segment of an extension is gone, that of its put is not: the later end counts")
   func laterEndOfCopy() throws {
     let disk = SimulatedDisk()
@@ -82,7 +83,7 @@ struct SalvageAfterCompactionTests {
     let second = SimulatedProcess.start(on: disk, seed: 2)
     try second.open(.simulated(clock)).compact()
     try second.close()
-    // As a cut leaves it that comes in the midst of the removal of the old files.
+    // As a crash leaves it during the removal of the old files.
     #expect(!segments().contains(before[0]))
     disk.setContents(bytes, of: first)
     for name in before.dropFirst() where segments().contains(name) {

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Salvage of random damage")
 struct SalvageDamageTests {
-  @Test("A copy has what the damaged bytes leave of the history, as an open gives it")
+  @Test("A copy has what the damaged bytes leave of the history, as an open returns it")
   func random() throws {
     var generator = Seed.generator()
     for _ in 0..<40 {

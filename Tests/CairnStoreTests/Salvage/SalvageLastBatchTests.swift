@@ -1,8 +1,9 @@
 import CairnStore
 import Testing
 
-/// An open discards what a crash may have left unfinished at the end of the log. Damage to the last write looks the
-/// same, so a salvage copies what it can of it, and never calls a copy complete that lacks it.
+/// An open discards what a crash may have left unfinished at the end of the log. Damage to the last
+/// write looks the same. So a salvage copies what it can of that write, and never calls a copy
+/// complete that lacks it.
 @Suite("Salvage at the end of the log")
 struct SalvageLastBatchTests {
   private static let count = 256
@@ -28,7 +29,7 @@ struct SalvageLastBatchTests {
   func flippedHead(number: Int, boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     let image = try flipped(number) { $0.offset + 9 }
-    // An open cannot tell it from a batch that a crash cut short.
+    // An open cannot distinguish it from a batch that a crash cut short.
     #expect(try Opening(image, boot: boot) == .contents(killed.before))
     let salvaged = try Salvaged(image, boot: boot)
     var expected = killed.after
@@ -41,7 +42,7 @@ struct SalvageLastBatchTests {
   }
 
   @Test(
-    "A damaged value in the last batch costs its key, and the older value does not come back",
+    "A damaged value in the last batch costs its key, and the older value does not reappear",
     arguments: [0, 100, 254], [nil, otherBoot])
   func flippedValue(number: Int, boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
@@ -83,7 +84,7 @@ struct SalvageLastBatchTests {
     #expect(!salvaged.report.isComplete)
   }
 
-  @Test("Where the log is damaged elsewhere too, the batch counts all the same")
+  @Test("If the log is damaged elsewhere too, the batch still counts")
   func damagedElsewhere() throws {
     let killed = try Self.killed.get()
     let image = try flipped(100) { $0.offset + 9 }
@@ -94,8 +95,9 @@ struct SalvageLastBatchTests {
     #expect(salvaged.report.lossCount == 2 && !salvaged.report.isComplete)
   }
 
-  /// `SalvageFuzzer --seed 11506`: a damaged value before the batch had the log cut there, and the batch with it.
-  @Test("So it does after a record with a damaged value")
+  /// `SalvageFuzzer --seed 11506`: because of a damaged value before the batch, the log was cut
+  /// there, and the batch with it.
+  @Test("The same after a record with a damaged value")
   func damagedValueBefore() throws {
     let killed = try Self.killed.get()
     let value = try killed.lastRecords[2].valueRange.lowerBound
@@ -106,7 +108,7 @@ struct SalvageLastBatchTests {
   }
 
   @Test(
-    "The last put, damaged, is torn bytes, and the copy is not complete",
+    "The last put, damaged, counts as torn bytes, and the copy is not complete",
     arguments: [nil, otherBoot])
   func lastPut(boot: [UInt8]?) throws {
     let killed = try KilledStore { store in
@@ -125,7 +127,7 @@ struct SalvageLastBatchTests {
   }
 
   @Test(
-    "A segment that the manifest does not know may hold what was stored: the copy is not complete")
+    "A segment that the manifest does not list may have stored data: the copy is not complete")
   func unlistedSegment() throws {
     let killed = try Self.killed.get()
     var image = try killed.image.changingManifest { $0.nextID += 5 }
@@ -136,8 +138,9 @@ struct SalvageLastBatchTests {
     #expect(salvaged.report.warnings == [.unlistedSegments] && !salvaged.report.isComplete)
   }
 
-  /// Before, a salvage did not look at the checkpoint, and took a loss of what it vouches for for a torn tail.
-  @Test("What a checkpoint covers was durable, and is not torn", arguments: [nil, otherBoot])
+  /// Earlier, a salvage did not look at the checkpoint. It took a loss of covered records for a
+  /// torn tail.
+  @Test("What a checkpoint covers was durable and is not torn", arguments: [nil, otherBoot])
   func covered(boot: [UInt8]?) throws {
     let killed = try KilledStore { store in
       for number in 0..<4 { try store.setValue("value", forKey: "key \(number)") }

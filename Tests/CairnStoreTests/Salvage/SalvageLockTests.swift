@@ -4,7 +4,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Who has the destination of a salvage, and from when on it is a store.
+/// Who owns the destination of a salvage, and from when on it is a store.
 @Suite("Salvage: the destination's lock")
 struct SalvageLockTests {
   let directory: TemporaryDirectory
@@ -24,7 +24,7 @@ struct SalvageLockTests {
       environment: Environment(fileSystem: fileSystem, background: ManualBackgroundQueue()))
   }
 
-  /// Runs `body` between the making of the destination's file LOCK and its locking.
+  /// Runs `body` after the destination's file LOCK is created and before it is locked.
   private func beforeLock(_ body: @escaping @Sendable () -> Void) -> FaultyFileSystem {
     let fileSystem = FaultyFileSystem()
     let copy = copy
@@ -51,7 +51,7 @@ struct SalvageLockTests {
     try again.close()
   }
 
-  @Test("A store that was made and closed meanwhile keeps its file LOCK too")
+  @Test("A store that was created and closed meanwhile keeps its file LOCK too")
   func overtakenAndClosed() throws {
     let overtaking = Overtaking(path: copy)
     let fileSystem = beforeLock {
@@ -65,7 +65,7 @@ struct SalvageLockTests {
     try reader.close()
   }
 
-  @Test("A lock on a file that a failed salvage removed is none", arguments: [true, false])
+  @Test("A lock on a file that a failed salvage removed is useless", arguments: [true, false])
   func removed(readOnly: Bool) throws {
     try salvage(FaultyFileSystem())
     let copy = copy
@@ -79,7 +79,7 @@ struct SalvageLockTests {
     try store.close()
   }
 
-  @Test("The note that a salvage is not finished is gone before the copy is a store")
+  @Test("The note about an unfinished salvage is gone before the copy is a store")
   func note() throws {
     let copy = copy
     let seen = Mutex((note: false, both: false))
@@ -97,7 +97,7 @@ struct SalvageLockTests {
   }
 }
 
-/// Opens a store while another thread is in the middle of something.
+/// Opens a store while another thread is in the middle of its work.
 private final class Overtaking: Sendable {
   private let path: String
   private let opened = Mutex<Store?>(nil)

@@ -4,7 +4,7 @@ import FuzzSupport
 import Glibc
 import Testing
 
-/// Where a salvage reads from and writes to, and what happens when that fails.
+/// Where a salvage reads and writes, and what happens when that fails.
 @Suite("Salvage: places and failures")
 struct SalvagePlaceTests {
   let directory: TemporaryDirectory
@@ -37,7 +37,7 @@ struct SalvagePlaceTests {
     #expect(report.entryCount == 20 && report.isComplete)
   }
 
-  @Test("Beside a live writer it is refused, beside a reader not")
+  @Test("It is refused while a writer has the store open, but not while a reader does")
   func locked() throws {
     let writer = try Store(directory.store)
     #expect(
@@ -77,10 +77,10 @@ struct SalvagePlaceTests {
         == .noStore(path: directory("none")))
   }
 
-  @Test("A failure of any call leaves an empty destination, and the original as it was")
+  @Test("A failure of any call leaves an empty destination and the original unchanged")
   func failures() throws {
-    // A salvage that failed left files in its destination, which the next attempt then refused for
-    // not being empty.
+    // A failed salvage left files in its destination, and the next attempt then refused it because
+    // it was not empty.
     let before = try DirectoryListing(of: directory.store)
     let calls: [FaultyFileSystem.Call] = [
       .open, .write, .truncate, .synchronize, .randomBytes, .rename, .unlink, .allocate,
@@ -100,11 +100,11 @@ struct SalvagePlaceTests {
         }
         if error != nil {
           let left = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
-          // Where the lock could not be had, its file may be another's by now.
+          // If the lock was not available, its file may belong to another store by now.
           let mayStay = [.lock, .status, .names].contains(call)
           #expect(left == [] || mayStay && left == ["LOCK"], "\(call.rawValue) \(index): \(left)")
         } else {
-          // Only what is done ahead for later may fail unseen.
+          // Only work done ahead for later may fail unnoticed.
           #expect([.allocate, .open, .status].contains(call), "\(call.rawValue) \(index)")
           #expect(try Store.verify(path: path).errors == [])
         }
@@ -113,7 +113,7 @@ struct SalvagePlaceTests {
     #expect(try DirectoryListing(of: directory.store) == before)
   }
 
-  @Test("What the disk does not give is passed over, and all around it is copied")
+  @Test("Bytes that the disk cannot read are skipped, and everything around them is copied")
   func unreadable() throws {
     // The read of the header, then windows.
     for index in 0..<12 {
@@ -143,7 +143,7 @@ struct SalvagePlaceTests {
     #expect(report.entryCount < 20 && report.entryCount > 0)
   }
 
-  @Test("More segments than a process may have files open")
+  @Test("More segments than a process may have open files")
   func manySegments() throws {
     var manifest = try Image(of: directory.store).manifest
     for number in 0..<3000 {
@@ -253,7 +253,7 @@ struct SalvagePlaceTests {
     }
   }
 
-  @Test("Large values are copied without being held, and a damaged one leaves nothing behind")
+  @Test("Large values are copied without being held in memory, and a damaged one leaves nothing")
   func largeValues() throws {
     let path = directory("large")
     let store = try Store(path)

@@ -35,7 +35,7 @@ struct SalvageTests {
 
   // MARK: What is sound
 
-  @Test("A sound store is copied with all that is known of each entry, versions included")
+  @Test("A sound store is copied with everything known about each entry, versions included")
   func everything() throws {
     let clock = ManualClock()
     let directory = try TemporaryDirectory()
@@ -53,7 +53,7 @@ struct SalvageTests {
     #expect(salvaged.entries.mapValues(\.info.version) == expected.mapValues(\.info.version))
     for (key, entry) in salvaged.entries {
       var other = expected[key]
-      // Opening counts as an access, at a time of its own.
+      // Opening counts as an access, at its own time.
       other?.info.accessed = entry.info.accessed
       #expect(entry == other)
     }
@@ -62,7 +62,7 @@ struct SalvageTests {
     clock.advance(by: .seconds(95))
     let copy = try Store(directory("copy"), .small(clock: clock))
     #expect(try copy.value(forKey: "k") == nil, "the end of the lifetime is kept")
-    // Versions go on behind those of the store.
+    // Versions continue after those of the store.
     let last = try #require(expected.values.map(\.info.version).max())
     #expect(try copy.setValue("x", forKey: "x") > last)
     try copy.close()
@@ -116,7 +116,7 @@ struct SalvageTests {
 
   // MARK: Damaged records
 
-  @Test("A damaged value loses its key; the older value does not come back")
+  @Test("A damaged value loses its key; the older value does not reappear")
   func damagedValue() throws {
     let image = try Self.history.get()
     let record = try image.records(in: image.segmentNames[0])[2]
@@ -129,7 +129,7 @@ struct SalvageTests {
     #expect(salvaged.report.warnings.isEmpty && !salvaged.report.isComplete)
   }
 
-  @Test("A damaged head is stepped over, and the warning says what it may have been")
+  @Test("A damaged head is skipped, and the warning says what it may have been")
   func damagedHead() throws {
     let image = try Self.history.get()
     let name = image.segmentNames[0]
@@ -152,7 +152,7 @@ struct SalvageTests {
     }
   }
 
-  @Test("A segment that was cut off loses what is missing, the key of a cut value included")
+  @Test("A truncated segment loses what is missing, including the key of a cut value")
   func truncated() throws {
     let image = try Self.history.get()
     let name = image.segmentNames[0]
@@ -185,7 +185,7 @@ struct SalvageTests {
     #expect(salvaged.report.warnings == [.olderValuesMayBeBack, .removedDataMayBeBack])
   }
 
-  @Test("What was discarded beyond a sealed segment's length stays away while there is a manifest")
+  @Test("Bytes discarded beyond a sealed segment's length stay away while there is a manifest")
   func beyondSealedLength() throws {
     let image = try Self.history.get()
     let records = try image.records(in: image.segmentNames[0])
@@ -229,7 +229,7 @@ struct SalvageTests {
 
   // MARK: Headers
 
-  @Test("With a manifest, a damaged header costs nothing that can be told", arguments: 0..<72)
+  @Test("With a manifest, a damaged header costs nothing observable", arguments: 0..<72)
   func damagedHeader(offset: Int) throws {
     let image = try Self.history.get()
     let name = image.segmentNames[0]
@@ -251,7 +251,7 @@ struct SalvageTests {
     }
   }
 
-  @Test("Without manifest and header, a key whose order is not known is lost, not guessed")
+  @Test("Without manifest and header, a key whose order is unknown is lost, not guessed")
   func unknownOrder() throws {
     var image = try Self.closed.get().image
     let contents = try Self.closed.get().contents
@@ -265,7 +265,7 @@ struct SalvageTests {
     #expect(lostCount > 0)
   }
 
-  @Test("Segments of two stores are told apart by the manifest, and refused without one")
+  @Test("The manifest distinguishes segments of two stores; without one they are refused")
   func twoStores() throws {
     let image = try Self.history.get()
     let foreign = try Self.closed.get().image
@@ -281,7 +281,7 @@ struct SalvageTests {
       return
     }
     #expect(reason.contains("2 stores"))
-    // Even a damaged manifest may say which is meant.
+    // Even a damaged manifest may say which one is meant.
     #expect(Self.text(try Salvaged(mixed.flipping("MANIFEST", at: 70))) == sound)
   }
 
@@ -300,7 +300,7 @@ struct SalvageTests {
 
   // MARK: The end of the log
 
-  @Test("In another boot, what lies beyond the first hole of the unsynced tail does not count")
+  @Test("In another boot, records beyond the first hole of the unsynced tail do not count")
   func tornTailBehindDamage() throws {
     let killed = try DamageTests.synced.get()
     let name = try killed.lastSegment
@@ -320,7 +320,7 @@ struct SalvageTests {
     #expect(try Salvaged(image).entries.keys.sorted() == ["key1", "key3"])
   }
 
-  @Test("Sound members of a damaged batch count where the batch was complete")
+  @Test("Sound records of a damaged batch count if the batch was complete")
   func batchInDurablePart() throws {
     let image = try Self.history.get()
     let records = try image.records(in: image.segmentNames[0])
@@ -346,7 +346,7 @@ struct SalvageTests {
     #expect(try Salvaged(damaged).values == killed.before)
     let twice = damaged.flipping(name, at: records[1].offset)
     let salvaged = try Salvaged(twice)
-    // It may have been applied or not, so neither value of `a` is sure.
+    // It may or may not have been applied, so neither value of `a` is certain.
     #expect(Self.text(salvaged) == ["c": "third"])
     #expect(salvaged.report.losses.contains { $0.cause == .unfinishedBatch })
   }

@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Calls `write` while threads of their own call `read` again and again; each has done so once before `write` begins.
+/// Calls `write` while separate threads call `read` again and again. Each of them has done so once
+/// before `write` begins.
 func besideReaders(
   _ count: Int, read: @escaping @Sendable () -> Void, write: () throws -> Void
 ) rethrows {

@@ -13,7 +13,7 @@ struct CheckpointFixture {
 
   /// - Parameters:
   ///   - keys: how many keys are written, at least 60; ten of them are removed.
-  ///   - later: writes of a second session that was killed.
+  ///   - later: the writes of a second session that was killed.
   init(keys: Int = 60, _ later: ((Store) throws -> Void)? = nil) throws {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small())
@@ -59,7 +59,7 @@ struct CheckpointFixture {
     }
   }
 
-  /// The image with other bytes in the checkpoint, which the manifest vouches for.
+  /// The image with other bytes in the checkpoint, for which the manifest vouches.
   func binding(_ bytes: [UInt8]) throws -> Image {
     var image = image
     image.files[name] = bytes
@@ -72,7 +72,7 @@ struct CheckpointFixture {
     return try image.changingManifest { $0.checkpointChecksum = checksum }
   }
 
-  /// Opens an image and compares what is found with what must be there.
+  /// Opens an image and compares the result with the expected contents.
   @discardableResult
   func expectSound(
     _ image: Image, _ place: String = "", sourceLocation: SourceLocation = #_sourceLocation

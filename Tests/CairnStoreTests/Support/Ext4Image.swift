@@ -1,15 +1,15 @@
 import Foundation
 import Glibc
 
-/// An ext4 filesystem in a file, that can be cut off from it as by a power cut. Only root may mount one,
-/// and not everywhere.
+/// An ext4 filesystem in a file, which can be cut off from it as by a power cut. Only root may
+/// mount one, and not everywhere.
 final class Ext4Image: Sendable {
   /// Why there can be none here.
   static let missing: String? = {
     if geteuid() != 0 { return "only root may mount an ext4 image" }
     do {
       let image = try Ext4Image()
-      // Also the request that cuts it off is not known everywhere.
+      // The request that cuts it off is not known everywhere either.
       try image.cut()
       try image.mountAgain()
       return nil
@@ -33,7 +33,7 @@ final class Ext4Image: Sendable {
 
   deinit { try? Self.run("umount", "-l", path) }
 
-  /// From here on nothing gets to the disk any more, the journal neither.
+  /// From here on nothing reaches the disk, not even the journal.
   func cut() throws {
     // EXT4_IOC_SHUTDOWN, which is XFS_IOC_GOINGDOWN, without writing the log.
     let shutdown: UInt = 0x8004_587D
@@ -43,13 +43,13 @@ final class Ext4Image: Sendable {
     try check("ioctl", unsafe ioctl(directory, shutdown, &withoutLog))
   }
 
-  /// Mounts it anew with what the disk has. Nobody may use it meanwhile.
+  /// Mounts it again with what the disk has. It must not be in use meanwhile.
   func mountAgain() throws {
     try Self.run("umount", path)
     try Self.run("mount", "-o", "loop", file, path)
   }
 
-  /// Runs a command of the system, and throws where it fails.
+  /// Runs a system command, and throws if it fails.
   static func run(_ words: String...) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

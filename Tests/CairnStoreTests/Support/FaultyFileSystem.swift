@@ -2,8 +2,9 @@ import CairnStore
 import Glibc
 import Synchronization
 
-/// The real file system behind a counter of calls, which can fail a chosen one, run a hook before those that change or
-/// read something, play a full disk, keep transfers short, and tell of another boot. Also keeps account of descriptors.
+/// The real file system behind a counter of calls. It can fail a chosen call, run a hook before
+/// calls that change or read something, simulate a full disk, keep transfers short, and report
+/// another boot. It also keeps account of descriptors.
 final class FaultyFileSystem: FileSystem {
   /// The kinds of calls.
   enum Call: String, CaseIterable, Sendable {

@@ -7,7 +7,7 @@ import Testing
 @Suite("Damaged, stale and hostile checkpoints")
 struct CheckpointDamageTests {
   @Test(
-    "A flipped bit in any byte, one in eight of them each time, costs nothing but time",
+    "A flipped bit in any byte, one bit in eight each time, costs only time",
     arguments: [false, true])
   func flips(afterKill: Bool) throws {
     let fixture = try CheckpointFixture(
@@ -25,14 +25,14 @@ struct CheckpointDamageTests {
     where offset < 100 || (offset + first) % (offset < entries ? 32 : 8) == 0 {
       let report = try fixture.expectSound(
         fixture.image.flipping(fixture.name, at: offset, bit: offset / 8 % 8), "byte \(offset)")
-      // A damaged header costs a scan, damaged entries their shard's rebuilding.
+      // A damaged header costs a scan; damaged entries cost rebuilding their shard.
       #expect((report.source == .scan) == (offset < entries), "byte \(offset)")
       if report.source == .scan { scans += 1 }
     }
     #expect(scans > 100)
   }
 
-  @Test("A file that is cut, longer, empty, missing, or no file costs a scan")
+  @Test("A file that is cut, longer, empty, missing or not a file costs a scan")
   func otherFiles() throws {
     let fixture = try CheckpointFixture()
     let bytes = try #require(fixture.image.files[fixture.name])
@@ -57,7 +57,7 @@ struct CheckpointDamageTests {
       #expect(
         try Store.verify(path: directory.store).errors.map(\.file) == [fixture.name])
       try fixture.expectSound(at: directory.store, makesDirectory ? "directory" : "FIFO")
-      // Another checkpoint takes its place, and then it is in the way of nothing.
+      // Another checkpoint takes its place, and then it does no more harm.
       for _ in 0..<2 {
         let store = try Store(directory.store, .small())
         for number in 0..<20 { try store.setValue("x", forKey: "x\(number)") }
@@ -70,7 +70,7 @@ struct CheckpointDamageTests {
   }
 
   @Test(
-    "One of another major version is left aside, and is no damage, whatever its layout",
+    "A checkpoint of another major version is ignored and is not damage, whatever its layout",
     arguments: [nil, 80, 96, 8000])
   func otherVersion(headerByteCount: UInt32?) throws {
     let fixture = try CheckpointFixture()
@@ -87,7 +87,7 @@ struct CheckpointDamageTests {
     #expect(try fixture.expectSound(at: directory.store).source == .scan)
   }
 
-  @Test("An older checkpoint of the same store under the newest one's name is not taken for it")
+  @Test("An older checkpoint of the same store under the newest one's name is not accepted")
   func stale() throws {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()
@@ -106,14 +106,14 @@ struct CheckpointDamageTests {
     #expect(try again.value(forKey: "key1") == nil)
   }
 
-  @Test("The checkpoint of a twin, a copy that went another way, is not taken for the store's own")
+  @Test("The checkpoint of a twin, a copy that diverged, is not accepted as the store's own")
   func twin() throws {
     let fixture = try CheckpointFixture()
     var images: [Image] = []
     for value in ["a", "b"] {
       let directory = try TemporaryDirectory()
       try fixture.image.write(to: directory.store)
-      // What happens in the background takes ids too.
+      // Background work takes ids too.
       let store = try Store(directory.store, .small(), background: ManualBackgroundQueue())
       for number in 0..<20 { try store.setValue(value, forKey: "\(value)\(number)") }
       try store.close()
@@ -130,14 +130,14 @@ struct CheckpointDamageTests {
     #expect(try store.value(forKey: "b3") == nil)
   }
 
-  @Test("Lengths and counts of any size, vouched for by the manifest, trap nowhere")
+  @Test("Lengths and counts of any size that the manifest vouches for never trap")
   func hostileFields() throws {
     let fixture = try CheckpointFixture()
     let bytes = try #require(fixture.image.files[fixture.name])
     let header = try fixture.header
     let segments = 80 + 16 * header.samples.count
     let shards = segments + 128 * header.segments.count
-    // Offset and size of each field.
+    // The offset and size of each field.
     var fields = [(12, 4), (32, 8), (40, 8), (48, 8), (56, 8), (64, 8), (72, 4), (76, 4), (80, 8)]
     fields += [(0, 8), (8, 8), (16, 8), (24, 4), (28, 4)].map { (segments + $0.0, $0.1) }
     fields += (0..<12).map { (segments + 32 + 8 * $0, 8) }
@@ -154,7 +154,8 @@ struct CheckpointDamageTests {
         let image = try fixture.binding(changed)
         let directory = try TemporaryDirectory()
         try image.write(to: directory.store)
-        // A forged checkpoint may lie about what it does not prove, such as times and byte counts.
+        // A forged checkpoint may lie about facts that it does not prove, such as times and byte
+        // counts.
         let store = try Store(directory.store, .small())
         let contents = try? store.contents()
         #expect(contents == fixture.contents, "\(value) at \(offset)")
@@ -164,7 +165,7 @@ struct CheckpointDamageTests {
     }
   }
 
-  @Test("Entries that make no sense, vouched for by their checksums, cost the shard's rebuilding")
+  @Test("Invalid entries with valid checksums cost rebuilding the shard")
   func hostileEntries() throws {
     let fixture = try CheckpointFixture()
     let bytes = try #require(fixture.image.files[fixture.name])
@@ -203,11 +204,11 @@ struct CheckpointDamageTests {
     }
   }
 
-  /// A review: a lookup that came to the second of two entries with one hash and one location began
+  /// A review: a lookup that reached the second of two entries with one hash and one location began
   /// again at the first of them, for ever, if the record there had another key.
   @Test("A shard that names a record twice is rebuilt")
   func recordTwice() throws {
-    // More keys than shards, so that some shard has two whatever the seed of the hash.
+    // More keys than shards, so that some shard has two keys whatever the seed of the hash.
     let fixture = try CheckpointFixture(keys: HashIndex.shardCount + 20)
     let header = try fixture.header
     var count = 0
@@ -228,7 +229,7 @@ struct CheckpointDamageTests {
     #expect(count > 0)
   }
 
-  @Test("A shard whose hashes are crowded together, as no keys' are, is rebuilt")
+  @Test("A shard whose hashes are crowded together, as no real keys' are, is rebuilt")
   func crowdedHashes() throws {
     let directory = try TemporaryDirectory()
     var expected: [String: [UInt8]] = [:]
@@ -251,7 +252,7 @@ struct CheckpointDamageTests {
       for place in 0..<shard.count {
         let offset = shard.offset + place * Checkpoint.entryByteCount
         let entry = IndexEntry(decoding: span.bytes, at: offset)
-        // The last hashes there are, all different.
+        // The last possible hashes, all different.
         let forged = IndexEntry(
           hash: 1 << 40 - UInt64(shard.count - place), location: entry.location, tick: entry.tick,
           flags: entry.flags)
@@ -277,9 +278,9 @@ struct CheckpointDamageTests {
     #expect(try store.statistics().indexByteCount < expected.count * 40)
   }
 
-  @Test("A shard that is damaged after the open, or that the medium does not give, is rebuilt")
+  @Test("A shard that is damaged after the open, or that the medium cannot read, is rebuilt")
   func whileOpen() throws {
-    // More than is read at once when the store is opened.
+    // More than the open reads at once.
     let fixture = try CheckpointFixture(keys: 5000)
     let bytes = try #require(fixture.image.files[fixture.name])
     let start = try fixture.header.headerByteCount
@@ -287,7 +288,7 @@ struct CheckpointDamageTests {
     try fixture.image.write(to: directory.store)
     let fileSystem = FaultyFileSystem()
     let store = try Store(directory.store, .small(), fileSystem: fileSystem)
-    // Not of the medium: an error, not absence.
+    // Not an error of the medium: an error, not absence.
     let outOfMemory: Int32 = 12
     fileSystem.arm(.init(call: .read, index: 0, errorNumber: outOfMemory))
     guard case .system(let failure)? = storeError({ _ = try store.value(forKey: "key1") }) else {
@@ -318,9 +319,10 @@ struct CheckpointDamageTests {
     #expect(try again.contents() == expected)
   }
 
-  @Test("Entries of segments that are gone are dropped, and the records that replaced them found")
+  @Test(
+    "Entries of segments that are gone are dropped, and the records that replaced them are found")
   func lostSegments() throws {
-    // As a compaction would leave it: a segment's live records stand in another one.
+    // As a compaction would leave it: the live records of a segment are in another one.
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small())
     for number in 0..<150 {
@@ -335,7 +337,7 @@ struct CheckpointDamageTests {
     let oldName = FileName.segment(victim.id)
     let newID = SegmentID(rawValue: try image.manifest.nextID)
     let old = try #require(image.files[oldName])
-    // The same bytes under another id and salt: headers are sealed anew.
+    // The same bytes under another id and salt: headers are sealed again.
     var segmentHeader = try old.withSpan { (bytes) throws(StoreError) in
       try SegmentHeader(decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: oldName)
     }
@@ -372,7 +374,7 @@ struct CheckpointDamageTests {
     try again.close()
     let reader = try Store(copy.store, .small())
     #expect(try reader.keysByRecency() == order, "a compaction is no access")
-    // With a damaged shard beside, the whole log is read.
+    // With another damaged shard, the whole log is read.
     let name = FileName.checkpoint(try image.manifest.checkpointID)
     let bytesOfCheckpoint = try #require(image.files[name])
     let shard = try #require(

@@ -4,11 +4,11 @@ import Testing
 
 @Suite("Extended lifetimes in checkpoints")
 struct CheckpointExtensionTests {
-  /// Found by a review, and by `CrashFuzzer` once it extended more often. A checkpoint covers a segment that holds
-  /// nothing but extensions, live and dead. A compaction moves the live ones, and the process dies before the next
-  /// checkpoint. The open took the segment, which was gone, for one that tells nothing of any entry: it kept the
-  /// places of the extensions there, and counted those in the new segment as dead. The next compaction dropped that
-  /// unread, and with it what had been durable.
+  /// Found by a review, and by `CrashFuzzer` once it extended more often. A checkpoint covers a
+  /// segment that has only extensions, live and dead. A compaction moves the live ones, and the
+  /// process dies before the next checkpoint. The open assumed that the missing segment affected no
+  /// entry. It kept the locations of the extensions there, and counted those in the new segment as
+  /// dead. The next compaction dropped the new segment unread, and with it durable data.
   @Test("A segment of extensions alone is compacted, and the process dies")
   func segmentOfExtensions() throws {
     let directory = try TemporaryDirectory()
@@ -56,7 +56,8 @@ struct CheckpointExtensionTests {
     #expect(try store.statistics().recovery.source == .checkpoint)
     try check(store)
     #expect(try store.auditUsage() == [])
-    // The segment of the copies must not pass for dead, nor the next checkpoint speak of one that is gone.
+    // The segment of the copies must not count as dead, and the next checkpoint must not name a
+    // missing segment.
     for number in 100..<200 { try store.setValue("v", forKey: "key \(number)") }
     try store.compact()
     try check(store)

@@ -15,7 +15,7 @@ struct CheckpointTests {
     #expect(report.wasClean)
   }
 
-  @Test("After a kill only what followed the checkpoint is replayed")
+  @Test("After a kill, only records after the checkpoint are replayed")
   func killedOpen() throws {
     let fixture = try CheckpointFixture { store in
       try store.setValue("later", forKey: "key5")
@@ -32,10 +32,10 @@ struct CheckpointTests {
     #expect(!report.wasClean)
   }
 
-  @Test("Replay reads the heads of the records that are replaced together")
+  @Test("Replay reads the heads of replaced records together")
   func replacedHeads() throws {
     let disk = SimulatedDisk()
-    // One key in ten is so long that its head is not read along with the others.
+    // One key in ten is so long that its head is not read together with the others.
     func key(_ number: Int) -> [UInt8] {
       Array(String(repeating: "k", count: number % 10 == 0 ? 700 : 5).utf8)
         + Array("\(number)".utf8)
@@ -70,7 +70,7 @@ struct CheckpointTests {
     let found = try reader.open(.simulated(clock))
     reader.fileSystem.intervene = nil
     #expect(try found.statistics().recovery.replayedRecordCount == 625)
-    // 50 of the 250 keys are long; one of their heads takes two calls, and the tail holds the others.
+    // 50 of the 250 keys are long. One of their heads takes two calls, and the tail has the others.
     #expect(readCount < 200, "\(readCount) reads")
     for number in 0..<1000 {
       let byteCount = number % 8 == 0 ? nil : number % 4 == 0 ? 30 : 100
@@ -79,7 +79,7 @@ struct CheckpointTests {
     #expect(try found.auditUsage() == [])
   }
 
-  @Test("A session that writes nothing leaves every file as it was, also one that reads")
+  @Test("A session that writes nothing leaves every file unchanged, even one that reads")
   func readingSession() throws {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()
@@ -91,7 +91,7 @@ struct CheckpointTests {
     #expect(try Image(of: directory.store) == fixture.image)
   }
 
-  @Test("A close after few records makes no checkpoint, and one after more replaces the last")
+  @Test("A close after few records makes no checkpoint; one after more replaces the last")
   func threshold() throws {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()
@@ -132,7 +132,7 @@ struct CheckpointTests {
     queue.discardAll()
   }
 
-  @Test("A removal of all takes the checkpoint along")
+  @Test("A removal of all also removes the checkpoint")
   func removalOfAll() throws {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()
@@ -148,7 +148,7 @@ struct CheckpointTests {
     #expect(try again.contents() == ["one": Array("1".utf8)])
   }
 
-  @Test("Without room for a checkpoint a store closes, and opens without one")
+  @Test("Without room for a checkpoint, a store closes, and opens without one")
   func fullDisk() throws {
     let directory = try TemporaryDirectory()
     let fileSystem = FaultyFileSystem()
@@ -165,7 +165,7 @@ struct CheckpointTests {
     #expect(try again.statistics().recovery.source == .scan)
   }
 
-  @Test("The log is told once that no checkpoint can be made, until one was")
+  @Test("The log is told once that no checkpoint can be made, until one was made")
   func toldOnce() throws {
     let directory = try TemporaryDirectory()
     let messages = Messages()
@@ -191,7 +191,7 @@ struct CheckpointTests {
     try store.close()
   }
 
-  @Test("The order of accesses and their times outlive a close")
+  @Test("The order of accesses and their times survive a close")
   func recency() throws {
     let directory = try TemporaryDirectory()
     let clock = ManualClock()
@@ -211,18 +211,18 @@ struct CheckpointTests {
     #expect(try again.count() == 50)
     let accessed = try #require(try again.info(forKey: "key48")?.accessed)
     #expect(accessed.millisecondsSinceEpoch == ManualClock.start.millisecondsSinceEpoch + 600_000)
-    // Those that were only written have been idle for 990 s.
+    // Entries that were only written have been idle for 990 s.
     clock.advance(by: .seconds(30))
     #expect(try again.count() == 25)
   }
 
-  @Test("Ticks that run out are given anew in the same order")
+  @Test("When ticks run out, they are renumbered in the same order")
   func tickCompression() throws {
     let fixture = try CheckpointFixture()
     let base: UInt64 = (1 << 43) + 12345
     var bytes = try #require(fixture.image.files[fixture.name])
     var header = try fixture.header
-    // The tick of every entry, of every sample and of the clock is moved up.
+    // The ticks of all entries, all samples and the clock are raised.
     for number in header.shards.indices {
       let shard = header.shards[number]
       for offset in stride(from: shard.offset, to: shard.offset + shard.count * 16, by: 16) {
@@ -263,7 +263,7 @@ struct CheckpointTests {
     #expect(next.tick < 1000)
   }
 
-  @Test("Segments keep their places from session to session, and free places are used again")
+  @Test("Segments keep their places from session to session, and free places are reused")
   func places() throws {
     let directory = try TemporaryDirectory()
     var numbers: Set<Int> = []

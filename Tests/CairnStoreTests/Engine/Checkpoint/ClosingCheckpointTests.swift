@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Many short sessions, such as those of a command, must not forget what was used when.
-@Suite("What short sessions keep of the order of use")
+/// Many short sessions, such as those of a command, must not forget when keys were used.
+@Suite("How much of the access order short sessions keep")
 struct ClosingCheckpointTests {
   private struct Scene {
     let directory: TemporaryDirectory
@@ -24,7 +24,7 @@ struct ClosingCheckpointTests {
       try store.close()
     }
 
-    /// Reads one key in each of so many sessions, after which no other is left.
+    /// Reads one key in each of this many sessions, so that no other key is left.
     func readOne(inSessions count: Int, each pause: Duration) throws {
       for _ in 0..<count {
         clock.advance(by: pause)
@@ -42,7 +42,7 @@ struct ClosingCheckpointTests {
     func files() throws -> [String: [UInt8]] { try Image(of: directory.store).files }
   }
 
-  @Test("An hour after what the checkpoint knows, a session that only reads makes another one")
+  @Test("An hour after the checkpoint's newest access, a session that only reads makes another one")
   func reads() throws {
     let scene = try Scene()
     scene.clock.advance(by: .seconds(3601))
@@ -57,7 +57,7 @@ struct ClosingCheckpointTests {
     #expect(try Store.verify(path: scene.directory.store).errors == [])
   }
 
-  @Test("Before that, and where nothing was read, the files stay as they are")
+  @Test("Before that, or if nothing was read, the files stay unchanged")
   func files() throws {
     let scene = try Scene()
     let files = try scene.files()
@@ -69,15 +69,15 @@ struct ClosingCheckpointTests {
     #expect(try scene.files() == files)
   }
 
-  @Test("What each of many short sessions reads does not become idle, and what none reads does")
+  @Test("Keys that many short sessions read do not become idle; keys that none reads do")
   func idleLimits() throws {
     let scene = try Scene(idleLimit: .seconds(600))
     try scene.readOne(inSessions: 20, each: .seconds(60))
   }
 
-  /// Found by a review: of what the checkpoint knew the last was in the future, for as long as the clock had been
-  /// ahead, and until then no short session kept anything.
-  @Test("A clock that was once ahead does not keep what nobody reads")
+  /// Found by a review: the newest access in the checkpoint was in the future, by as much as the
+  /// clock had been ahead. Until that time, no short session kept any access.
+  @Test("A clock that was once ahead does not keep keys that nobody reads")
   func clockWasAhead() throws {
     let scene = try Scene()
     scene.clock.set(ManualClock.start.advanced(by: .seconds(1000 * 86_400)))
@@ -90,7 +90,7 @@ struct ClosingCheckpointTests {
     try scene.readOne(inSessions: 30, each: .seconds(7200))
   }
 
-  @Test("An idle limit of next to nothing does not have each session write a checkpoint")
+  @Test("A tiny idle limit does not make each session write a checkpoint")
   func shortestIdleLimit() throws {
     let scene = try Scene()
     try scene.session { store in
@@ -107,7 +107,7 @@ struct ClosingCheckpointTests {
     #expect(try scene.files() != files)
   }
 
-  @Test("Few writes after an hour are a reason too")
+  @Test("Few writes after an hour are also a reason")
   func fewWrites() throws {
     let scene = try Scene()
     scene.clock.advance(by: .seconds(3601))

@@ -2,15 +2,15 @@ import CairnStore
 import Glibc
 import Testing
 
-@Suite("A checkpoint that cannot be read for a moment")
+@Suite("A checkpoint that is temporarily unreadable")
 struct UnreadableCheckpointTests {
   @Test(
-    "A write that needs a part of it throws, and has not happened after a kill either",
+    "A write that needs part of it throws, and has not happened after a kill either",
     arguments: [false, true])
   func write(inBatch: Bool) throws {
     let directory = try TemporaryDirectory()
     var store = try Store(directory.store)
-    // More than what is read at once when the store is opened.
+    // More than the open reads at once.
     for number in 0..<5000 { try store.setValue("old", forKey: "key\(number)") }
     try store.close()
 

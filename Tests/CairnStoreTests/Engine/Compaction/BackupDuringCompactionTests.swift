@@ -3,12 +3,13 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// A compaction puts the new segments beside the old ones, and then lets the entries name the copies,
-/// some at a time. A snapshot of a moment in between had both, and so each copied record twice, with
-/// one number. Replay keeps the one that it reads first; the index named the one or the other. A backup
-/// of it was sound as long as its checkpoint was. Where a shard of that was damaged, the shard was made
-/// anew from the log and named old records that counted as dead: a compaction could then remove the
-/// segment under them, or drop a tombstone that the other copy had need of.
+/// A compaction puts the new segments beside the old ones, and then makes the entries name the
+/// copies, some at a time. A snapshot of a moment in between had both, so each copied record was
+/// there twice, with one number. Replay keeps the one that it reads first; the index named either.
+/// A backup of it was sound as long as its checkpoint was. If a shard of that checkpoint was
+/// damaged, the shard was rebuilt from the log and named old records that counted as dead. A
+/// compaction could then remove the segment under them, or drop a tombstone that the other copy
+/// needed.
 @Suite("Backups while a compaction moves entries")
 struct BackupDuringCompactionTests {
   let directory: TemporaryDirectory
@@ -24,7 +25,7 @@ struct BackupDuringCompactionTests {
     let backup = Mutex<Background?>(nil)
     let held = Mutex<Store?>(nil)
     let pauses = Atomic(0)
-    // The first rest comes when some groups of entries have been moved.
+    // The first pause comes when some groups of entries have been moved.
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
@@ -34,7 +35,7 @@ struct BackupDuringCompactionTests {
           try store.backup(to: copyPath)
         }
         backup.withLock { $0 = background }
-        // Time for a snapshot that waits for nobody.
+        // Time for a snapshot that does not wait.
         _ = background.finishes(within: 1)
       })
     let store = try Store(
@@ -63,7 +64,7 @@ struct BackupDuringCompactionTests {
     copy = try Image(of: copyPath)
   }
 
-  /// Opens a copy and goes on with it.
+  /// Opens a copy and continues with it.
   private func check(_ image: Image, _ source: RecoveryReport.Source, _ what: String) throws {
     let path = directory(what)
     try image.write(to: path)
@@ -72,7 +73,7 @@ struct BackupDuringCompactionTests {
     #expect(try store.contents() == contents, "\(what)")
     #expect(try store.ends() == ends, "\(what)")
     #expect(try store.auditUsage() == [], "\(what)")
-    // What is removed stays so, whatever is compacted.
+    // Removed keys stay removed, whatever is compacted.
     for number in stride(from: 1, to: 1500, by: 3) {
       try store.removeValue(forKey: "key\(number)")
     }
@@ -105,7 +106,7 @@ struct BackupDuringCompactionTests {
     try check(image, .scan, "without checkpoint")
   }
 
-  @Test("The backup is sound where shards of its checkpoint are damaged")
+  @Test("The backup is sound if shards of its checkpoint are damaged")
   func damagedShards() throws {
     let name = FileName.checkpoint(try copy.manifest.checkpointID)
     let bytes = try #require(copy.files[name])
@@ -118,12 +119,12 @@ struct BackupDuringCompactionTests {
     }
   }
 
-  @Test("No record is twice in it")
+  @Test("No record is in it twice")
   func numbers() throws {
     let header = try CheckpointFixture.header(
       of: #require(copy.files[FileName.checkpoint(copy.manifest.checkpointID)]), "")
     #expect(header.segments.reduce(0) { $0 + $1.livePutCount } == contents.count)
-    // The segments of one moment: the dead are the removed ones, or have gone.
+    // The segments of one moment: the dead are the removed ones, or are gone.
     #expect(header.segments.reduce(0) { $0 + $1.putCount } <= 1500)
   }
 }

@@ -4,14 +4,14 @@ import Synchronization
 import Testing
 
 /// What other threads do between the steps of a compaction.
-@Suite("Others in the midst of a compaction")
+@Suite("Other threads during a compaction")
 struct CompactionInterleavingTests {
   private func key(_ number: Int) -> [UInt8] { Array("key \(number)".utf8) }
 
-  /// A review: a value was copied, then removed, then a checkpoint was made; it held neither the key
-  /// nor the copy's segment, and covered the tombstone. After a kill the copy was read as a record
-  /// that had come later, and the key was back.
-  @Test("A checkpoint between the copy and the switch brings no removed key back")
+  /// A review: a value was copied, then removed, then a checkpoint was made. It had neither the key
+  /// nor the copy's segment, and covered the tombstone. After a kill, the copy was taken for a
+  /// later record, and the key was back.
+  @Test("A checkpoint between the copy and the switch makes no removed key reappear")
   func checkpointAfterCopy() throws {
     let disk = SimulatedDisk()
     let configuration = StoreConfiguration.simulated(ManualClock())
@@ -25,7 +25,7 @@ struct CompactionInterleavingTests {
     for number in 40..<50 { try writer.store?.removeValue(forKey: key(number)) }
     var count = 0
     writer.fileSystem.intervene = { [key] call in
-      // What was copied is synced as a whole.
+      // The copies are synced as a whole.
       guard call == .synchronize, count == 0, let store = writer.store,
         let name = writer.fileSystem.currentPath?.split(separator: "/").last,
         FileName.isSegment(String(name))
@@ -51,12 +51,12 @@ struct CompactionInterleavingTests {
     #expect(try store.auditUsage() == [])
   }
 
-  /// A review: a removal of all gives up the places of segments, new ones get them, and the same keys
-  /// written again come to the same offsets. A move that went on took their entries for those that it
-  /// was to move, and they named segments that were gone.
+  /// A review: a removal of all frees the places of segments, new segments get them, and the same
+  /// keys written again get the same offsets. A move that continued took their entries for the ones
+  /// to move, and they named segments that were gone.
   ///
-  /// Which places new segments get depends on how many came before: in some of these cases each key
-  /// comes to its old place.
+  /// Which places new segments get depends on how many came before. In some of these cases, each
+  /// key gets its old place.
   @Test(
     "A removal of all while entries are moved loses nothing that is written after it",
     arguments: 0..<5)
@@ -70,7 +70,7 @@ struct CompactionInterleavingTests {
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
-        // Some groups of entries have been moved, others not.
+        // Some groups of entries have been moved, others have not.
         if hasRun.exchange(true, ordering: .relaxed) { return }
         guard let store = held.withLock({ $0 }) else { return }
         do {
@@ -105,10 +105,11 @@ struct CompactionInterleavingTests {
   }
 
   @Test(
-    "A removal of what has expired while a compaction moves entries overlooks none of them later")
+    "A removal of expired entries during a compaction's moves misses none of them later")
   func removeExpiredDuringMoves() throws {
-    // A look at all that can expire tells each segment when the first lifetime among its entries ends. One between two
-    // moves of a compaction must not tell the new segment so by those that are there already.
+    // A check of all entries that can expire tells each segment when the first lifetime among its
+    // entries ends. A check between two moves of a compaction must not derive this for the new
+    // segment only from the entries already there.
     let directory = try TemporaryDirectory()
     let clock = ManualClock()
     let held = Mutex<Store?>(nil)

@@ -50,7 +50,7 @@ struct CompactionPlannerTests {
     #expect(planner([both, needsBoth, blocker]).wholeDeadSegments() == [])
   }
 
-  @Test("The most gain for what is copied comes first, within the budget")
+  @Test("The highest gain per copied byte comes first, within the budget")
   func gain() {
     let little = facts(1, live: 900, lowest: 1)
     let much = facts(2, live: 100, lowest: 20)
@@ -63,7 +63,7 @@ struct CompactionPlannerTests {
     #expect(planner([little, none]).nextRound(isOverBound: true) == [], "not worth it")
   }
 
-  @Test("Of segments with the same gain the older one comes first, and age alone does not decide")
+  @Test("Of segments with the same gain, the older comes first, but age alone does not decide")
   func age() {
     func aged(_ id: UInt64, live: Int, lowest: UInt64, compactedAt: UInt64 = 0) -> SegmentFacts {
       facts(id, live: live, livePuts: 400, lowest: lowest, compactedAt: compactedAt)
@@ -79,29 +79,29 @@ struct CompactionPlannerTests {
     #expect(first(young, old, newest, isUrgent: true) == ids(2))
     let nearlyDead = aged(4, live: 20, lowest: 950)
     #expect(first(nearlyDead, old, newest) == ids(4))
-    // What was copied lately is young, however old its records are.
+    // A segment that was copied lately is young, however old its records are.
     let copied = aged(5, live: 480, lowest: 1, compactedAt: 990)
     #expect(first(copied, old, newest) == ids(1))
-    // Beyond as many writes as there are entries, age says no more.
+    // Beyond as many writes as there are entries, age makes no more difference.
     let last = facts(6, candidate: false, livePuts: 400, lowest: 1_000_000)
     #expect(first(young, old, last) == ids(2))
   }
 
-  @Test("Tombstones that must stay are no gain; what keeps them is compacted instead")
+  @Test("Tombstones that must stay are no gain; the segments that need them are compacted instead")
   func blockers() {
     let blocker = facts(1, live: 990, deadPuts: 1, lowest: 1)
     let waiting = facts(
       2, live: 100, deadPuts: 0, tombstones: 900, highestTombstone: 90, lowest: 50)
     #expect(planner([blocker, waiting]).nextRound(isOverBound: true) == ids(1))
-    // Rewritten, it keeps no tombstone from going that was there by then.
+    // Once rewritten, it needs no tombstone that existed by then.
     let rewritten = facts(3, live: 990, deadPuts: 1, lowest: 1, compactedAt: 95)
     #expect(planner([rewritten, waiting]).nextRound(isOverBound: true) == ids(2))
-    // What cannot be compacted keeps them for good.
+    // Segments that cannot be compacted keep them for good.
     let damaged = facts(1, candidate: false, live: 990, deadPuts: 1, lowest: 1)
     #expect(planner([damaged, waiting]).nextRound(isOverBound: true) == [])
   }
 
-  @Test("Small segments are merged where many have piled up")
+  @Test("Small segments are merged once many have accumulated")
   func small() {
     let few = (1...7).map { facts($0, byteCount: 100, live: 100, deadPuts: 0, lowest: $0) }
     #expect(planner(few).nextRound(isOverBound: false) == [])
@@ -109,7 +109,7 @@ struct CompactionPlannerTests {
     #expect(planner(many).nextRound(isOverBound: false).count == 8)
   }
 
-  @Test("By hand, rounds begin with the lowest barriers")
+  @Test("In a manual compaction, rounds begin with the lowest barriers")
   func rounds() {
     let segments = [
       facts(1, live: 600, lowest: 1, compactedAt: 70), facts(2, live: 600, lowest: 40),
@@ -120,7 +120,7 @@ struct CompactionPlannerTests {
 
   @Test("Tombstones that waited for a segment of a later round go after it")
   func remainders() {
-    // Written by a compaction when the other had begun and its tombstones were to come.
+    // Written by a compaction after the other had begun and before its tombstones came.
     let copied = facts(1, live: 900, lowest: 27, compactedAt: 43)
     let writtenTo = facts(2, live: 900, tombstones: 50, highestTombstone: 46, lowest: 43)
     #expect(planner([copied, writtenTo]).allRounds() == [ids(2), ids(1)])

@@ -11,7 +11,7 @@ private func value(_ number: Int) -> [UInt8] {
 
 @Suite("Compaction")
 final class CompactionTests: StoreSuite {
-  /// Writes `count` values of 1,000 bytes, the second half of which replace every other.
+  /// Writes `count` values of 1,000 bytes. The second half of them replaces every other value.
   func fill(_ store: Store, _ count: Int = 400) throws {
     for number in 0..<count { try store.setValue(value(number), forKey: "key\(number)") }
     for number in stride(from: 0, to: count, by: 2) {
@@ -19,9 +19,9 @@ final class CompactionTests: StoreSuite {
     }
   }
 
-  /// A segment that a compaction wrote while another was written to has a barrier below tombstones of
-  /// that other, and came after it: these were kept, though nothing had need of them any more.
-  /// `CrashFuzzer --seed 902175`.
+  /// A segment that a compaction wrote while another was being written to has a barrier below
+  /// tombstones of that other segment, and came after it. These tombstones were kept, though no
+  /// segment needed them any more. `CrashFuzzer --seed 902175`.
   @Test("Tombstones that wait for a segment of a later round go too")
   func tombstonesOfEarlierRound() throws {
     let store = try makeStore()
@@ -29,7 +29,7 @@ final class CompactionTests: StoreSuite {
     for number in 0..<8 { try store.setValue(large, forKey: "old\(number)") }
     for _ in 0..<2 { try store.setValue("v", forKey: "leaves a dead record") }
     queue.runAll()
-    // What is active then has no dead record.
+    // The segment that is then active has no dead record.
     try store.compact()
     try store.setValue(large, forKey: "new0")
     try store.setValue(large, forKey: "old0")
@@ -48,7 +48,7 @@ final class CompactionTests: StoreSuite {
     #expect(try store.compact().writtenSegmentCount == 0)
   }
 
-  /// Everything an entry has, by key.
+  /// All attributes of each entry, by key.
   func entries(_ store: Store) throws -> [[UInt8]: Entry] {
     var entries: [[UInt8]: Entry] = [:]
     try store.forEachEntry {
@@ -59,7 +59,7 @@ final class CompactionTests: StoreSuite {
   }
 
   @Test(
-    "By hand, no dead byte is left, and no entry changes",
+    "After a manual compaction, no dead byte is left and no entry has changed",
     arguments: [StoreConfiguration.Access.mapped, .systemCalls])
   func byHand(access: StoreConfiguration.Access) throws {
     let store = try makeStore { $0.access = access }
@@ -74,7 +74,7 @@ final class CompactionTests: StoreSuite {
     try store.setValue([UInt8](repeating: 3, count: 100_000), forKey: "large")
     try store.setValue([UInt8](repeating: 4, count: 90_000), forKey: "large")
     for number in 100..<150 { try store.removeValue(forKey: "key\(number)") }
-    // A job that waits may hold a segment.
+    // A waiting job may hold a segment.
     queue.runAll()
     let before = try entries(store)
     let old = try store.statistics()
@@ -89,7 +89,7 @@ final class CompactionTests: StoreSuite {
     #expect(report.unreadableSegmentCount == 0)
     #expect(report.byteCountAfter < report.byteCountBefore)
     #expect(report.pinnedByteCount == 0)
-    // Killed and closed, it is the same.
+    // Killed or closed, it is the same.
     try Image(of: directory.store).write(to: directory("killed"))
     let killed = try Store(directory("killed"), .small(clock: clock))
     #expect(try entries(killed).mapValues(\.value) == before.mapValues(\.value))
@@ -105,7 +105,7 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
-  @Test("What was read least recently stays so, also when the store is opened again")
+  @Test("The least recently read stay so, even when the store is reopened")
   func recency() throws {
     let store = try makeStore()
     try fill(store, 200)
@@ -114,7 +114,7 @@ final class CompactionTests: StoreSuite {
     let copy = directory("copy")
     try Image(of: directory.store).write(to: copy)
     try store.trim(toCount: 101)
-    // The odd ones were written first; of these only the one that was read stays.
+    // The odd ones were written first. Of these, only the one that was read stays.
     for number in stride(from: 0, to: 200, by: 2) { #expect(try store.contains("key\(number)")) }
     #expect(try store.contains("key1"))
     let opened = try Store(copy, .small(clock: clock))
@@ -124,7 +124,7 @@ final class CompactionTests: StoreSuite {
     try store.close()
   }
 
-  @Test("Readers go on beside it, and what they hold is reported as pinned")
+  @Test("Readers continue, and what they hold is reported as pinned")
   func pinned() throws {
     let store = try makeStore()
     try fill(store)
@@ -141,7 +141,7 @@ final class CompactionTests: StoreSuite {
     try store.close()
   }
 
-  @Test("A damaged value keeps its segment as it is, and the others are compacted")
+  @Test("A segment with a damaged value stays unchanged, and the others are compacted")
   func damaged() throws {
     let store = try makeStore()
     try fill(store)
@@ -164,13 +164,13 @@ final class CompactionTests: StoreSuite {
     try store.close()
   }
 
-  @Test("Without room it is noSpace, nothing is lost, and no file is left")
+  @Test("Without room it throws noSpace, loses nothing, and leaves no file")
   func noRoom() throws {
     let system = FaultyFileSystem()
     let store = try makeStore(fileSystem: system)
     try fill(store)
     queue.runAll()
-    // What housekeeping leaves for a compaction by hand.
+    // What housekeeping leaves for a manual compaction.
     try fill(store)
     let before = try entries(store)
     try store.sync()
@@ -189,7 +189,9 @@ final class CompactionTests: StoreSuite {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("On a full disk a trim is given back, by segments without a live value and by small rounds")
+  @Test(
+    "On a full disk, a trim's space is reclaimed by segments without a live value and by small rounds"
+  )
   func fullDisk() throws {
     let system = FaultyFileSystem()
     let store = try makeStore({ $0.deadByteFloor = 0 }, fileSystem: system)
@@ -197,7 +199,7 @@ final class CompactionTests: StoreSuite {
     queue.runAll()
     let before = try store.statistics().allocatedByteCount
     system.fillDisk()
-    // Some in each segment, and all of the first ones.
+    // Some in each segment, and all in the first ones.
     try store.remove { key, _ in key.copied().last != UInt8(ascii: "1") }
     queue.runAll()
     try store.compact()
@@ -217,7 +219,7 @@ final class CompactionTests: StoreSuite {
     let store = try makeStore()
     try fill(store)
     let isFirst = Mutex(true)
-    // Asked about the first, it moves all, those asked about before included.
+    // When asked about the first, it moves all, including those asked about before.
     let removed = try store.remove { key, _ in
       if isFirst.withLock({ first in
         defer { first = false }; return first
@@ -234,7 +236,7 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
-  @Test("A store that evicts for ever stays within its bound: tombstones do not pile up")
+  @Test("A store that evicts for ever stays within its bound: tombstones do not accumulate")
   func evictsForEver() throws {
     let keys = 2000
     let count = 60_000
@@ -264,7 +266,7 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
-  @Test("Readers and writers on other threads see nothing of it")
+  @Test("Readers and writers on other threads do not notice it")
   func beside() throws {
     let store = try Store(directory.store, .small { $0.deadByteFloor = 0 })
     for number in 0..<500 { try store.setValue(value(number), forKey: "fixed\(number)") }
@@ -331,13 +333,13 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
-  @Test("A compaction by hand tells of a failed sync, also where it got what it needed")
+  @Test("A manual compaction reports a failed sync, even if it got what it needed")
   func failedSync() throws {
-    // The log is synced up to the end of the segment that is to be sealed; then the sync of the next one fails. The
-    // store takes no more writes from then on, and nothing is compacted.
+    // The log is synced up to the end of the segment to be sealed. Then the sync of the next one
+    // fails. From then on, the store accepts no more writes and compacts nothing.
     let scene = try StoreScene()
     let store = try scene.open()
-    // Each value goes into the next segment; two are left and not sealed yet.
+    // Each value goes into the next segment. Two are rolled but not sealed yet.
     for key in ["a", "b", "c"] { try store.setValue([UInt8].filled(40_000), forKey: key) }
     let count = Atomic(0)
     scene.fileSystem.setHook { event in

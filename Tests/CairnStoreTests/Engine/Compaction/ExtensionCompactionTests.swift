@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Extended lifetimes and compaction")
 final class ExtensionCompactionTests: StoreSuite {
-  /// Fills segments with values of which every other one dies, so that they are compacted.
+  /// Fills segments with values, every other one of which dies, so that they are compacted.
   private func fillAround(_ store: Store, _ body: () throws -> Void) throws {
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "filler\(number)")
@@ -45,7 +45,7 @@ final class ExtensionCompactionTests: StoreSuite {
     #expect(try makeStore().ends() == ends)
   }
 
-  @Test("Extensions whose values take the end along go too, also those in the active segment")
+  @Test("Extensions whose values take the end along go too, even those in the active segment")
   func foldedFromElsewhere() throws {
     let store = try makeStore()
     try fillAround(store) {
@@ -55,7 +55,7 @@ final class ExtensionCompactionTests: StoreSuite {
     }
     queue.runAll()
     try store.compact()
-    // What is active then has no dead record until the values have been copied.
+    // The segment that is then active has no dead record until the values have been copied.
     try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(200))
     // One beside them dies.
     try store.setValue("w", forKey: "filler101")
@@ -69,14 +69,14 @@ final class ExtensionCompactionTests: StoreSuite {
   }
 
   @Test(
-    "An extension is copied while its value stays where it is, and dropped when it is not in force")
+    "An extension is copied if its value stays in place, and dropped if it is not in force")
   func copied() throws {
     let store = try makeStore { $0.checkpointRecordThreshold = 1 << 30 }
     for number in 0..<30 {
       try store.setValue(
         [UInt8](repeating: 7, count: 2500), forKey: "key\(number)", lifetime: .seconds(10))
     }
-    // In segments of their own, beside values that die.
+    // In separate segments, beside values that die.
     try fillAround(store) {
       for number in 0..<20 {
         try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))
@@ -102,7 +102,7 @@ final class ExtensionCompactionTests: StoreSuite {
   }
 
   @Test(
-    "One that comes between the copy of its value and the switch is found, also by a checkpoint")
+    "An extension between the copy of its value and the switch is found, even by a checkpoint")
   func betweenCopyAndSwitch() throws {
     let system = FaultyFileSystem()
     let store = try Store(

@@ -28,13 +28,13 @@ struct FullDiskTests {
   }
 
   @Test(
-    "Without room a write is noSpace, reads and removals work, and all works again once there is room",
+    "Without room a write throws noSpace, reads and removals work, and all works again once there is room",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [1, 2, 4], [Durability.process, .durable])
   func full(megabytes: Int, durability: Durability) throws {
     let disk = try TinyDisk(byteCount: megabytes << 20)
     let path = disk.path + "/store"
-    // What is freed later, enough for some segments.
+    // The space freed later, enough for some segments.
     try writeFile(disk.path + "/ballast", [UInt8](repeating: 1, count: 300_000))
     let store = try Store(path)
     let count = try fill(store, durability)
@@ -44,7 +44,7 @@ struct FullDiskTests {
     for number in 0..<count {
       #expect(try store.value(forKey: "key\(number)") == value)
     }
-    // Still full, still an error, nothing lost.
+    // Still full, still an error, but nothing is lost.
     for number in 0..<3 {
       guard case .noSpace = storeError({ try store.setValue(value, forKey: "more\(number)") })
       else {
@@ -99,7 +99,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "A store on a full disk is opened, read, and closed",
+    "A store on a full disk can be opened, read and closed",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func opening() throws {
     let disk = try TinyDisk(byteCount: 1 << 20)
@@ -133,7 +133,8 @@ struct FullDiskTests {
   func removeAll(pages: Int) throws {
     // Whatever is left when the last segment has been made.
     let disk = try TinyDisk(byteCount: (1 << 20) + pages * 4096)
-    // Nothing runs in the background: on a busy machine a job may hold a segment for longer than a write waits.
+    // Nothing runs in the background: on a busy machine, a job may hold a segment for longer than a
+    // write waits.
     let store = try Store(disk.path + "/store", background: ManualBackgroundQueue())
     _ = try fill(store, .process)
     try disk.fill()
@@ -143,7 +144,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "A batch that only removes finds the room that single removals do, however many it removes",
+    "A batch that only removes finds the same room as single removals, however many it makes",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [1, 50, 800], [Durability.process, .durable])
   func batchOfRemovals(size: Int, durability: Durability) throws {
@@ -160,7 +161,7 @@ struct FullDiskTests {
       }
     }
     #expect(try store.count() == count - removed)
-    // A batch that also adds something is refused like any write that does.
+    // A batch that also adds something is refused like any write that adds something.
     guard
       case .noSpace = storeError({
         try store.write { batch in
@@ -178,7 +179,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "On a full disk a write waits for what was removed and is still being read from, for a moment",
+    "On a full disk, a write briefly waits for removed space that is still being read",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [true, false])
   func stillRead(ends: Bool) throws {
@@ -206,24 +207,24 @@ struct FullDiskTests {
       #expect(error == nil)
       #expect(pauses.withLock { $0 } == 3)
     } else {
-      // Who goes on to read keeps the space.
+      // A reader that continues keeps the space.
       guard case .noSpace? = error else {
         Issue.record("\(String(describing: error))")
         return
       }
       #expect(pauses.withLock { $0 } == 1000)
-      // Nobody waits for it twice.
+      // No write waits for it twice.
       #expect(storeError { try store.setValue(value, forKey: "after") } != nil)
       #expect(pauses.withLock { $0 } == 1000)
     }
   }
 
   @Test(
-    "A store that was closed on a full disk is freed, though it had something to be tried again")
+    "A store that was closed on a full disk is freed, though it had something to retry")
   func freedOnceClosed() throws {
     let directory = try TemporaryDirectory()
     let files = FaultyFileSystem()
-    // It holds the jobs that wait, and runs none by itself.
+    // It holds the waiting jobs, and runs none by itself.
     let queue = ManualBackgroundQueue()
     do {
       let store = try Store(directory.store, fileSystem: files, background: queue)
@@ -251,7 +252,7 @@ struct FullDiskTests {
       environment: Environment(fileSystem: files, background: ManualBackgroundQueue()),
       readOnly: false)
     for number in 0..<400 { try store.setValue(value, forKey: "key\(number)") }
-    // A tenth is not worth it that a writer compacts for it.
+    // For a tenth, it is not worth it that a writer compacts.
     for number in stride(from: 0, to: 400, by: distance) {
       try store.removeValue(forKey: "key\(number)")
     }
@@ -282,10 +283,10 @@ struct FullDiskTests {
     #expect(try Store.verify(path: disk.path + "/store").errors == [])
   }
 
-  @Test("A compaction by hand gives back what is dead though no segment can be sealed at first")
+  @Test("A manual compaction reclaims dead space though no segment can be sealed at first")
   func compactionBeforeSealing() throws {
-    // To seal segments comes first, and a manifest that gets longer than a block finds no second one. But half of the
-    // log is dead, and to give that back makes the manifest shorter.
+    // Sealing segments comes first, and a manifest that needs a second block finds none. But half
+    // of the log is dead, and reclaiming that makes the manifest shorter.
     let fileSystem = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
     let directory = try TemporaryDirectory()
@@ -301,7 +302,7 @@ struct FullDiskTests {
       guard event.call == .allocate, event.file == FileName.newManifest else { return nil }
       return refusals.withLock { count in
         count += 1
-        // One for the segment that is to follow the one that is written to, and one to seal the first.
+        // One for the segment after the active one, and one to seal the first.
         return count <= 2 ? SystemError.noSpace : nil
       }
     }
@@ -313,7 +314,7 @@ struct FullDiskTests {
     // The segments of the second pass were sealed after all.
     #expect(after.segments.count { !$0.isSealed } <= 2)
     #expect(try store.contents().count == 300)
-    // Where there never is room, who asks is told.
+    // If there is never any room, the caller gets the error.
     for number in 0..<300 { try store.setValue(value, forKey: "key\(number)") }
     fileSystem.setHook { event in
       event.call == .allocate && event.file == FileName.newManifest ? SystemError.noSpace : nil
@@ -328,7 +329,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "On a full disk a value can be removed in a store that was just opened",
+    "On a full disk, a value can be removed in a store that was just opened",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func removeAfterOpening() throws {
     let disk = try TinyDisk(byteCount: 1 << 20)
@@ -344,7 +345,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "Where not even the smallest value fits, removals still work",
+    "If not even the smallest value fits, removals still work",
     arguments: [Durability.process, .durable])
   func smallestValue(durability: Durability) throws {
     let directory = try TemporaryDirectory()
@@ -375,7 +376,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "A limit on the size of files is noSpace and no signal, ignored or not",
+    "A limit on the size of files is noSpace and not a signal, ignored or not",
     arguments: [true, false])
   func fileSizeLimit(ignoring: Bool) throws {
     let directory = try TemporaryDirectory()

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Trimming on a full disk")
 struct FullDiskTrimTests {
-  /// Puts new keys until nothing fits any more, and returns how many there are.
+  /// Puts new keys until no more fit, and returns how many there are.
   func fill(_ store: Store, valueByteCount: Int) throws -> Int {
     let value = [UInt8](repeating: 7, count: valueByteCount)
     var number = 0
@@ -21,7 +21,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "A compaction on a disk without a free byte gives back what is dead in the segment that is written to",
+    "A compaction on a disk without a free byte reclaims dead space in the active segment",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [0, 50])
   func compactionOfActive(count: Int) throws {
@@ -41,7 +41,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "A store that has filled the disk is trimmed back to half, and takes new values again",
+    "A store that has filled the disk is trimmed to half, and accepts new values again",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [1 << 20, 4 << 20, 64 << 20], [400, 1000, 10_000])
   func trim(segmentByteLimit: Int, valueByteCount: Int) throws {
@@ -53,7 +53,7 @@ struct FullDiskTrimTests {
     let count = try fill(store, valueByteCount: valueByteCount)
     #expect(count * valueByteCount > 5 << 20)
     try disk.fill()
-    // What is used most lies between what is used least.
+    // The most used keys are between the least used ones.
     for number in stride(from: 0, to: count, by: 2) {
       _ = try store.value(forKey: "key\(number)")
     }
@@ -78,12 +78,12 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "What was overwritten makes room for what is written, without anybody asking for it",
+    "Overwritten bytes make room for new ones, without any request",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [Durability.process, .durable])
   func overwriting(durability: Durability) throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    // With segments of 64 MiB, of which the disk has no room for one.
+    // With segments of 64 MiB; the disk has no room for one.
     let store = try Store(path: disk.path + "/store", configuration: .quiet)
     for round in 0..<40 {
       for number in 0..<1000 {
@@ -102,7 +102,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "A store keeps its limits for ever on a disk that has room for little more",
+    "A store keeps its limits for ever on a disk with room for little more",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func evicting() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
@@ -142,10 +142,10 @@ struct FullDiskTrimTests {
     #expect(try Store.verify(path: disk.path + "/store").errors == [])
   }
 
-  @Test("What is read stays where it is while its segment is cut")
+  @Test("What is being read stays in place while its segment is cut")
   func pinned() throws {
     let directory = try TemporaryDirectory()
-    // Without a compaction in the background that moves entries while they are counted.
+    // Without a background compaction, which would move entries while they are counted.
     let store = try Store(
       directory.store, .small { $0.segmentByteLimit = 1 << 20 }, background: ManualBackgroundQueue()
     )
@@ -176,7 +176,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "A snapshot of a store that was closed reads on while the next session cuts its segments",
+    "A snapshot of a closed store reads on while the next session cuts its segments",
     arguments: [false, true])
   func snapshotAfterClose(isCutBefore: Bool) throws {
     let directory = try TemporaryDirectory()
@@ -202,7 +202,7 @@ struct FullDiskTrimTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("A segment that is written on beside a snapshot of an earlier session is never cut")
+  @Test("A segment that is appended to beside a snapshot of an earlier session is never cut")
   func writtenOn() throws {
     let directory = try TemporaryDirectory()
     let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
@@ -212,7 +212,7 @@ struct FullDiskTrimTests {
     for number in 0..<100 { try store?.setValue(value, forKey: "key\(number)") }
     var snapshot: Snapshot? = try store?.snapshot()
     try store?.close()
-    // Its file is longer than its records, and read by the snapshot.
+    // Its file is longer than its records, and the snapshot reads it.
     let others = ManualBackgroundQueue()
     let next = try Store(directory.store, configuration, background: others)
     for number in 100..<3000 { try next.setValue(value, forKey: "key\(number)") }
@@ -230,12 +230,12 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "What a snapshot of an earlier session holds counts as pinned, and comes back when that has ended",
+    "What a snapshot of an earlier session holds counts as pinned, and is reclaimed when it ends",
     arguments: [false, true])
   func givenBackLater(isCutBefore: Bool) throws {
     let directory = try TemporaryDirectory()
     let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
-    // Its jobs hold it until they are run.
+    // Its jobs hold it until they run.
     let queue = ManualBackgroundQueue()
     var store: Store? = try Store(directory.store, configuration, background: queue)
     for number in 0..<1000 {
@@ -264,7 +264,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "What a snapshot holds of a segment that was cut more than once counts as pinned, and is given back"
+    "What a snapshot holds of a segment that was cut repeatedly counts as pinned, and is reclaimed"
   )
   func pinnedBytes() throws {
     let directory = try TemporaryDirectory()

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Damage to a store that was closed: each key gives its value or an error that names file and
-/// offset, never another value, never nothing, and nothing that was removed comes back.
+/// Damage to a closed store: each key returns its value or an error that names file and offset. It
+/// never returns another value or nothing, and nothing removed reappears.
 @Suite("Damage after a clean close")
 struct BitFlipTests {
   /// A closed store with every kind of record, flag and file, in small segments.
@@ -20,7 +20,7 @@ struct BitFlipTests {
       var generator = FuzzRandom(seed: 7)
       var image: Image?
       contents = [:]
-      // Each killing seals a small segment.
+      // Each kill seals a small segment.
       for round in 0..<3 {
         let directory = try TemporaryDirectory()
         try image?.write(to: directory.store)
@@ -65,7 +65,7 @@ struct BitFlipTests {
       }
     }
 
-    /// The bytes of a file that are damaged in turn.
+    /// The bytes of a file to damage, one by one.
     func offsets(in name: String, step: Int = 1) -> [Int] {
       let all = Array(0..<(image.files[name]?.count ?? 0))
       let large = largeRanges[name] ?? 0..<0
@@ -79,7 +79,7 @@ struct BitFlipTests {
     (try? ClosedStore.shared.get())?.image.files.keys.sorted() ?? []
   }
 
-  /// Opens the damaged store in `path` and returns what is wrong with what it gives.
+  /// Opens the damaged store at `path` and returns what is wrong with its results.
   func fault(of closed: ClosedStore, at path: String) -> String? {
     func isTyped(_ error: any Error) -> String? {
       switch error as? StoreError {
@@ -126,7 +126,7 @@ struct BitFlipTests {
     return nil
   }
 
-  /// Whether a check of every byte finds something wrong, in a file that there is.
+  /// Whether a check of every byte finds an error in a file that exists.
   func isFoundByVerify(_ closed: ClosedStore, at path: String) throws -> Bool {
     var errors: [Corruption] = []
     let error = storeError { errors = try Store.verify(path: path).errors }
@@ -137,7 +137,7 @@ struct BitFlipTests {
     return !errors.isEmpty && errors.allSatisfy { closed.image.files[$0.file] != nil }
   }
 
-  @Test("The store that is damaged has every kind of file and record")
+  @Test("The store to damage has every kind of file and record")
   func kinds() throws {
     let closed = try ClosedStore.shared.get()
     let manifest = try closed.image.manifest
@@ -155,7 +155,7 @@ struct BitFlipTests {
   }
 
   @Test(
-    "A flipped bit in any byte, one in eight of them each time, gives the right value or an error, and verify finds it",
+    "A flipped bit in any byte, one bit in eight each time, gives the right value or an error, and verify finds it",
     arguments: fileNames)
   func flips(name: String) throws {
     let closed = try ClosedStore.shared.get()
@@ -167,7 +167,7 @@ struct BitFlipTests {
     var generator = Seed.generator("\(#function)\(name)")
     let first = Int.random(in: 0..<8, using: &generator)
     for offset in closed.offsets(in: name) where (offset + first) % 8 == 0 {
-      // One bit of each of these bytes, all bits of some.
+      // One bit of each of these bytes, and all bits of some.
       for bit in offset % 61 == 0 ? Array(0..<8) : [offset / 8 % 8] {
         try overwriteFile(path, [bytes[offset] ^ 1 << UInt8(bit)], at: offset)
         if let fault = fault(of: closed, at: directory.store) {
@@ -199,7 +199,7 @@ struct BitFlipTests {
   }
 
   @Test(
-    "Damage under an open store gives the right value or an error, in each way of reading",
+    "Damage under an open store gives the right value or an error, with each way of reading",
     arguments: [StoreConfiguration.Access.mapped, .systemCalls])
   func underOpenStore(access: StoreConfiguration.Access) throws {
     let closed = try ClosedStore.shared.get()
@@ -229,7 +229,7 @@ struct BitFlipTests {
     }
   }
 
-  @Test("Without verification of values, a damaged value is handed out and a damaged head is not")
+  @Test("Without verification of values, a damaged value is returned, but a damaged head is not")
   func withoutVerification() throws {
     let closed = try ClosedStore.shared.get()
     let name = try #require(closed.image.segmentNames.last)
@@ -248,7 +248,7 @@ struct BitFlipTests {
     #expect(storeError { _ = try store.value(forKey: "r2f4") }?.corruption != nil)
   }
 
-  @Test("Verify counts what is there")
+  @Test("Verify counts the contents")
   func verifyReport() throws {
     let closed = try ClosedStore.shared.get()
     let directory = try TemporaryDirectory()
@@ -262,7 +262,7 @@ struct BitFlipTests {
     #expect(report.tornByteCount == 0)
   }
 
-  @Test("Verify goes on after each of several errors and names them all")
+  @Test("Verify continues after each of several errors and reports them all")
   func severalErrors() throws {
     let closed = try ClosedStore.shared.get()
     let directory = try TemporaryDirectory()

@@ -3,7 +3,7 @@ import FuzzSupport
 import Testing
 
 /// Damage that no crash explains, in a store that was not closed.
-@Suite("Recovery tells damage from a torn tail")
+@Suite("Recovery distinguishes damage from a torn tail")
 struct DamageTests {
   static let five = Result {
     try KilledStore { store in
@@ -33,7 +33,7 @@ struct DamageTests {
   }
 
   @Test(
-    "A damaged value with later records, in the same boot, costs that key only", arguments: 0..<4)
+    "A damaged value with later records, in the same boot, costs only that key", arguments: 0..<4)
   func value(index: Int) throws {
     let killed = try Self.five.get()
     let name = try killed.lastSegment
@@ -55,7 +55,7 @@ struct DamageTests {
   }
 
   @Test(
-    "In another boot, without proof that it was durable, the same is a torn tail", arguments: 0..<4)
+    "In another boot, without proof of durability, the same is a torn tail", arguments: 0..<4)
   func otherBootHead(index: Int) throws {
     let killed = try Self.five.get()
     let record = try killed.lastRecords[index]
@@ -64,7 +64,7 @@ struct DamageTests {
     #expect(try Opening(image, boot: otherBoot) == .contents(kept))
   }
 
-  @Test("In another boot, a damaged value cuts there too", arguments: 0..<4)
+  @Test("In another boot, a damaged value also cuts the log there", arguments: 0..<4)
   func otherBootValue(index: Int) throws {
     let killed = try Self.five.get()
     let record = try killed.lastRecords[index]
@@ -75,7 +75,7 @@ struct DamageTests {
 
   // MARK: Proof that something was durable
 
-  /// Two records, a sync, and two more, the first of which vouches for those before the sync.
+  /// Two records, a sync, and two more. The first of these vouches for those before the sync.
   static let synced = Result {
     try KilledStore { store in
       try store.setValue("value", forKey: "key0")
@@ -86,7 +86,7 @@ struct DamageTests {
     }
   }
 
-  @Test("Damage before a durable point is corruption in another boot too", arguments: [0, 1])
+  @Test("Damage before a durable point is corruption, even in another boot", arguments: [0, 1])
   func beforeDurablePoint(index: Int) throws {
     let killed = try Self.synced.get()
     let name = try killed.lastSegment
@@ -96,7 +96,7 @@ struct DamageTests {
       killed.image.flipping(name, at: record.offset), boot: otherBoot, at: record, in: name)
   }
 
-  @Test("Damage behind the last durable point is a torn tail in another boot", arguments: [2, 3])
+  @Test("Damage after the last durable point is a torn tail in another boot", arguments: [2, 3])
   func behindDurablePoint(index: Int) throws {
     let killed = try Self.synced.get()
     let record = try killed.lastRecords[index]
@@ -106,7 +106,7 @@ struct DamageTests {
   }
 
   @Test(
-    "A damaged value before a durable point costs that key only, in another boot too",
+    "A damaged value before a durable point costs only that key, in another boot too",
     arguments: [0, 1])
   func valueBeforeDurablePoint(index: Int) throws {
     let killed = try Self.synced.get()
@@ -132,8 +132,8 @@ struct DamageTests {
       killed.image.flipping(name, at: record.offset), boot: otherBoot, at: record, in: name)
   }
 
-  /// What is left of a store that was closed cleanly with five keys, opened again, and killed after
-  /// one more write; and the segment that holds them.
+  /// What is left of a store that was closed cleanly with five keys, reopened, and killed after one
+  /// more write; and the segment that has them.
   private static func closedAndKilled() throws -> (Image, segment: String) {
     let directory = try TemporaryDirectory()
     do {
@@ -147,7 +147,7 @@ struct DamageTests {
     return (image, try #require(image.segmentNames.last))
   }
 
-  /// Expects damage in the segment, of an open and of a check.
+  /// Expects an open and a check to find damage in the segment.
   private func expectDamage(
     _ image: Image, boot: [UInt8]?, in file: String, at offset: Int? = nil,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -165,7 +165,7 @@ struct DamageTests {
     "What a clean close made durable is not a torn tail when the store is killed later",
     arguments: [nil, otherBoot], [2, 4])
   func durableByClose(boot: [UInt8]?, index: Int) throws {
-    // The one more write did not reach the disk: the manifest still knows how far the log was
+    // The one more write did not reach the disk. The manifest still knows how far the log was
     // durable.
     let (image, name) = try Self.closedAndKilled()
     let records = try image.records(in: name)
@@ -177,7 +177,7 @@ struct DamageTests {
           for offset in records[5].range { bytes[offset] = 0 }
         }
       }
-      // To lose what was not durable is no damage.
+      // Losing what was not durable is not damage.
       guard case .contents(let kept) = try Opening(lost, boot: boot) else {
         Issue.record("refused")
         return
@@ -201,7 +201,7 @@ struct DamageTests {
 
   // MARK: Damage in more than one place
 
-  @Test("A damaged value and then a damaged head with a later record is no torn tail")
+  @Test("A damaged value followed by a damaged head with a later record is not a torn tail")
   func valueAndHead() throws {
     let killed = try Self.five.get()
     let name = try killed.lastSegment
@@ -214,7 +214,7 @@ struct DamageTests {
     #expect(opening.corruption?.file == name)
   }
 
-  @Test("A damaged record before a complete batch is no torn tail")
+  @Test("A damaged record before a complete batch is not a torn tail")
   func beforeBatch() throws {
     let killed = try KilledStore { store in
       try store.setValue("value", forKey: "a")
@@ -229,7 +229,7 @@ struct DamageTests {
     try expectLost(killed.image.flipping(name, at: record.offset), at: record, in: name)
   }
 
-  @Test("A damaged batch before another complete batch is no torn tail", arguments: 0..<2)
+  @Test("A damaged batch before another complete batch is not a torn tail", arguments: 0..<2)
   func batchBeforeBatch(index: Int) throws {
     let killed = try KilledStore { store in
       for prefix in ["a", "b"] {
@@ -247,7 +247,7 @@ struct DamageTests {
 
   @Test("A later record that ends in zeros shows that the one before is damaged")
   func laterRecordEndsInZeros() throws {
-    // A record may begin near the last byte that is not zero: its key is one byte of zero.
+    // A record may begin near the last non-zero byte: its key is a zero byte.
     let killed = try KilledStore { store in
       try store.setValue("alpha", forKey: "first")
       try store.setValue([UInt8](), forKey: [UInt8]([0]))

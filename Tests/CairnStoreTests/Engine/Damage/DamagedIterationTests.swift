@@ -2,15 +2,15 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// An iteration that ended at the first damage left what lies behind it out of reach: a user could list, copy
-/// and count nothing of a store with one bad byte.
+/// If an iteration ended at the first damage, everything after it would be out of reach: a user
+/// could list, copy and count nothing of a store with one bad byte.
 @Suite("Iterations over damage")
 struct DamagedIterationTests {
   private let directory: TemporaryDirectory
   private let keys = (0..<40).map { "key\($0)" }
 
-  /// A store of 40 keys, half of them with a lifetime, in which the heads of keys 7 and 8 are damaged and the
-  /// value of key 9.
+  /// A store of 40 keys, half of them with a lifetime. The heads of keys 7 and 8 and the value of
+  /// key 9 are damaged.
   init() throws {
     directory = try Self.makeStore(keys, damaging: ["key7", "key8"], ["key9"])
   }
@@ -45,7 +45,7 @@ struct DamagedIterationTests {
     if case .corrupt? = error { true } else { false }
   }
 
-  @Test("All others are visited, and then the damage is told", arguments: [false, true])
+  @Test("All others are visited, and then the damage is reported", arguments: [false, true])
   func others(inSnapshot: Bool) throws {
     let store = try Store(directory.store, .small())
     #expect(try store.statistics().recovery.source == .checkpoint)
@@ -80,9 +80,9 @@ struct DamagedIterationTests {
     #expect(count == 38 + 37)
   }
 
-  @Test("An iteration that is ended tells of the damage that it has passed")
+  @Test("An iteration that is stopped reports the damage that it has passed")
   func ended() throws {
-    // Where the two keys that are sound come first, there is none to tell of: hardly ever.
+    // If the two sound keys come first, there is none to report, which is rare.
     var errors: [StoreError?] = []
     for _ in 0..<4 {
       let directory = try Self.makeStore(keys, damaging: Set(keys.dropLast(2)), [])
@@ -102,13 +102,13 @@ struct DamagedIterationTests {
   }
 
   @Test(
-    "A prefix that the damaged value's key has not is not concerned; the caller's errors come as they are"
+    "A prefix that the damaged value's key lacks is unaffected; the caller's errors come out unchanged"
   )
   func prefixes() throws {
     let store = try Store(directory.store, .small())
     struct Mine: Error {}
     #expect(throws: Mine.self) { try store.forEachEntry { _ in throw Mine() } }
-    // Set anew, the heads are sound again, and one value is damaged.
+    // After a rewrite the heads are sound again, and one value is damaged.
     try store.setValue("7", forKey: "key7")
     try store.removeValue(forKey: "key8")
     var found: [String] = []
@@ -121,7 +121,7 @@ struct DamagedIterationTests {
     #expect(try store.contents().count == 39)
   }
 
-  @Test("What is damaged counts, since a read of it throws")
+  @Test("Damaged entries count, because a read of one throws")
   func counts() throws {
     let store = try Store(directory.store, .small())
     #expect(try store.count() == 40)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Extended lifetimes in damaged and hostile stores")
 final class ExtensionDamageTests: StoreSuite {
-  @Test("A salvage copies the later end; one that is damaged leaves the one before")
+  @Test("A salvage copies the later end; if that is damaged, the earlier one applies")
   func salvage() throws {
     let store = try makeStore()
     try store.setValue("v", forKey: "a", lifetime: .seconds(100))
@@ -30,7 +30,7 @@ final class ExtensionDamageTests: StoreSuite {
     #expect(damaged.report.warnings.contains(.olderValuesMayBeBack))
   }
 
-  @Test("Extensions of what is not there, or of records to come, mean nothing")
+  @Test("Extensions of absent puts, or of records to come, mean nothing")
   func hostile() throws {
     let store = try makeStore()
     try store.setValue("v", forKey: "mortal", lifetime: .seconds(100))
@@ -47,7 +47,7 @@ final class ExtensionDamageTests: StoreSuite {
     let seed = try #require(image.files[name]).withSpan {
       try SegmentHeader(decoding: $0, file: name)
     }.recordSeed
-    // Each extension is made to be of something else.
+    // Each extension is made to extend something else.
     let targets: [(key: String, version: UInt64)] = [
       ("lasts!", 2), ("mortal", 1), ("mortal", .max), ("mortal", 2),
     ]
@@ -94,7 +94,7 @@ final class ExtensionDamageTests: StoreSuite {
     return try fixture.binding(bytes)
   }
 
-  @Test("Extensions in a checkpoint that fit nothing cost their shard's rebuilding")
+  @Test("Extensions in a checkpoint that fit nothing cost rebuilding their shard")
   func hostileExtensions() throws {
     let fixture = try CheckpointFixture()
     let header = try fixture.header
@@ -122,7 +122,7 @@ final class ExtensionDamageTests: StoreSuite {
     }
   }
 
-  @Test("A checkpoint that lies about extensions traps nowhere, and the next one is right again")
+  @Test("A checkpoint that lies about extensions never traps, and the next one is right again")
   func lyingCheckpoint() throws {
     let fixture = try CheckpointFixture()
     let number = try #require(try fixture.header.shards.firstIndex { $0.extensionCount > 0 })
@@ -130,7 +130,7 @@ final class ExtensionDamageTests: StoreSuite {
       for size in [0, 1, 0xFF_FFFF] as [UInt64] {
         for counts in [0, 1] {
           let image = try forged(fixture, shard: number) { header in
-            // Fewer than there are, so that there are less than none in the end.
+            // Fewer than there are, so that the count ends below zero.
             for index in header.segments.indices {
               header.segments[index].liveExtensionCount = counts
               header.segments[index].liveByteCount = counts

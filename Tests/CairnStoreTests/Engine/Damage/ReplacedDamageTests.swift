@@ -6,7 +6,7 @@ import Testing
 @Suite("Damaged records that were replaced since")
 struct ReplacedDamageTests {
   @Test(
-    "A damaged record that the checkpoint covers does not keep the store from opening once its key was rewritten",
+    "A damaged record that the checkpoint covers does not prevent an open once its key was rewritten",
     arguments: ["put", "tombstone", "extension"])
   func replacedDamage(kind: String) throws {
     let fixture = try CheckpointFixture { store in
@@ -45,7 +45,7 @@ struct ReplacedDamageTests {
         } else {
           #expect(try store.value(forKey: "key7") == fixture.contents["key7"])
           #expect(try store.count() == fixture.contents.count)
-          // How many bytes died cannot be told any more.
+          // How many bytes died can no longer be determined.
           #expect(
             try store.statistics().liveByteCount == fixture.usage.liveByteCount + record.range.count
           )
@@ -53,7 +53,7 @@ struct ReplacedDamageTests {
         }
         try store.close()
       }
-      // And it opens again, with the checkpoint and without.
+      // And it opens again, with and without the checkpoint.
       let again = try Store(directory.store, .small())
       if kind != "extension" {
         #expect(try again.value(forKey: "key7") == fixture.contents["key7"])
@@ -64,7 +64,7 @@ struct ReplacedDamageTests {
     }
   }
 
-  @Test("The bytes of a record that could not be read count as live until its segment is compacted")
+  @Test("The bytes of an unreadable record count as live until its segment is compacted")
   func unreadableRecord() throws {
     // Its size is in its header. Nothing else is wrong meanwhile, and nothing is counted twice.
     let directory = try TemporaryDirectory()

@@ -13,7 +13,7 @@ struct VerificationTests {
     storeError { _ = try store.value(forKey: key) }?.corruption?.cause == .badValue
   }
 
-  @Test("By default each read of a store checks")
+  @Test("By default, each read of a store checks")
   func everyRead() throws {
     #expect(StoreConfiguration().verification == .everyRead)
     let store = try scene.open()
@@ -41,7 +41,7 @@ struct VerificationTests {
     #expect(isRefused(again, "key 1"), "what was found damaged is not taken for sound")
   }
 
-  @Test("Each way to read remembers what it found sound", arguments: 0..<4)
+  @Test("Each way of reading remembers what it found sound", arguments: 0..<4)
   func remembering(way: Int) throws {
     let store = try scene.open { $0.verification = .firstRead }
     try scene.fill(store, byteCount: 5000)
@@ -66,7 +66,7 @@ struct VerificationTests {
     #expect(isRefused(store, "key 1"))
   }
 
-  @Test("Values in the segment that is written to are checked at each read")
+  @Test("Values in the active segment are checked at each read")
   func active() throws {
     let store = try scene.open { $0.verification = .firstRead }
     try scene.fill(store, byteCount: 5000)
@@ -75,7 +75,7 @@ struct VerificationTests {
     #expect(isRefused(store, "key 59"))
   }
 
-  @Test("What was found sound counts for nothing once its segment is written to again")
+  @Test("What was found sound no longer counts once its segment is written to again")
   func resumed() throws {
     let first = try scene.open()
     try scene.fill(first, 0..<2, byteCount: 5000)
@@ -88,7 +88,7 @@ struct VerificationTests {
     #expect(isRefused(store, "key 1"))
   }
 
-  @Test("A record that a compaction moved is checked again")
+  @Test("A record that a compaction has moved is checked again")
   func moved() throws {
     let store = try scene.open {
       $0.verification = .firstRead
@@ -113,7 +113,7 @@ struct PageBitsTests {
     init(byteCount: Int) { bits = PageBits(ofFile: byteCount) }
   }
 
-  @Test("Each bit stands for its page alone, also where several threads set them")
+  @Test("Each bit stands for its page alone, even if several threads set bits")
   func bits() throws {
     let pageCount = 1000
     let shared = Shared(byteCount: pageCount * PageBits.pageByteCount)

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// At 256 KiB a second a step of 256 KiB is due each second.
+/// At 256 KiB a second, a step of 256 KiB is due each second.
 @Suite("Scrubbing by maintenance")
 struct ScrubMaintenanceTests {
   let scene: ScrubScene
@@ -31,7 +31,7 @@ struct ScrubMaintenanceTests {
 
   var path: String { scene.directory("store/SCRUB") }
 
-  @Test("Damage is found without anybody's doing, and told once in a cycle")
+  @Test("Damage is found without a request, and reported once per cycle")
   func found() throws {
     let store = try open()
     try scene.fill(store)
@@ -59,7 +59,7 @@ struct ScrubMaintenanceTests {
     #expect(try scrub(store).readByteCount == 0)
   }
 
-  @Test("It reads no more than the rate allows, whatever else has passes run")
+  @Test("It reads no more than the rate allows, whatever else requests passes")
   func pace() throws {
     let store = try open { $0.maintenanceInterval = .milliseconds(100) }
     try scene.fill(store, 0..<2000)
@@ -74,7 +74,7 @@ struct ScrubMaintenanceTests {
     #expect(read >= 5 * Self.rate, "\(read)")
   }
 
-  @Test("What was missed is made up for, up to a second of it")
+  @Test("It makes up for delays, up to a second of them")
   func catchesUp() throws {
     let store = try open(rate: 2 << 20)
     try scene.fill(store, 0..<4000)
@@ -85,7 +85,7 @@ struct ScrubMaintenanceTests {
     #expect(read > 1 << 20 && read < 3 << 20, "\(read)")
   }
 
-  @Test("A step reads one window, and each run a few")
+  @Test("A step reads one window, and each run takes a few steps")
   func bounded() throws {
     let store = try open(rate: .max) { $0.segmentByteLimit = 8 << 20 }
     try scene.fill(store, 0..<2000)
@@ -96,7 +96,7 @@ struct ScrubMaintenanceTests {
     #expect(step > 0 && step <= 1 << 20, "\(step)")
   }
 
-  @Test("Progress survives a kill, and the next session reads on from there")
+  @Test("Progress survives a kill, and the next session continues from there")
   func restart() throws {
     let store = try open { $0.segmentByteLimit = 1 << 20 }
     try scene.fill(store, 0..<1500)
@@ -105,7 +105,7 @@ struct ScrubMaintenanceTests {
     #expect(first.began != nil && first.lastCompleted == nil)
     let done = try #require(first.progress?.completedCount)
     #expect(done > 1 << 20)
-    // The process dies, and another opens what it left.
+    // The process dies, and another opens the store.
     let directory = scene.directory("killed")
     try Image(of: scene.directory.store).write(to: directory)
     let next = try Store(
@@ -132,7 +132,7 @@ struct ScrubMaintenanceTests {
     #expect(try scrub(last).readByteCount == 0, "no cycle begins for a day")
   }
 
-  @Test("A session that was killed in the midst of a segment leaves no part of it out")
+  @Test("A session that was killed in the middle of a segment skips no part of it")
   func restartInSegment() throws {
     let store = try open { $0.segmentByteLimit = 1 << 20 }
     try scene.fill(store, 0..<480)
@@ -147,7 +147,7 @@ struct ScrubMaintenanceTests {
   }
 
   @Test(
-    "Whatever the file says, the scrub finds what there is, and nothing else",
+    "Whatever the file says, the scrub finds the real damage and nothing else",
     arguments: HostileMark.allCases)
   func hostile(mark: HostileMark) throws {
     let store = try open()
@@ -216,7 +216,7 @@ struct ScrubMaintenanceTests {
     }
   }
 
-  @Test("Compactions without end do not starve it")
+  @Test("Endless compactions do not starve it")
   func notStarved() throws {
     let store = try open {
       $0.spaceBound = 1.1
@@ -228,13 +228,13 @@ struct ScrubMaintenanceTests {
     for round in 0..<30 {
       try scene.fill(store, 20..<60, byteCount: 1000 + round)
       scene.clock.advance(by: .seconds(1))
-      // Passes alone, as where one follows the other: the timer of the scrub does not run.
+      // Passes alone, as when one follows the other: the scrub's timer does not run.
       try store.maintain()
     }
     #expect(scene.events.all.contains(event))
   }
 
-  @Test("A chore that fails does not starve it, and it starves none")
+  @Test("A failing chore does not starve it, and it starves no chore")
   func failingChores() throws {
     let store = try open { $0.maintenanceInterval = .seconds(1) }
     try scene.fill(store)
@@ -247,7 +247,7 @@ struct ScrubMaintenanceTests {
     #expect(try store.statistics().indexedKeyCount == 60, "what has expired is removed")
   }
 
-  @Test("While a step reads, writers and readers go on, and statistics too")
+  @Test("While a step reads, writers, readers and statistics continue")
   func noLock() throws {
     let store = try open()
     try scene.fill(store)
@@ -269,7 +269,7 @@ struct ScrubMaintenanceTests {
     #expect(try store.value(forKey: "meanwhile") != nil)
   }
 
-  @Test("A close in the midst of a step writes nothing afterwards")
+  @Test("A close in the middle of a step writes nothing afterwards")
   func closedMeanwhile() throws {
     let store = try open()
     try scene.fill(store)
@@ -287,7 +287,7 @@ struct ScrubMaintenanceTests {
     #expect(try after.all == [DirectoryListing(of: path)])
   }
 
-  @Test("A file that cannot be written costs nothing but reading again", arguments: [13, 28])
+  @Test("A file that cannot be written only costs reading again", arguments: [13, 28])
   func unwritable(errorNumber: Int32) throws {
     let store = try open()
     try scene.fill(store)
@@ -298,7 +298,7 @@ struct ScrubMaintenanceTests {
     #expect(try scrub(store).lastCompleted != nil)
   }
 
-  @Test("An error that is none of the medium is logged, and tried again a minute later")
+  @Test("An error that is not the medium's is logged, and retried a minute later")
   func failure() throws {
     let store = try open()
     try scene.fill(store)
@@ -356,7 +356,7 @@ struct ScrubMaintenanceTests {
     #expect(storeError { _ = try store.count() } == .closed(path: scene.directory.store))
   }
 
-  @Test("The file looks as its document says")
+  @Test("The file matches its documentation")
   func golden() throws {
     var mark = ScrubMark()
     mark.lastID = 0x0102

@@ -4,7 +4,7 @@ import FuzzSupport
 import Glibc
 import Testing
 
-/// Segments of 64 KiB: 60 values of 2,000 bytes lie in the first, the second and a third that is written to.
+/// Segments of 64 KiB: 60 values of 2,000 bytes are in the first, the second and an active third.
 final class ScrubScene {
   let directory: TemporaryDirectory
   let clock = ManualClock()
@@ -41,7 +41,7 @@ final class ScrubScene {
     queue.runAll(dueAfter: .zero)
   }
 
-  /// Where the newest record of a key lies.
+  /// Where the newest record of a key is.
   func place(of key: String) throws -> (file: String, record: Image.PlacedRecord) {
     let image = try Image(of: directory.store)
     for name in image.segmentNames.reversed() {
@@ -77,7 +77,7 @@ struct ScrubTests {
 
   init() throws { scene = try ScrubScene() }
 
-  @Test("A sound store is read once, all of it")
+  @Test("A sound store is read once, completely")
   func sound() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -92,7 +92,7 @@ struct ScrubTests {
   }
 
   @Test(
-    "A damaged value is told by event with its key, in a sealed segment and in the one that is written to",
+    "A damaged value is reported by event with its key, in a sealed and in the active segment",
     arguments: [0, 1, 59], [true, false])
   func value(number: Int, isMapped: Bool) throws {
     let store = try scene.open { if !isMapped { $0.access = .systemCalls } }
@@ -110,7 +110,7 @@ struct ScrubTests {
     #expect(try store.scrub().damage == [], "a write heals it")
   }
 
-  @Test("Values are checked where reads do not check them")
+  @Test("Values are checked even if reads do not check them")
   func unverified() throws {
     let store = try scene.open { $0.verification = .never }
     try scene.fill(store)
@@ -118,7 +118,7 @@ struct ScrubTests {
     #expect(try store.scrub().damage == [event])
   }
 
-  @Test("A value that was overwritten or removed is of no concern")
+  @Test("A value that was overwritten or removed does not matter")
   func dead() throws {
     let store = try scene.open { $0.spaceBound = 1000 }
     try scene.fill(store)
@@ -129,7 +129,7 @@ struct ScrubTests {
     #expect(try store.scrub().damage == [])
   }
 
-  @Test("A damaged value of several steps costs its key alone")
+  @Test("A damaged value of several steps costs only its key")
   func large() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -144,7 +144,7 @@ struct ScrubTests {
     #expect(report.recordCount == (try store.scrub().recordCount))
   }
 
-  @Test("A damaged head is told with its key where that is sound", arguments: [0, 1, 9, 13])
+  @Test("A damaged head is reported with its key if that is sound", arguments: [0, 1, 9, 13])
   func head(offset: Int) throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -154,7 +154,7 @@ struct ScrubTests {
     #expect(scene.events.all == [event])
   }
 
-  @Test("Where the key is damaged, the number of keys is told", arguments: [20, 22, 24])
+  @Test("If the key is damaged, the number of keys is reported", arguments: [20, 22, 24])
   func headWithKey(offset: Int) throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -163,7 +163,7 @@ struct ScrubTests {
       try store.scrub().damage == [DamageEvent(place: place, keys: [], keyCount: 1)])
   }
 
-  @Test("Bytes that the disk does not give are told with their keys")
+  @Test("Bytes that the disk cannot read are reported with their keys")
   func unreadable() throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1, mistake: nil)
@@ -185,7 +185,7 @@ struct ScrubTests {
     #expect(report.recordCount == 3)
   }
 
-  @Test("A segment whose file was removed is told with its keys", arguments: [true, false])
+  @Test("A segment whose file was removed is reported with its keys", arguments: [true, false])
   func missingFile(isMapped: Bool) throws {
     let store = try scene.open { if !isMapped { $0.access = .systemCalls } }
     try scene.fill(store)
@@ -196,11 +196,11 @@ struct ScrubTests {
     let damage = try store.scrub().damage
     #expect(damage.map(\.place) == [Corruption(file: file, offset: 0, cause: .missingFile)])
     #expect(damage.map(\.keyCount) == [keys.count])
-    // Without a mapping nothing tells them.
+    // Without a mapping, nothing shows them.
     #expect(damage.map { Set($0.keys) } == [isMapped ? Set(keys) : []])
   }
 
-  @Test("Of a store whose directory was removed no file is missing")
+  @Test("If the directory of a store was removed, no file counts as missing")
   func vanished() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -211,7 +211,7 @@ struct ScrubTests {
 
   // MARK: Pace, end
 
-  @Test("It reads as many bytes a second as it is told to, and in small steps")
+  @Test("It reads as many bytes a second as configured, in small steps")
   func pace() throws {
     let store = try scene.open()
     try scene.fill(store, 0..<600)
@@ -229,14 +229,14 @@ struct ScrubTests {
     #expect(report.isComplete)
   }
 
-  @Test("It ends where the caller says, also while it rests")
+  @Test("It stops when the caller says so, even while it pauses")
   func stopped() throws {
     let store = try scene.open()
     try scene.fill(store, 0..<600)
     let first = try store.scrub { _ in .stop }
     #expect(!first.isComplete && first.byteCount > 0 && first.byteCount <= 256 << 10)
     let began = scene.clock.now()
-    // At a byte a second the first rest is one of hours.
+    // At a byte a second, the first pause lasts hours.
     var count = 0
     let second = try store.scrub(bytesPerSecond: 1) { _ in
       count += 1
@@ -247,7 +247,7 @@ struct ScrubTests {
     #expect(try store.statistics().scrub.lastCompleted == nil)
   }
 
-  @Test("It ends with the close of the store, also while it rests")
+  @Test("It ends when the store is closed, even while it pauses")
   func closed() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -289,7 +289,7 @@ struct ScrubTests {
     #expect(try DirectoryListing(of: scene.directory.store) == before)
   }
 
-  @Test("A compaction and a removal of all meanwhile take nothing away from it")
+  @Test("A concurrent compaction and removal of all hide nothing from it")
   func compactedMeanwhile() throws {
     let store = try scene.open { $0.spaceBound = 1000 }
     try scene.fill(store, 0..<200)

@@ -2,13 +2,13 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-@Suite("A limit of bytes that holds with every write")
+@Suite("A byte limit that holds with every write")
 struct ByteLimitTests {
   let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// A store whose limit is one of bytes, so that few large values go at a time.
+  /// A store whose limit is in bytes, so that few large values are evicted at a time.
   func makeStore(byteLimit: Int) throws -> Store {
     try Store(
       directory.store,
@@ -22,7 +22,7 @@ struct ByteLimitTests {
   func allSizes() throws {
     var random = Seed.generator()
     let limit = 200_000
-    // What a compaction moves counts twice for a moment.
+    // Records that a compaction moves count twice for a moment.
     let queue = ManualBackgroundQueue()
     let store = try Store(
       directory.store, .small { $0.byteLimit = limit }, background: queue)
@@ -38,7 +38,7 @@ struct ByteLimitTests {
     #expect(try store.count() >= 50)
   }
 
-  @Test("An entry that is larger than all may be is refused, and nothing goes for it")
+  @Test("An entry that is larger than the limit is refused, and evicts nothing")
   func tooLarge() throws {
     let store = try Store(directory.store, .small { $0.byteLimit = 10_000 })
     try store.setValue("v", forKey: "stays")
@@ -50,7 +50,7 @@ struct ByteLimitTests {
       return
     }
     #expect(try store.contains("stays"))
-    // The limit that is told is the one that holds.
+    // The reported limit is the one that holds.
     try store.setValue([UInt8](repeating: 1, count: largest), forKey: "large")
     #expect(
       storeError {
@@ -58,7 +58,7 @@ struct ByteLimitTests {
       } != nil)
   }
 
-  @Test("A value of nearly the whole limit is there when it was set")
+  @Test("A value of nearly the whole limit is there after it was set")
   func nearlyTheLimit() throws {
     let store = try Store(directory.store, .small { $0.byteLimit = 65_536 })
     for (number, byteCount) in [65_000, 65_100, 65_200, 65_000].enumerated() {
@@ -69,7 +69,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("An entry of a batch that is larger than all may be is refused, not lost")
+  @Test("An entry of a batch that is larger than the limit is refused, not lost")
   func batchOfLargest() throws {
     let store = try makeStore(byteLimit: 10_000)
     let error = storeError {
@@ -91,7 +91,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("The limit holds where all that was about to go was read")
+  @Test("The limit holds if every candidate was read since")
   func allRead() throws {
     let limit = 24_000_000
     let store = try makeStore(byteLimit: limit)
@@ -107,7 +107,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("The limit holds where everything was removed and written again")
+  @Test("The limit holds if everything was removed and written again")
   func refilled() throws {
     let limit = 24_000_000
     let store = try makeStore(byteLimit: limit)
@@ -122,7 +122,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("No more than 1 % goes beyond what a limit of bytes needs, however large the oldest are")
+  @Test("No more than 1 % is evicted beyond what a byte limit needs, however large the oldest are")
   func largeOldest() throws {
     let limit = 10_000_000
     let store = try makeStore(byteLimit: limit)
@@ -139,7 +139,7 @@ struct ByteLimitTests {
       if number > 6000 { lowest = min(lowest, live) }
     }
     #expect(lowest >= limit - limit / 100 - large - 100)
-    // What was chosen and stayed was still the next to go.
+    // Chosen entries that stayed are still next.
     let left = try store.contents().keys.compactMap { Int($0) }
     #expect(try store.count() == left.count)
     #expect(left.sorted() == Array(16_000 - left.count..<16_000))

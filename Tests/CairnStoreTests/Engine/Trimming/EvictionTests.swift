@@ -11,7 +11,7 @@ struct EvictionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// What is accessed when, as the least recently used order has it.
+  /// What is accessed when, according to the least recently used order.
   struct Order {
     private var accesses: [Int: Int] = [:]
     private var last = 0
@@ -25,7 +25,7 @@ struct EvictionTests {
 
     var count: Int { accesses.count }
 
-    /// Keeps only so many, those accessed last.
+    /// Keeps only this many, those accessed last.
     mutating func keep(_ count: Int) {
       let sorted = accesses.sorted { $0.value > $1.value }
       accesses = Dictionary(uniqueKeysWithValues: sorted.prefix(count).map { ($0.key, $0.value) })
@@ -39,7 +39,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "The least recently used go, to the very access, and no write returns with more than the limit",
+    "The least recently used go, exact to the access, and no write returns above the limit",
     arguments: [1, 2, 7, 100, 3000])
   func exactOrder(limit: Int) throws {
     var random = Seed.generator("\(#function)\(limit)")
@@ -60,7 +60,7 @@ struct EvictionTests {
       let count = try store.count()
       #expect(count <= limit, Seed.comment)
       #expect(count >= min(order.count, limit - limit / 100), Seed.comment)
-      // What is there are the ones accessed last, whatever their number.
+      // The remaining ones are those accessed last, whatever their number.
       if order.count > count { order.keep(count) }
       if step % max(50, limit / 2) == 0 {
         #expect(try numbers(store) == order.keys, Seed.comment)
@@ -70,7 +70,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "Limits hold though all is said to be in use elsewhere, whatever the number",
+    "Limits hold even if every entry is said to be in use elsewhere",
     arguments: [1, 2, 100, 5000])
   func allInUse(limit: Int) throws {
     var configuration = StoreConfiguration.small { $0.countLimit = limit }
@@ -82,7 +82,7 @@ struct EvictionTests {
     }
   }
 
-  @Test("Limits hold with every write though the few that are there are read all the time")
+  @Test("Limits hold with every write even if the few entries are read all the time")
   func allBeingRead() throws {
     let store = try Store(directory.store, .small { $0.countLimit = 4 })
     let ended = Atomic(false)
@@ -102,7 +102,7 @@ struct EvictionTests {
     #expect((1...4).contains(most.withLock { $0 }))
   }
 
-  @Test("A trim to zero leaves nothing, whatever is being read")
+  @Test("A trim to zero leaves nothing, even if entries are being read")
   func trimToZero() throws {
     var configuration = StoreConfiguration.small()
     configuration.isInUse = { _ in true }
@@ -114,9 +114,9 @@ struct EvictionTests {
     }
   }
 
-  @Test("The order stays exact where the next victims are looked for beside the eviction")
+  @Test("The order stays exact while the next victims are being collected")
   func exactOrderOfMany() throws {
-    // So many that a list holds a part of them only.
+    // So many that a list has only some of them.
     let limit = 20_000
     var random = Seed.generator()
     let store = try Store(
@@ -155,7 +155,7 @@ struct EvictionTests {
     #expect(try numbers(store) == Array(15..<25))
   }
 
-  @Test("Who is told of evictions may use the store, also to write")
+  @Test("An observer of evictions may use the store, even to write")
   func observer() throws {
     let told = Mutex<[RemovalEvent]>([])
     let reference = Mutex<Store?>(nil)
@@ -198,7 +198,7 @@ struct EvictionTests {
     try store.setValue("v", forKey: "5000")
     #expect(try numbers(store) == Array(4991...5000))
     try store.close()
-    // Also from a first write that is a removal (CrashFuzzer --seed 5004444).
+    // Even a first write that is a removal (CrashFuzzer --seed 5004444).
     let lower = try Store(directory.store, .small { $0.countLimit = 5 })
     try lower.removeValue(forKey: "5000")
     #expect(try numbers(lower) == Array(4995...4999))
@@ -208,7 +208,7 @@ struct EvictionTests {
     #expect(try numbers(lowest) == Array(4997...4998))
   }
 
-  @Test("A store that is opened at its limit looks for the first victims in the background")
+  @Test("A store that is opened at its limit collects the first victims in the background")
   func openedAtLimit() throws {
     let disk = SimulatedDisk()
     var configuration = StoreConfiguration.simulated(ManualClock())
@@ -241,7 +241,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "A store that is opened at its limit evicts from the first write on, in the exact order, with little read",
+    "A store that is opened at its limit evicts from the first write on, in exact order, with few reads",
     arguments: [false, true])
   func firstVictims(isDamaged: Bool) throws {
     let disk = SimulatedDisk()
@@ -272,7 +272,7 @@ struct EvictionTests {
     configuration.countLimit = 1000
     let process = SimulatedProcess.start(on: disk, seed: 2)
     defer { process.kill() }
-    // What is to be done in the background is not done.
+    // Background work does not run.
     let store = try process.open(configuration)
     var readCount = 0
     process.fileSystem.intervene = { call in
@@ -302,20 +302,20 @@ struct EvictionTests {
     process.fileSystem.intervene = nil
   }
 
-  @Test("Threads that write at once keep the limits together")
+  @Test("Concurrent writers keep the limits together")
   func threads() throws {
     let store = try Store(directory.store, .small { $0.countLimit = 300 })
     try onThreads(4) { thread in
       for number in 0..<3000 {
         try store.setValue("v", forKey: "\(thread) \(number)")
-        // The others may each have one more than they are about to take away.
+        // Each of the others may have one more that it is about to remove.
         #expect(try store.count() <= 304)
       }
     }
     #expect((297...300).contains(try store.count()))
   }
 
-  @Test("A lifetime and an idle limit of the configuration are those of entries without their own")
+  @Test("The configured lifetime and idle limit apply to entries without their own")
   func defaultLifetime() throws {
     let clock = ManualClock()
     let store = try Store(
@@ -357,9 +357,9 @@ struct EvictionTests {
     }
   }
 
-  /// If the entries that were to go were forgotten, the next write would take those after them.
+  /// If the chosen entries were forgotten, the next write would take those after them.
   @Test(
-    "Where a read fails once, the least recently used go with the next write",
+    "If a read fails once, the least recently used go with the next write",
     arguments: [EIO, EMFILE])
   func failedRead(errorNumber: Int32) throws {
     let fileSystem = FaultyFileSystem()
@@ -409,7 +409,7 @@ struct EvictionTests {
     for number in 1..<30 {
       let error = storeError { try store.setValue("v", forKey: key(number)) }
       #expect(try store.contains(key(number)) == (error == nil))
-      // One write may have come before it was known that there is no room.
+      // One write may have come before the lack of room was known.
       #expect(try store.count() <= 3)
       guard let error else { continue }
       failureCount += 1

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-@Suite("What finding the expired reads")
+@Suite("What finding expired entries reads")
 final class ExpiryCostTests: StoreSuite {
   let system = FaultyFileSystem()
 
@@ -12,7 +12,7 @@ final class ExpiryCostTests: StoreSuite {
       fileSystem: system, background: queue)
   }
 
-  /// Expects what a body gives, and at most so many reads.
+  /// Expects a result, and at most this many reads.
   func expect(
     _ expected: Int, reads limit: Int, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: () throws -> Int
@@ -22,7 +22,8 @@ final class ExpiryCostTests: StoreSuite {
     #expect(system.count(of: .read) <= limit, sourceLocation: sourceLocation)
   }
 
-  @Test("A round reads what it removes, and a count nothing, however many keys can expire")
+  @Test(
+    "A round reads only what it removes, and a count reads nothing, however many keys can expire")
   func round() throws {
     let store = try open()
     let keyCount = 20_000
@@ -39,7 +40,7 @@ final class ExpiryCostTests: StoreSuite {
     try expect(25, reads: 75) { try store.removeExpired().count }
     try expect(0, reads: 0) { try store.removeExpired().count }
     try expect(keyCount - 25, reads: 0) { try store.count() }
-    // What is written into a segment in which nothing has been due is looked for.
+    // Entries written to a segment in which nothing is due yet are found.
     try store.setValue("v", forKey: "new", lifetime: .seconds(1))
     clock.advance(by: .seconds(1))
     try expect(1, reads: 3) { try store.removeExpired().count }
@@ -49,7 +50,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.removeExpired().count == keyCount - 25)
   }
 
-  @Test("Only what expires in the very moment is read for a count")
+  @Test("A count reads only entries that expire at that very moment")
   func border() throws {
     let store = try open()
     for number in 0..<2000 {
@@ -63,7 +64,7 @@ final class ExpiryCostTests: StoreSuite {
     try expect(1499, reads: 2) { try store.count() }
   }
 
-  @Test("What has an idle limit and is read is looked at once in the time that it may be idle")
+  @Test("An entry with an idle limit that is read is checked once per idle limit")
   func idle() throws {
     let store = try open()
     for number in 0..<100 {
@@ -80,12 +81,12 @@ final class ExpiryCostTests: StoreSuite {
     #expect(lookCount <= 4)
     clock.advance(by: .seconds(101))
     #expect(try store.count() == 0)
-    // They are known to have expired by now.
+    // By now, they are known to have expired.
     try expect(0, reads: 0) { try store.count() }
     #expect(try store.removeExpired().count == 100)
   }
 
-  @Test("What was extended is looked at when its first end has come, and then when it ends")
+  @Test("An extended entry is checked when its first end has come, and again when it ends")
   func extended() throws {
     let store = try open()
     for number in 0..<500 {
@@ -110,7 +111,7 @@ final class ExpiryCostTests: StoreSuite {
   }
 
   @Test(
-    "After an open, heads are read of those segments in which something may have expired",
+    "After an open, only heads of segments in which entries may have expired are read",
     arguments: [false, true])
   func opened(isKilled: Bool) throws {
     let shortCount = 100
@@ -131,11 +132,11 @@ final class ExpiryCostTests: StoreSuite {
     }
     let store = try open(isKilled ? directory("killed") : nil)
     #expect(try store.statistics().segments.count > 10)
-    // Nothing is due: no shard of the index is needed.
+    // Nothing is due, so no shard of the index is needed.
     try expect(0, reads: 0) { try store.removeExpired().count }
     try expect(5000 + shortCount, reads: 0) { try store.count() }
     clock.advance(by: .milliseconds(10_500))
-    // The shards of a checkpoint, one segment or two, and the one that goes.
+    // The shards of a checkpoint, one segment or two, and the one that is removed.
     try expect(4999 + shortCount, reads: 256 + 4) { try store.count() }
     try expect(1, reads: 3) { try store.removeExpired().count }
     clock.advance(by: .seconds(25))
@@ -150,7 +151,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("A session that removed what had expired leaves nothing to be looked at to the next")
+  @Test("A session that removed expired entries leaves none to check to the next")
   func nextSession() throws {
     do {
       let store = try open()
@@ -169,7 +170,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.count() == 0)
   }
 
-  @Test("An open reads no more where keys can expire", arguments: [false, true])
+  @Test("An open reads no more if keys can expire", arguments: [false, true])
   func opening(isDue: Bool) throws {
     func counts(_ name: String, _ lifetime: Lifetime) throws -> [FaultyFileSystem.Call: Int] {
       do {
@@ -188,9 +189,9 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try counts("expiring", .seconds(100)) == counts("staying", .unlimited))
   }
 
-  /// When an entry was accessed is known less well the longer ago that is. Where that put the time back, a read
-  /// missed an entry that the count had as being there.
-  @Test("The count agrees with reads where the times of accesses were thinned out")
+  /// The older an access is, the less accurate its time. If that made the time too early, a read
+  /// missed an entry that the count included.
+  @Test("The count agrees with reads even if the times of accesses were thinned out")
   func thinned() throws {
     let store = try makeStore()
     for number in 0..<200 {
@@ -211,7 +212,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.removeExpired().count == 200)
   }
 
-  @Test("The count is what reads find, and a removal leaves nothing that has expired")
+  @Test("The count is what reads find, and a removal leaves no expired entry")
   func exact() throws {
     var generator = Seed.generator()
     let keys = (0..<150).map { "key \($0)" }

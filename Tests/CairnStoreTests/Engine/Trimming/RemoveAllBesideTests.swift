@@ -4,20 +4,20 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("Removing everything beside others")
+@Suite("Removing everything during other work")
 struct RemoveAllBesideTests {
 
-  @Test("A seal under way when everything is removed comes to an end")
+  @Test("A seal in progress during a removal of all finishes")
   func duringSealing() throws {
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("v", forKey: "first")
-    // One thread syncs the segment as it is now and is held up inside …
+    // One thread syncs the segment as it is now, and is held up inside …
     let gate = Gate()
     scene.fileSystem.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
     let syncer = Background { try store.sync() }
     try gate.waitForArrival()
-    // … while the segment gets more records and is left; another thread goes to seal it …
+    // … while the segment gets more records and is rolled; another thread begins to seal it …
     for number in 0..<100 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key\(number)")
     }
@@ -34,7 +34,7 @@ struct RemoveAllBesideTests {
     #expect(try store.count() == 1)
   }
 
-  @Test("A large value and a removal of all at once leave a store that opens", arguments: 0..<5)
+  @Test("A large value and a concurrent removal of all leave a store that opens", arguments: 0..<5)
   func ownSegmentBesideRemoval(attempt: Int) throws {
     // The large value's segment is made for a session that the removal ends meanwhile.
     let scene = try StoreScene()
@@ -69,8 +69,8 @@ struct RemoveAllBesideTests {
   @Test(
     "No write is acknowledged while a removal of all fails to become durable", arguments: 0..<10)
   func writeBesideFailedRemoval(attempt: Int) throws {
-    // The directory's sync fails after the exchange. Until that is noted, writers must not go on in segments that the
-    // manifest on disk no longer lists.
+    // The directory's sync fails after the exchange. Until that is noted, writers must not continue
+    // in segments that the manifest on disk no longer lists.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")
@@ -99,15 +99,15 @@ struct RemoveAllBesideTests {
     for key in stored.withLock({ $0 }) { #expect(try again.contains(key), "\(key)") }
   }
 
-  /// Found by CrashFuzzer: the sync left out what the removal had taken, and called it durable.
-  @Test("A sync in whose course all is removed makes durable what was there before, or the removal")
+  /// Found by CrashFuzzer: the sync left out what the removal had taken, but called it durable.
+  @Test("A sync during a removal of all makes durable what existed before, or the removal")
   func inSync() throws {
     var emptyCount = 0
     for seed in 0..<30 as Range<UInt64> {
       let disk = SimulatedDisk()
       let process = SimulatedProcess.start(on: disk, seed: seed)
       let store = try process.open(.simulated(ManualClock()))
-      // What removes without a sync is made ready.
+      // The manifest that removes everything without a sync is prepared.
       try store.setValue([0], forKey: "key 0", durability: .process)
       try store.maintain()
       // Some segments wait for their sync.

@@ -18,7 +18,7 @@ struct RemoveAllTests {
     }
   }
 
-  @Test("Nothing is left, and the store goes on")
+  @Test("Nothing is left, and the store continues")
   func all() throws {
     try store.removeAll()
     #expect(try store.count() == 0)
@@ -28,7 +28,7 @@ struct RemoveAllTests {
     #expect(try store.contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("Nothing comes back with the next opening, clean or not", arguments: [true, false])
+  @Test("Nothing reappears with the next open, clean or not", arguments: [true, false])
   func reopened(clean: Bool) throws {
     try store.removeAll()
     try store.setValue("new", forKey: "key1")
@@ -39,7 +39,7 @@ struct RemoveAllTests {
     #expect(try again.contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("It is told also where nothing is left: who removed it may be about to tell")
+  @Test("It is reported even if nothing is left: the call that removed it may be about to report")
   func toldOfNothing() throws {
     let directory = try TemporaryDirectory()
     let told = Messages()
@@ -68,7 +68,8 @@ struct RemoveAllTests {
     #expect(statistics.liveByteCount + statistics.deadByteCount == 0)
   }
 
-  @Test("Progress is told file by file, when nothing is left to be found; the teller may write")
+  @Test(
+    "Progress is reported file by file, when nothing can be found any more; the callee may write")
   func progress() throws {
     let fileCount = try Image(of: directory.store).segmentNames.count
     var told: [WorkProgress] = []
@@ -87,7 +88,7 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).text("new") == "meanwhile")
   }
 
-  @Test("Versions go on growing")
+  @Test("Versions keep growing")
   func versions() throws {
     let last = try store.statistics().lastVersion
     try store.removeAll()
@@ -106,7 +107,7 @@ struct RemoveAllTests {
     #expect(try DirectoryListing(of: other.store) == listing)
   }
 
-  @Test("A store that was opened and not written to is emptied too")
+  @Test("A store that was opened and not written to can be emptied too")
   func afterReopening() throws {
     try store.close()
     let again = try Store(directory.store, background: queue)
@@ -118,7 +119,7 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).count() == 0)
   }
 
-  @Test("The manifest does not grow with the number of removals, in one session or in several")
+  @Test("The manifest does not grow with the number of removals, within or across sessions")
   func manifestSize() throws {
     func size() throws -> Int {
       try #require(try Image(of: directory.store).files["MANIFEST"]).count
@@ -141,9 +142,10 @@ struct RemoveAllTests {
     }
   }
 
-  @Test("A manifest that could not be prepared does not make the ids of gone segments stay")
+  @Test("A manifest that could not be prepared does not make the ids of removed segments stay")
   func retiredIDsAfterFailure() throws {
-    // Which files were unlinked must not be forgotten before the replacement is known to work out.
+    // Which files were unlinked must not be forgotten before the replacement is known to have
+    // succeeded.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")
@@ -158,7 +160,8 @@ struct RemoveAllTests {
     #expect(try scene.manifest().retiredIDs == [])
   }
 
-  /// A store whose next removal of all finds an empty manifest ready, on a file system that notes its calls.
+  /// A store that has a prepared manifest for its next removal of all, on a file system that
+  /// records its calls.
   private func readyStore(
     _ durability: Durability = .process
   ) throws -> (Store, TemporaryDirectory, FaultyFileSystem, ManualBackgroundQueue, Messages) {
@@ -196,7 +199,7 @@ struct RemoveAllTests {
     #expect(told >= 3)
     #expect(try store.contents() == [:])
     #expect(try Image(of: directory.store).segmentNames.count == told)
-    // Killed now, everything is gone as well.
+    // If killed now, everything is gone too.
     try Image(of: directory.store).write(to: directory("killed"))
     let killed = try Store(directory("killed"))
     #expect(try killed.contents() == [:])
@@ -212,7 +215,7 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("What promises to be on disk brings the removal there first", arguments: 0..<4)
+  @Test("A durable call first brings the removal to disk", arguments: 0..<4)
   func settled(by choice: Int) throws {
     let (store, directory, _, queue, calls) = try readyStore()
     try store.removeAll()
@@ -222,7 +225,7 @@ struct RemoveAllTests {
     case 2: try store.setValue("new", forKey: "new", durability: .durable)
     default: try store.close()
     }
-    // Before a file goes.
+    // Before a file is removed.
     #expect(calls.all.prefix(2) == ["exchange", "sync"])
     if choice == 3 { #expect(try Image(of: directory.store).segmentNames == []) }
     queue.runAll()
@@ -245,7 +248,8 @@ struct RemoveAllTests {
     #expect(try store.contents() == ["new": Array("new".utf8)])
   }
 
-  @Test("Nor does it wait for one in a session that has written nothing, nor once more after that")
+  @Test(
+    "Nor does it wait for one in a session that has written nothing, nor a second time after that")
   func beforeTheFirstWrite() throws {
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
@@ -306,7 +310,7 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("What cannot be made ready for it takes no places for good")
+  @Test("A failed preparation does not use up places for good")
   func notReady() throws {
     let scene = try StoreScene()
     let store = try scene.open()
@@ -326,7 +330,7 @@ struct RemoveAllTests {
     try store.close()
   }
 
-  @Test("A close that fails waits for what is being made ready for it")
+  @Test("A close that fails waits for the preparation in progress")
   func closedMeanwhile() throws {
     let scene = try StoreScene()
     let store = try scene.open()

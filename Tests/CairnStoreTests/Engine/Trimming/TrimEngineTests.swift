@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("Trimming beside others, and what is left of it")
+@Suite("Trimming beside other work, and its persistence")
 final class TrimEngineTests: StoreSuite {
   func fill(_ store: Store, _ count: Int, byteCount: Int = 20) throws {
     for number in 0..<count {
@@ -16,7 +16,7 @@ final class TrimEngineTests: StoreSuite {
   // MARK: Persistence
 
   @Test(
-    "After a kill and after a close, what was removed stays away",
+    "After a kill and after a close, removed entries stay removed",
     arguments: [true, false], [StoreConfiguration.Access.mapped, .systemCalls])
   func reopened(clean: Bool, access: StoreConfiguration.Access) throws {
     let store = try makeStore { $0.access = access }
@@ -47,7 +47,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(system.counts[.synchronizeData, default: 0] == before + 1)
   }
 
-  @Test("A failed sync is durabilityUnknown, and the removals are seen")
+  @Test("A failed sync is durabilityUnknown, and the removals are visible")
   func failedSync() throws {
     let system = FaultyFileSystem()
     let store = try makeStore(fileSystem: system)
@@ -67,7 +67,7 @@ final class TrimEngineTests: StoreSuite {
 
   // MARK: Observers
 
-  @Test("Every way to remove tells its cause, with key and version, in order")
+  @Test("Every way to remove reports its cause, with key and version, in order")
   func causes() throws {
     let events = Mutex<[RemovalEvent]>([])
     let store = try makeStore {
@@ -133,7 +133,7 @@ final class TrimEngineTests: StoreSuite {
 
   // MARK: Beside others
 
-  /// Lets another thread in when a trim has chosen its victims and before it takes them: at the
+  /// Lets another thread in after a trim has chosen its victims and before it takes them: at the
   /// first of its calls of the observer.
   func interrupting(
     _ trim: (Store) throws -> Int, by action: @escaping @Sendable (Store) throws -> Void
@@ -154,9 +154,9 @@ final class TrimEngineTests: StoreSuite {
     return (try trim(store), store)
   }
 
-  @Test("What is written or read after it was chosen stays")
+  @Test("Entries written or read after they were chosen stay")
   func rechecked() throws {
-    // The first 64 have gone when the observer is told of the first.
+    // The first 64 are gone when the observer is told of the first.
     let (_, store) = try interrupting {
       try $0.trim(toCount: 100).count
     } by: { other in
@@ -175,7 +175,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try store.contains("key203"))
   }
 
-  @Test("Largest first, a read does not save an entry, a write does")
+  @Test("Largest first, a read does not save an entry; a write does")
   func recheckedLargest() throws {
     let (_, store) = try interrupting {
       try $0.trim(toCount: 100, order: .largestFirst).count
@@ -188,7 +188,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try store.count() == 100)
   }
 
-  @Test("After a removal of all in between, what is new is trimmed by its own recency")
+  @Test("After a removal of all in between, new entries are trimmed by their own recency")
   func removeAllMeanwhile() throws {
     let (_, store) = try interrupting {
       try $0.trim(toCount: 10).count
@@ -200,7 +200,7 @@ final class TrimEngineTests: StoreSuite {
     for number in 90..<100 { #expect(try store.text("key\(number)") == "new") }
   }
 
-  @Test("Readers, writers and trims at once: nobody sees what is not so")
+  @Test("Concurrent readers, writers and trims: none sees anything false")
   func concurrent() throws {
     let store = try Store(directory.store, .small())
     let isDone = Atomic(false)
@@ -228,7 +228,7 @@ final class TrimEngineTests: StoreSuite {
           }
         }
       case 2:
-        // Nobody else writes this key: it has this version, or it was trimmed.
+        // No other thread writes this key: it has this version, or it was trimmed.
         while !isDone.load(ordering: .relaxed) {
           let version = try store.setValue([], forKey: "own")
           if let info = try store.info(forKey: "own") { #expect(info.version == version) }
@@ -271,7 +271,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(summary.count == 12)
     #expect(try store.removeValues(forKeys: ["11", "12"]) == 2)
     #expect(try store.count() == count - 13)
-    // Until the reserve is used up; what was removed stays so.
+    // Until the reserve is used up. Removed entries stay removed.
     let error = storeError {
       while try store.count() > 1 { try store.trim(toCount: 1) }
     }
@@ -289,7 +289,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try Store(directory.store).count() == contents.count + 1)
   }
 
-  @Test("A damaged value does not keep an entry, a damaged head does, and is counted")
+  @Test("A damaged value does not protect an entry; a damaged head does, and is counted")
   func damaged() throws {
     let store = try makeStore()
     try fill(store, 20, byteCount: 300)
@@ -317,7 +317,7 @@ final class TrimEngineTests: StoreSuite {
     clock.advance(by: .seconds(5))
     #expect(try store.trim(olderThan: .zero, by: .write).damagedCount == 1)
     #expect(try store.statistics().indexedKeyCount == 1)
-    // Whoever knows the key can remove it.
+    // A caller that knows the key can remove it.
     #expect(try store.removeValues(forKeys: ["key2"]) == 1)
     #expect(try store.count() == 0)
   }
