@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Bridges to Foundation")
 struct FoundationBridgeTests {
-  @Test("Data serves as key and as value")
+  @Test("Data can be a key and a value")
   func data() throws {
     let path = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString).path
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -13,7 +13,7 @@ struct FoundationBridgeTests {
     let value = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
     try store.setValue(value, forKey: key)
     #expect(try store.value(forKey: key) == [UInt8](value))
-    // A slice has indices of its own, and an empty one no memory.
+    // A slice has its own indices, and an empty one has no memory.
     try store.setValue(value[500..<600], forKey: value[3..<9])
     #expect(try store.value(forKey: [3, 4, 5, 6, 7, 8]) == [UInt8](value[500..<600]))
     try store.setValue(Data(), forKey: "empty")

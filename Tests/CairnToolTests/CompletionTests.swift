@@ -80,7 +80,7 @@ struct CompletionTests {
       ("trim s --order la", "trim s --order largest "), ("salvage x ph", "salvage x photos.cairn/"),
     ])
   func `zsh completes`(line: String, expected: String) throws {
-    // Another zsh, on a terminal, is told to complete the line, and writes what became of it.
+    // Another zsh, on a terminal, completes the line and writes the result.
     let script = """
       zmodload zsh/zpty
       cd $2

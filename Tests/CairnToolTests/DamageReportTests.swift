@@ -2,7 +2,7 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-@Suite("What verify and salvage say of a damaged value")
+@Suite("What verify and salvage report about a damaged value")
 struct DamageReportTests {
   let directory: TemporaryDirectory
   var store: String { directory("store") }
@@ -16,7 +16,7 @@ struct DamageReportTests {
     try damage(Array("a value of b\u{1B}".utf8))
   }
 
-  /// Overwrites some of the bytes that there are once in all segments.
+  /// Overwrites some bytes that occur once in all segments.
   private func damage(
     _ value: [UInt8], in store: String = "store", count length: Int = 4
   ) throws {
@@ -94,7 +94,7 @@ struct DamageReportTests {
   @Test func `what is sound is listed, counted and exported where a record does not tell its key`()
     throws
   {
-    // So many that the store is closed with a checkpoint: no open reads the records then.
+    // So many that the close makes a checkpoint: no open reads the records then.
     try directory.makeDirectory("in")
     for number in 0..<30 { try directory.makeFile("in/\(number)", Array("value \(number).".utf8)) }
     let store = directory("other")
@@ -111,7 +111,7 @@ struct DamageReportTests {
     #expect(export.status == 3)
     #expect(try directory.contents("tree/8") == Array("value 8.".utf8))
     #expect(export.text.contains("exported 29 files") && export.text.contains("1 error"))
-    // Removed, as one who knows the key may do, all is well again.
+    // Once the key is removed, all is well again.
     #expect(try cairn("delete", store, "7").status == 0)
     #expect(try cairn("keys", store).status == 0)
   }

@@ -160,7 +160,7 @@ struct ExitStatusTests {
     #expect(try directory.contents("status") == Array("141\n".utf8))
   }
 
-  /// Makes a store with a sound value and one in whose middle a byte is flipped.
+  /// Makes a store with a sound value and one with a flipped byte in the middle.
   private func damagedStore() throws {
     let value = (0..<5000).map { UInt8(truncatingIfNeeded: $0 &* $0 &+ 7) }
     try cairn("put", store, "sound", "sound")

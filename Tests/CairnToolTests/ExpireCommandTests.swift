@@ -35,7 +35,7 @@ struct ExpireCommandTests {
     #expect(outcome.status == 0)
     #expect(outcome.text == "3 keys expire in 2 h 0 min\n")
     for key in ["never", "soon", "late"] { #expect(try minutes(key) == 120, "\(key)") }
-    // A longer life is no new value; a shorter one is.
+    // A longer life is not a new value; a shorter one is.
     #expect(try info("soon").version == versions[0])
     #expect(try info("late").version > versions[1])
     let changed = try info("never")

@@ -219,7 +219,7 @@ struct ImportExportTests {
 
   // MARK: - Export
 
-  /// Keys that stand beside each other in one store, at least one of which is no path.
+  /// Keys of one store that are all stored, at least one of which is not a path.
   struct OddKeys: CustomTestStringConvertible, Sendable {
     let names: [String]
     init(_ names: String...) { self.names = names }

@@ -2,7 +2,7 @@ import Cairn
 import FoundationEssentials
 import Testing
 
-@Suite("What import says and keeps")
+@Suite("What import reports and keeps")
 struct ImportReportTests {
   let directory: TemporaryDirectory
   var store: String { directory("store") }

@@ -12,7 +12,7 @@ struct InterruptionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Runs a command and interrupts it. It ends by the signal, or was faster.
+  /// Runs a command and interrupts it. It ends by the signal, or has finished before.
   private func interrupt(_ arguments: String..., after milliseconds: UInt32) throws -> Int32 {
     let process = try ChildProcess(Command.path, arguments.map { Array($0.utf8) })
     usleep(milliseconds * 1000)

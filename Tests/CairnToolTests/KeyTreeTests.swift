@@ -26,7 +26,7 @@ struct KeyTreeTests {
     #expect(lines(["b/2", "a", "b/1", "c"]) == ["a", "b/ 2", "  1", "  2", "c"])
     // A key beside a folder of its name, and one that is the folder's own.
     #expect(lines(["a", "a/", "a/b", "a!"]) == ["a", "a!", "a/ 2", "  b"])
-    // Folders with nothing beside them share a line, and a folder of one key is the key.
+    // Nested folders with no other contents share a line, and a folder of one key is the key.
     #expect(lines(["a/b/c/1", "a/b/c/2"]) == ["a/b/c/ 2", "  1", "  2"])
     #expect(lines(["a/b/c", "d"]) == ["a/b/c", "d"])
     #expect(lines(["a/b/1", "a/b/2", "a/c"]) == ["a/ 3", "  b/ 2", "    1", "    2", "  c"])

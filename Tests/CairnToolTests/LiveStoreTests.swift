@@ -32,7 +32,7 @@ struct LiveStoreTests {
     if words[0] == "backup" {
       #expect(try Store(readingAt: directory("out")).value(forKey: "key") == Array("value".utf8))
     }
-    // What is written meanwhile is seen by the next.
+    // The next command sees what is written meanwhile.
     try open.setValue("later", forKey: "key", durability: .process)
     #expect(try cairn("get", store, "key").text == "later")
     try open.close()

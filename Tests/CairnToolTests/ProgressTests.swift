@@ -12,7 +12,7 @@ struct ProgressTests {
     #expect(
       Progress.line("copied", byteCount: 5 * mebibyte, of: nil, after: .seconds(2))
         == "copied 5.0 MiB, 2.5 MiB/s")
-    // What says little is left out.
+    // Parts that say little are left out.
     #expect(
       Progress.line("checked", byteCount: mebibyte, of: gibibyte, after: .milliseconds(200))
         == "checked 1.0 MiB of 1.0 GiB, 0 %, 5.0 MiB/s")

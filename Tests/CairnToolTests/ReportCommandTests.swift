@@ -120,7 +120,7 @@ struct ReportCommandTests {
     #expect(try cairn("compact", store).text.contains(" segments removed, "))
     #expect(!(try cairn("stats", store).text.contains("cairn compact")))
     #expect(try cairn("compact", store).text.hasPrefix("nothing to give back"))
-    // Last, since what removes may give space back in the background, before it closes.
+    // Last, because a removal may reclaim space in the background before it closes.
     #expect(try cairn("trim", store, "--expired").text.hasPrefix("removed 1 key, "))
   }
 

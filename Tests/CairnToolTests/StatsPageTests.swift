@@ -20,14 +20,14 @@ struct StatsPageTests {
     return try JSONDecoder().decode(Report.self, from: Data(outcome.output))
   }
 
-  /// What `du` says of the store.
+  /// What `du` reports about the store.
   private func diskUsage() throws -> Int {
     let arguments = ["-s", "--block-size=1", store].map { Array($0.utf8) }
     let outcome = try ChildProcess.run("/usr/bin/du", arguments)
     return try #require(Int(outcome.text.prefix { $0.isNumber }))
   }
 
-  /// The whole percents that a page shows, and whether some are below one.
+  /// The whole percentages on a page, and whether some are below one.
   private func percents(_ lines: [String]) -> (shown: Int, isRounded: Bool) {
     var sum = 0
     var isRounded = false

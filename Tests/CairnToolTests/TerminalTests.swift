@@ -72,7 +72,7 @@ func manySegments(_ path: String) throws {
   try store.close()
 }
 
-/// Removes the first keys of such a store and leaves one that has expired, with nothing done in the background.
+/// Removes the first keys of such a store and leaves one expired key, with no background work.
 func removeMany(_ path: String, count: Int) throws {
   struct NoQueue: BackgroundQueue {
     func run(_ job: @escaping @Sendable () -> Void) {}

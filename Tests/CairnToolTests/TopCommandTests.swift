@@ -31,16 +31,16 @@ struct TopCommandTests {
     return try outcome.lines.map { try JSONDecoder().decode(Sample.self, from: Data($0.utf8)) }
   }
 
-  /// A store of segments some of which are partly dead, open.
+  /// An open store of segments, some of which are partly dead.
   private func openStore() throws -> Store {
     var configuration = StoreConfiguration()
     configuration.segmentByteLimit = 256 << 10
     configuration.durability = .process
     configuration.log = .none
-    // What is dead stays.
+    // Dead bytes stay.
     configuration.deadByteFloor = 1 << 40
     let store = try Store(path: store, configuration: configuration)
-    // A half of each segment dies, so that none is given back whole.
+    // Half of each segment is dead, so that no segment is removed as a whole.
     for number in Array(0..<600) + stride(from: 0, to: 600, by: 2) {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "key \(number)")
     }
@@ -118,7 +118,7 @@ struct TopCommandTests {
     #expect(frames[0] == "\u{1B}[?1049h\u{1B}[?25l")
     let end = try #require(frames[2].firstRange(of: "\u{1B}[?25h\u{1B}[?1049l"))
     #expect(frames[1].hasSuffix("\u{1B}[J") && frames[2][..<end.lowerBound].hasSuffix("\u{1B}[J"))
-    // What stays is the last page.
+    // The last page stays.
     let lines = frames[2][end.upperBound...].split(separator: "\r\n").map(String.init)
     let drawn = frames[2][..<end.lowerBound].split(separator: "\u{1B}[K\r\n").map(String.init)
     #expect(drawn.dropLast() == lines[...])

@@ -60,7 +60,7 @@ struct TrimCommandTests {
 
   @Test func `in the order of use, as the library has it`() throws {
     var configuration = StoreConfiguration()
-    // The close writes a checkpoint, which keeps when entries were read.
+    // The close writes a checkpoint, which keeps the times of reads.
     configuration.checkpointRecordThreshold = 0
     let open = try Store(path: store, configuration: configuration)
     #expect(try open.value(forKey: "c") != nil)
@@ -105,7 +105,7 @@ struct TrimCommandTests {
 
   @Test func `by age`() throws {
     #expect(try report(cairn("trim", store, "--older-than", "1000", "--json")).removed == 0)
-    // Times of writing are known to the second.
+    // Times of writing are accurate to the second.
     var removed = 0
     for _ in 0..<10_000 where removed == 0 {
       removed = try report(cairn("trim", store, "--older-than=0.5", "--json")).removed

@@ -72,7 +72,7 @@ struct ValueCommandTests {
     try cairn("put", store, "long", "value", "--ttl", "1000")
     try cairn("put", store, "short", "value", "--ttl=0.02")
     #expect(try cairn("get", store, "long").status == 0)
-    // Each try takes a process, so this ends after some hundredths of a second.
+    // Each attempt takes a process, so this ends after some hundredths of a second.
     var status: Int32 = 0
     for _ in 0..<10_000 where status == 0 { status = try cairn("get", store, "short").status }
     #expect(status == 1)

@@ -11,7 +11,7 @@ struct WidthTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// The lines that a terminal got, all of which fit: only a word can be longer than a line.
+  /// The lines that a terminal received. All of them fit: only a word can be longer than a line.
   private func lines(_ text: String, columns: Int) -> [String] {
     let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false).map(String.init)
     for line in lines where line.count > columns {
@@ -25,13 +25,13 @@ struct WidthTests {
     let (text, status) = try PseudoTerminal(columns: columns).run(["help"] + command)
     #expect(status == 0)
     let shown = lines(text, columns: columns)
-    // Room is used, but lines stay short enough to be read.
+    // The room is used, but lines stay short enough to read.
     let width = shown.filter { $0.count <= columns }.map(\.count).max() ?? 0
     #expect((min(columns, 60) - 20...min(columns, 100)).contains(width))
     let piped = try cairn(bytes: (["help"] + command).map { Array($0.utf8) })
     #expect(piped.lines.allSatisfy { $0.count <= 80 })
     #expect(piped.text.contains("\n  $ cairn "))
-    // A command that is broken ends its line in a backslash.
+    // If a command is broken, its line ends in a backslash.
     #expect(
       words(text.replacing(" \\\r\n", with: "\n"))
         == words(piped.text.replacing(" \\\n", with: "\n")))

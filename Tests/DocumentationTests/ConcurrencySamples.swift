@@ -23,7 +23,7 @@ func move<Cache: Caching<String, Page>>(
   try await cache.setValue(page, forKey: new, options: .standard)
 }
 
-/// Something that takes long.
+/// Something slow.
 func improve(_ text: [UInt8]) async throws -> [UInt8] {
   try await Task.sleep(for: .milliseconds(1))
   return text + [UInt8(ascii: "!")]
@@ -98,7 +98,7 @@ struct ConcurrencySamples {
     }
   }
 
-  @Test("A look-up tells what it found, and code for any cache works with both")
+  @Test("A lookup returns what it found, and code for any cache works with both")
   func looks() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -126,7 +126,7 @@ struct ConcurrencySamples {
     }
   }
 
-  @Test("What takes long is awaited, and events are told")
+  @Test("Long work is awaited, and events are delivered")
   func perform() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {

@@ -19,7 +19,7 @@ struct ErrorSamples {
     }
   }
 
-  @Test("A failure is told by its type")
+  @Test("A failure is recognised by its type")
   func typed() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {

@@ -35,7 +35,7 @@ struct LoadingSamples {
     }
   }
 
-  @Test("A thousand who ask at once have it loaded once")
+  @Test("A thousand concurrent callers have it loaded once")
   func thousand() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -95,7 +95,7 @@ struct LoadingSamples {
     }
   }
 
-  @Test("That there is none is kept too")
+  @Test("Absence is kept too")
   func absent() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -118,7 +118,7 @@ struct LoadingSamples {
     }
   }
 
-  @Test("What is published and then removed is loaded anew")
+  @Test("A value that is published and then removed is loaded again")
   func invalidate() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -136,7 +136,7 @@ struct LoadingSamples {
     }
   }
 
-  @Test("A policy says what is given near the end of a lifetime and after it")
+  @Test("A policy says what is returned near the end of a lifetime and after it")
   func policy() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {

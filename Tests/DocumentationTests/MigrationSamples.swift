@@ -19,7 +19,7 @@ private func get(_ url: String) async throws -> (Response, Duration) {
 
 @Suite("The samples of Coming from another cache or store")
 struct MigrationSamples {
-  @Test("In the place of NSCache")
+  @Test("Instead of NSCache")
   func memory() {
     let image = Image(width: 100, height: 50)
     let thumbnails = MemoryCache<String, Image>(
@@ -33,7 +33,7 @@ struct MigrationSamples {
     #expect(thumbnails.takeValue(forKey: "lake")?.height == 50)
   }
 
-  @Test("In the place of URLCache")
+  @Test("Instead of URLCache")
   func responses() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -60,7 +60,7 @@ struct MigrationSamples {
     }
   }
 
-  @Test("In the place of a table of blobs")
+  @Test("Instead of a table of blobs")
   func blobs() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -86,7 +86,7 @@ struct MigrationSamples {
     }
   }
 
-  @Test("In the place of LMDB")
+  @Test("Instead of LMDB")
   func snapshots() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
@@ -104,7 +104,7 @@ struct MigrationSamples {
     }
   }
 
-  @Test("In the place of Redis")
+  @Test("Instead of Redis")
   func commands() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {

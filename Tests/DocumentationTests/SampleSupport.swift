@@ -1,9 +1,10 @@
 import Foundation
 
-/// Runs a sample in a directory of its own, which is the current one and that of all caches meanwhile, and goes
-/// with it.
+/// Runs a sample in its own directory, which is the current directory and that of all caches
+/// meanwhile, and is then removed.
 ///
-/// Both belong to the process as a whole. So this is for a process that does nothing else: that of an exit test.
+/// Both belong to the process as a whole. So this is only for a process that does nothing else:
+/// that of an exit test.
 func inNewDirectory(_ sample: () async throws -> Void) async throws {
   let directory = NSTemporaryDirectory() + "/cairn-sample-tests.\(UUID().uuidString)"
   try FileManager.default.createDirectory(
@@ -14,7 +15,7 @@ func inNewDirectory(_ sample: () async throws -> Void) async throws {
   unsafe setenv("XDG_CACHE_HOME", directory + "/caches", 1)
   var failure: (any Error)?
   do { try await sample() } catch { failure = error }
-  // A store whose last reference another thread gave up may be closing still, and write there.
+  // A store whose last reference another thread released may still be closing and writing there.
   for _ in 0..<200 where FileManager.default.fileExists(atPath: directory) {
     try? FileManager.default.removeItem(atPath: directory)
     try await Task.sleep(for: .milliseconds(10))
@@ -22,7 +23,7 @@ func inNewDirectory(_ sample: () async throws -> Void) async throws {
   if let failure { throw failure }
 }
 
-/// Where the pages of the samples come from: the slow thing behind the cache.
+/// The origin of the samples' pages: the slow source behind the cache.
 actor Origin {
   static let shared = Origin()
 
@@ -51,7 +52,7 @@ func fetchWithETag(_ url: String) async throws -> (Page, [UInt8]) {
   (try await fetch(url), Array("v1".utf8))
 }
 
-/// What an origin answers that is asked whether a page has changed.
+/// What an origin answers when it is asked whether a page has changed.
 enum Answer {
   case notModified
   case page(Page, etag: [UInt8])

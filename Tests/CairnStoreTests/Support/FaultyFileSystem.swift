@@ -49,7 +49,7 @@ final class FaultyFileSystem: FileSystem {
     var counts: [Call: Int] = [:]
     var fault: Fault?
     var hasFired = false
-    /// The names of what is open.
+    /// The names of open files and directories.
     var names: [Int32: String] = [:]
     var mostOpen = 0
     var mappings = 0
@@ -58,17 +58,17 @@ final class FaultyFileSystem: FileSystem {
     var lowest = Int32.max
     var hook: Hook?
     var watch: (@Sendable (Call) -> Void)?
-    /// What the full disk has left, or `nil` where it is not full.
+    /// What the full disk has left, or `nil` if it is not full.
     var freeByteCount: Int?
     var readByteCount = 0
   }
 
   private let system = SystemFileSystem()
   private let state: Mutex<State>
-  /// The most bytes that one read or write transfers.
+  /// The maximum bytes that one read or write transfers.
   private let transferLimit: Int
   private let boot: [UInt8]?
-  /// What is said of the reservation of blocks; `nil`: the truth.
+  /// The answer about the reservation of blocks, or `nil` for the truth.
   private let reservesBlocks: Bool?
 
   init(
@@ -83,17 +83,17 @@ final class FaultyFileSystem: FileSystem {
     self.state = Mutex(state)
   }
 
-  // MARK: What tests ask and set
+  // MARK: Queries and settings of tests
 
-  /// How many calls of each kind there were.
+  /// How many calls of each kind were made.
   var counts: [Call: Int] { state.withLock { $0.counts } }
   func count(of call: Call) -> Int { counts[call] ?? 0 }
   /// Whether the fault has happened.
   var hasFired: Bool { state.withLock { $0.hasFired } }
   /// Descriptors that were opened and not closed.
   var openDescriptorCount: Int { state.withLock { $0.names.count } }
-  /// Waits until no more is open, and then nothing mapped; ten seconds at most. A read of another test may delay the
-  /// freeing of what a store gave up.
+  /// Waits, at most ten seconds, until nothing more is open and then nothing is mapped. A read of
+  /// another test may delay the freeing of what a store released.
   func awaitClosing(downTo count: Int = 0) {
     for _ in 0..<10_000 {
       if openDescriptorCount <= count && (count > 0 || mappingCount == 0) { return }
@@ -102,16 +102,16 @@ final class FaultyFileSystem: FileSystem {
   }
   /// The most that were open at once.
   var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
-  /// Mappings that were made and not taken down.
+  /// Mappings that were made and not removed.
   var mappingCount: Int { state.withLock { $0.mappings } }
-  /// Mappings that were made to be written to.
+  /// Mappings that were made for writing.
   var writableMappingCount: Int { state.withLock { $0.writableMappings } }
   /// Descriptors closed twice, or used after they were closed.
   var mistakes: [String] { state.withLock { $0.mistakes } }
-  /// The lowest descriptor that was handed out.
+  /// The lowest descriptor that was returned.
   var lowestDescriptor: Int32 { state.withLock { $0.lowest } }
 
-  /// Fails calls from now on; the count of calls begins anew.
+  /// Fails calls from now on. The count of calls starts again.
   func arm(_ fault: Fault?) {
     state.withLock {
       $0.fault = fault
@@ -123,12 +123,12 @@ final class FaultyFileSystem: FileSystem {
   /// Runs code before each call of any kind, on the thread that makes it.
   func setWatch(_ watch: (@Sendable (Call) -> Void)?) { state.withLock { $0.watch = watch } }
 
-  /// Runs code before calls that change or read something: it can fail them, look at the disk at that moment, or hold the
-  /// calling thread up.
+  /// Runs code before calls that change or read something. It can fail them, look at the disk at
+  /// that moment, or hold up the calling thread.
   func setHook(_ hook: Hook?) { state.withLock { $0.hook = hook } }
 
-  /// From now on only blocks that the file has already, or that were given back since, can be
-  /// allocated, and so many bytes more.
+  /// From now on, only this many more bytes can be allocated, besides blocks that the file already
+  /// has or that were freed since.
   func fillDisk(leaving byteCount: Int = 0) { state.withLock { $0.freeByteCount = byteCount } }
 
   /// How many bytes were read by calls.
@@ -139,8 +139,9 @@ final class FaultyFileSystem: FileSystem {
   /// Makes a call.
   ///
   /// - Parameters:
-  ///   - descriptor: what it is on; `nil` where that is nothing open.
-  ///   - file: what a hook is told; `nil`: the name of the descriptor. No hook is run where there is neither.
+  ///   - descriptor: what it is called on, or `nil` if that is not open.
+  ///   - file: the name for a hook, or `nil` for the name of the descriptor. If there is neither,
+  ///     no hook runs.
   private func perform<Value>(
     _ call: Call, on descriptor: Int32? = nil, _ file: String? = nil, byteCount: Int = 0,
     isHooked: Bool = false, _ body: () throws(SystemError) -> Value
@@ -189,7 +190,7 @@ final class FaultyFileSystem: FileSystem {
     state.withLock { $0.freeByteCount? += max(0, byteCount) }
   }
 
-  /// How much of a full disk a file takes; 0 where the disk is not full.
+  /// How much of a full disk a file takes. 0 if the disk is not full.
   private func allocatedByteCount(of name: String, in directory: Int32) -> Int {
     guard state.withLock({ $0.freeByteCount != nil }),
       let file = try? system.open(name, in: directory, mode: .readOnly)
@@ -310,7 +311,7 @@ final class FaultyFileSystem: FileSystem {
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
-    // SAFETY: a prefix of the buffer the caller vouches for.
+    // SAFETY: a prefix of the buffer, for which the caller vouches.
     try perform(.read, on: descriptor, isHooked: true) { () throws(SystemError) in
       let short = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(transferLimit))
       let count = unsafe try system.read(descriptor, into: short, at: offset)
@@ -332,7 +333,7 @@ final class FaultyFileSystem: FileSystem {
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
     try perform(.allocate, on: descriptor, byteCount: byteCount, isHooked: true) {
       () throws(SystemError) in
-      // Files of a store are allocated from their beginning, so their size in blocks tells.
+      // Files of a store are allocated from their beginning, so their size in blocks shows it.
       let missing = try offset + byteCount - system.status(of: descriptor).allocatedByteCount
       let isPossible = state.withLock { state in
         guard let free = state.freeByteCount, missing > 0 else { return true }

@@ -5,15 +5,15 @@ import Synchronization
 import Testing
 
 extension StoreConfiguration {
-  /// The defaults without a log, where failures are provoked.
+  /// The defaults without a log, for tests that provoke failures.
   static var quiet: StoreConfiguration {
     var configuration = StoreConfiguration()
     configuration.log = .none
     return configuration
   }
 
-  /// The smallest segments, so that tests see many of them, and no syncs that a test did not ask
-  /// for.
+  /// The smallest segments, so that tests see many of them, and no syncs that a test did not
+  /// request.
   static func small(
     durability: Durability = .process, clock: (any WallClock)? = nil,
     _ change: (inout StoreConfiguration) -> Void = { _ in }
@@ -46,7 +46,7 @@ extension Store {
     try value(forKey: key).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// When the lifetimes end, of the keys whose values have one.
+  /// When the lifetimes end, for the keys whose values have one.
   func ends() throws -> [String: Timestamp] {
     var ends: [String: Timestamp] = [:]
     try forEachEntry { entry in
@@ -95,7 +95,7 @@ extension StoreError {
   }
 }
 
-/// Runs a body on threads of their own and waits for all of them, but not for ever.
+/// Runs a body on separate threads and waits for all of them, but not for ever.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
   let failure = Mutex<(any Error)?>(nil)
   let group = DispatchGroup()
@@ -116,7 +116,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) t
 final class Background: Sendable {
   private let group = DispatchGroup()
   private let failure = Mutex<(any Error)?>(nil)
-  /// The file that tells what the thread does.
+  /// The file that shows what the thread is doing.
   private let status = Mutex<String?>(nil)
 
   init(_ body: @escaping @Sendable () throws -> Void) {
@@ -129,7 +129,7 @@ final class Background: Sendable {
     }
   }
 
-  /// Waits until the thread waits for something, or has ended; ten seconds at most.
+  /// Waits, at most ten seconds, until the thread is waiting for something or has ended.
   func waitUntilBlocked() {
     let limit = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < limit {
@@ -150,7 +150,7 @@ final class Background: Sendable {
   var error: (any Error)? { failure.withLock { $0 } }
 }
 
-/// Waits until something holds that another thread brings about, but not for ever.
+/// Waits until a condition holds that another thread brings about, but not for ever.
 func waitUntil(_ holds: () throws -> Bool) throws {
   let limit = ContinuousClock.now + .seconds(100)
   while try !holds() {

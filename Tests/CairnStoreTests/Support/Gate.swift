@@ -1,13 +1,13 @@
 import Foundation
 import Synchronization
 
-/// Holds up the first thread that comes until it is opened; lets all later ones through.
+/// Holds up the first thread that arrives until it is opened. Lets all later ones pass.
 final class Gate: Sendable {
   private let arrived = DispatchSemaphore(value: 0)
   private let opened = DispatchSemaphore(value: 0)
   private let isUsed = Atomic(false)
 
-  /// Called by the thread that is to be held up. Returns whether it was the first to come.
+  /// Called by the thread to hold up. Returns whether it was the first to arrive.
   @discardableResult
   func passOnce() -> Bool {
     if isUsed.exchange(true, ordering: .sequentiallyConsistent) { return false }

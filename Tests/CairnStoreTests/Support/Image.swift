@@ -2,8 +2,8 @@ import CairnStore
 import Foundation
 import Glibc
 
-/// The files of a directory with their bytes: what a store would be found as, had its process
-/// died, or what a test has made of that.
+/// The files of a directory with their bytes: the state in which a store would be found if its
+/// process had died, or what a test has made of that.
 struct Image: Sendable, Equatable {
   var files: [String: [UInt8]] = [:]
 
@@ -27,8 +27,8 @@ struct Image: Sendable, Equatable {
     for (name, bytes) in files { try writeFile("\(path)/\(name)", bytes) }
   }
 
-  /// The image of a closed store without what is allocated ahead and does not count: the space for
-  /// the next manifest and for removals and compactions on a full disk.
+  /// The image of a closed store without preallocated space that does not count: the space for the
+  /// next manifest, and for removals and compactions on a full disk.
   func withoutReserves() throws -> Image {
     var image = self
     image.files["MANIFEST.new"] = nil
@@ -59,7 +59,7 @@ struct Image: Sendable, Equatable {
     }
   }
 
-  /// The image with the manifest changed, its checksum right.
+  /// The image with the manifest changed and its checksum corrected.
   func changingManifest(_ change: (inout Manifest) -> Void) throws -> Image {
     var manifest = try manifest
     change(&manifest)
@@ -68,13 +68,13 @@ struct Image: Sendable, Equatable {
     return image
   }
 
-  /// A record and where it lies.
+  /// A record and its place.
   struct PlacedRecord: Sendable {
     var offset: Int
     var header: RecordHeader
     var key: [UInt8]
     var range: Range<Int> { offset..<(offset + header.byteCount) }
-    /// The bytes that the header checksum covers or is.
+    /// The bytes that the header checksum covers, or the checksum itself.
     var headRange: Range<Int> { offset..<(offset + header.headByteCount) }
     var valueRange: Range<Int> {
       (offset + header.valueRange.lowerBound)..<(offset + header.valueRange.upperBound)
@@ -82,10 +82,10 @@ struct Image: Sendable, Equatable {
     var paddingRange: Range<Int> { valueRange.upperBound..<range.upperBound }
   }
 
-  /// The valid records from the start of a segment to the first bytes that are none.
+  /// The valid records from the start of a segment to the first bytes that are not one.
   func records(in segment: String) throws -> [PlacedRecord] {
     guard let bytes = files[segment] else { throw SupportError(call: "no \(segment)", number: 0) }
-    // Of a process that was killed, a file may have no header yet.
+    // If a process was killed, a file may have no header yet.
     if bytes.count < SegmentHeader.byteCount { return [] }
     return try bytes.withSpan { bytes in
       let header = try SegmentHeader(
@@ -151,7 +151,8 @@ private func overwrite(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws {
   }
 }
 
-/// All that can be seen of a directory's files from outside: names, modes, sizes, times, bytes.
+/// Everything that can be seen of a directory's files from outside: names, modes, sizes, times,
+/// bytes.
 struct DirectoryListing: Equatable {
   struct Item: Equatable {
     var mode: UInt32

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// The program `KillWriter`, which lies beside the one that runs the tests.
+/// The program `KillWriter`, which is beside the program that runs the tests.
 ///
 /// It is killed when its time is over, so that a hang is a failure that names the mode.
 final class KillWriterProcess {
@@ -95,10 +95,10 @@ final class KillWriterProcess {
       call: "KillWriter \(words.joined(separator: " ")): no end after \(Self.timeLimit)", number: 0)
   }
 
-  /// Reads what has come of its output; empty at the end.
+  /// Reads the output so far; empty at the end.
   func read() throws -> [UInt8] {
     var waited = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
-    // SAFETY: the structure lives across the call, which has one to fill.
+    // SAFETY: the structure lives across the call, which fills it.
     while unsafe poll(&waited, 1, 100) <= 0 {
       if ContinuousClock.now > limit { throw overdue }
     }

@@ -2,15 +2,16 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// A store whose process died at some point: the image of its directory then, and what it held.
+/// A store whose process died at some point: the image of its directory at that moment, and its
+/// contents.
 struct KilledStore: Sendable {
   var image: Image
-  /// What the store held before the last write, and after it.
+  /// The contents of the store before and after the last write.
   var before: [String: [UInt8]]
   var after: [String: [UInt8]]
 
-  /// Runs `writes` on a new store, `last` as the last write, and takes the image without closing
-  /// the store. No background job runs.
+  /// Runs `writes` on a new store, with `last` as the last write, and takes the image without
+  /// closing the store. No background job runs.
   init(
     _ configuration: StoreConfiguration = .small(), _ writes: (Store) throws -> Void,
     last: (Store) throws -> Void = { _ in }
@@ -37,13 +38,13 @@ struct KilledStore: Sendable {
   var lastRecords: [Image.PlacedRecord] { get throws { try image.records(in: lastSegment) } }
 }
 
-/// What opening an image led to.
+/// The result of opening an image.
 enum Opening: Equatable {
   case contents([String: [UInt8]])
   case refused(StoreError)
 
-  /// Opens the image in a directory of its own, in this boot or another; a second time too, which
-  /// must give the same; then checks every byte.
+  /// Opens the image in a separate directory, in this boot or another. Opens it a second time, with
+  /// the same result. Then checks every byte.
   init(
     _ image: Image, boot: [UInt8]? = nil, configuration: StoreConfiguration = .small(),
     sourceLocation: SourceLocation = #_sourceLocation
@@ -78,7 +79,7 @@ enum Opening: Equatable {
       try again.contents() == contents, "another state when opened again",
       sourceLocation: sourceLocation)
     #expect(try again.statistics().recovery.wasClean, sourceLocation: sourceLocation)
-    // What was cut must not come back behind new writes.
+    // What was cut must not reappear after new writes.
     try again.setValue("new", forKey: "new after recovery")
     try again.close()
     let third = try Store(directory.store, configuration)

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Collects what a store tells its log.
+/// Collects the messages of a store's log.
 typealias Messages = Collected<String>
 
-/// Collects what a store tells.
+/// Collects the reports of a store.
 final class Collected<Element: Sendable>: Sendable {
   private let elements = Mutex<[Element]>([])
   var all: [Element] { elements.withLock { $0 } }

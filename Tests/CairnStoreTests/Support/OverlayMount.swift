@@ -1,14 +1,15 @@
 import Foundation
 import Glibc
 
-/// An overlayfs whose upper layer lies on a filesystem of a kind, as a container's root does. Only root may mount one,
-/// and not everywhere.
+/// An overlayfs whose upper layer is on a filesystem of some kind, like a container's root. Only
+/// root may mount one, and not everywhere.
 final class OverlayMount: Sendable {
-  /// What the upper layer lies on.
+  /// The filesystem of the upper layer.
   enum Below: String, Sendable, CaseIterable {
     case ext4, xfs, btrfs, tmpfs
 
-    /// Whether there can be one here. mkfs may be missing, or the kernel may not know the filesystem.
+    /// Whether one can be made here. mkfs may be missing, or the kernel may not know the
+    /// filesystem.
     var isMissing: Bool { Self.missing.contains(self) }
 
     private static let missing = Set(
@@ -16,7 +17,7 @@ final class OverlayMount: Sendable {
   }
 
   private let parent: TemporaryDirectory
-  /// What lies below.
+  /// The lower layer.
   private var below: String { parent("below") }
   /// The overlay.
   var path: String { parent("overlay") }
@@ -24,7 +25,7 @@ final class OverlayMount: Sendable {
   /// The upper layer.
   var upper: String { "\(below)/upper" }
 
-  /// - Parameter lower: the lower layer; `nil`: an empty one.
+  /// - Parameter lower: the lower layer, or `nil` for an empty one.
   init(over kind: Below, lower: String? = nil) throws {
     parent = try TemporaryDirectory(on: .disk)
     try check("mkdir", unsafe mkdir(below, 0o700))
@@ -35,7 +36,7 @@ final class OverlayMount: Sendable {
       let file = parent("image")
       let image = try check("open", unsafe open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600))
       defer { close(image) }
-      // XFS takes no less than 300 MiB.
+      // XFS needs at least 300 MiB.
       try check("ftruncate", ftruncate(image, 320 << 20))
       try Ext4Image.run("mkfs.\(kind.rawValue)", "-q", file)
       try Ext4Image.run("mount", "-o", "loop", file, below)
@@ -53,7 +54,7 @@ final class OverlayMount: Sendable {
     try? Ext4Image.run("umount", "-l", below)
   }
 
-  /// Leaves no block free, as others do who write to the same disk.
+  /// Leaves no block free, like other programs that write to the same disk.
   func fill() throws {
     for (number, byteCount) in [1 << 20, 4096].enumerated() {
       let file = try check(

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// What a salvage of an image made: the report, and all that the copy holds.
+/// The result of salvaging an image: the report, and the contents of the copy.
 struct Salvaged {
   var report: SalvageReport
   var entries: [String: Entry] = [:]
@@ -10,7 +10,7 @@ struct Salvaged {
   var values: [String: [UInt8]] { entries.mapValues(\.value) }
   var versions: [String: UInt64] { entries.mapValues(\.info.version) }
 
-  /// Salvages the image; checks that nothing of it was changed and that every byte of the copy is
+  /// Salvages the image. Checks that nothing in it changed and that every byte of the copy is
   /// sound.
   init(
     _ image: Image, boot: [UInt8]? = nil, clock: any WallClock = SystemClock(),
@@ -23,7 +23,7 @@ struct Salvaged {
       sourceLocation: sourceLocation)
   }
 
-  /// Salvages the store of a directory to its name `copy`.
+  /// Salvages the store of a directory into its subdirectory `copy`.
   init(
     _ directory: TemporaryDirectory, boot: [UInt8]? = nil, clock: any WallClock = SystemClock(),
     fileSystem: (any FileSystem)? = nil, segmentByteLimit: Int = 64 << 10,
@@ -55,8 +55,8 @@ struct Salvaged {
 }
 
 extension Image {
-  /// Everything that an open of the image finds, values that are damaged as `nil`; or `nil` where
-  /// it is refused.
+  /// Everything that an open of the image finds, with `nil` for damaged values, or `nil` if the
+  /// open is refused.
   func opened(boot: [UInt8]? = nil) throws -> [String: Entry?]? {
     let directory = try TemporaryDirectory()
     try write(to: directory.store)

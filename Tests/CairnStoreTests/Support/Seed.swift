@@ -11,13 +11,13 @@ enum Seed {
     return seed
   }()
 
-  /// A generator of the test's own, so that tests do not disturb each other's replay.
+  /// The test's own generator, so that tests do not disturb each other's replay.
   static func generator(_ test: String = #function) -> FuzzRandom {
     var mixed = current
     for byte in test.utf8 { mixed = mixed &* 0x0000_0100_0000_01B3 ^ UInt64(byte) }
     return FuzzRandom(seed: mixed)
   }
 
-  /// What to say beside a failure.
+  /// The text to add to a failure.
   static var comment: Comment { "replay with CAIRN_TEST_SEED=\(current)" }
 }

@@ -15,7 +15,7 @@ final class SlowSyncFileSystem: FileSystemDecorator {
   }
   private let state = Mutex(State())
 
-  /// Lets no sync return from now on; those of one file only where a name is given.
+  /// Lets no sync return from now on. If a name is given, only syncs of that file.
   func holdSyncs(of name: String? = nil) {
     state.withLock { ($0.isHeld, $0.only) = (true, name) }
   }
@@ -27,7 +27,7 @@ final class SlowSyncFileSystem: FileSystemDecorator {
     }
   }
 
-  /// Waits until a sync is held; `false` where none was within a minute.
+  /// Waits until a sync is held up. `false` if none was within a minute.
   func awaitHeldSync() -> Bool {
     let deadline = Date(timeIntervalSinceNow: 60)
     return condition.withLock {

@@ -3,8 +3,9 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Where a test plays: a directory of its own, a file system with a hook, a clock that stands still, and a
-/// background queue that runs nothing unasked. All goes with the last reference.
+/// The environment of a test: its own directory, a file system with a hook, a clock that stands
+/// still, and a background queue that runs nothing unasked. All of it is released with the last
+/// reference.
 final class StoreScene: Sendable {
   /// The first segment of a store.
   static let segment = "seg-0000000000000001"
@@ -19,10 +20,10 @@ final class StoreScene: Sendable {
     directory = try TemporaryDirectory(on: medium)
   }
 
-  // A job holds its store, and the store this scene's queue.
+  // A job holds its store, and the store holds this scene's queue.
   deinit { queue.discardAll() }
 
-  /// Opens the store with small segments and no sync that is not asked for.
+  /// Opens the store with small segments and no sync that is not requested.
   func open(
     readOnly: Bool = false, _ change: (inout StoreConfiguration) -> Void = { _ in }
   ) throws(StoreError) -> Store {
@@ -31,7 +32,7 @@ final class StoreScene: Sendable {
       readOnly: readOnly)
   }
 
-  /// A scene with a copy of the store's files as they are: what a kill at this moment leaves.
+  /// A scene with a copy of the store's current files: what a kill at this moment leaves.
   func killed() throws -> StoreScene {
     let copy = try StoreScene()
     try FileManager.default.copyItem(atPath: path, toPath: copy.path)
@@ -54,7 +55,7 @@ final class StoreScene: Sendable {
     try file.close()
   }
 
-  /// Flips a bit of the byte where a text begins in the first segment.
+  /// Flips a bit of the byte at which a text begins in the first segment.
   func damage(_ text: String, at distance: Int = 0) throws {
     try edit { bytes in
       let range = try #require(bytes.firstRange(of: Array(text.utf8)))
@@ -83,7 +84,7 @@ final class StoreScene: Sendable {
     }
   }
 
-  /// Expects that the store does not open, for damage, and that a check finds the damage too.
+  /// Expects that an open fails because of damage, and that a check finds the damage too.
   func expectCorrupt(sourceLocation: SourceLocation = #_sourceLocation) throws {
     let report = try Store.verify(path: path)
     #expect(!report.errors.isEmpty, sourceLocation: sourceLocation)

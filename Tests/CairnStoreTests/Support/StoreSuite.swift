@@ -1,7 +1,7 @@
 import CairnStore
 import FuzzSupport
 
-/// What suites begin with whose tests open a store each: a scene in memory.
+/// The base of suites whose tests open a store each: a scene in memory.
 class StoreSuite {
   let scene: StoreScene
   var directory: TemporaryDirectory { scene.directory }
@@ -25,7 +25,7 @@ class StoreSuite {
     }
   }
 
-  /// The store as the death of the process leaves it, opened.
+  /// Opens the store as the death of the process leaves it.
   func reopenedAfterKill(_ name: String, boot: [UInt8]? = nil) throws -> Store {
     try Image(of: directory.store).write(to: directory(name))
     return try Store(
@@ -34,7 +34,7 @@ class StoreSuite {
   }
 }
 
-/// What suites begin with whose tests have an open store, and set its clock.
+/// The base of suites whose tests have an open store and set its clock.
 class OpenStoreSuite {
   let directory: TemporaryDirectory
   let clock = ManualClock()

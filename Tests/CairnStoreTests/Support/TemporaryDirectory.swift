@@ -1,9 +1,9 @@
 import Foundation
 import Glibc
 
-/// A directory of a test's own, which goes when the last reference does.
+/// A test's own directory, which is removed with the last reference.
 final class TemporaryDirectory: Sendable {
-  /// Where a test's files lie.
+  /// Where a test's files are.
   enum Medium: String, Sendable, CaseIterable {
     /// Memory, where syncs cost nothing: for tests of behaviour.
     case memory = "/dev/shm"
@@ -38,7 +38,7 @@ struct SupportError: Error {
   var number: Int32
 }
 
-/// Throws where a call of the C library failed.
+/// Throws if a call of the C library failed.
 @discardableResult
 func check<Number: FixedWidthInteger & SignedNumeric>(
   _ call: String, _ result: Number

@@ -10,7 +10,7 @@ struct CheckpointAuditTests {
     return try Store.verify(path: directory.store).errors
   }
 
-  /// Nothing but differences, each in an entry of the checkpoint or where its shard begins.
+  /// Only differences, each in an entry of the checkpoint or at the beginning of its shard.
   private func expectDifferences(
     _ image: Image, _ fixture: CheckpointFixture, count: ClosedRange<Int>,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -27,7 +27,7 @@ struct CheckpointAuditTests {
     }
   }
 
-  @Test("A sound one differs in nothing, whatever came after it", arguments: [0, 1, 2])
+  @Test("A sound one has no difference, whatever came after it", arguments: [0, 1, 2])
   func sound(later: Int) throws {
     let fixture = try CheckpointFixture { store in
       if later == 0 { return }
@@ -46,7 +46,7 @@ struct CheckpointAuditTests {
     #expect(try errors(fixture.image) == [])
   }
 
-  /// Opening such a store finds none of the keys, and says nothing.
+  /// Opening such a store finds none of the keys, and reports nothing.
   @Test("A manifest with another secret makes every entry wrong", arguments: [false, true])
   func renewedSecret(isCompacted: Bool) throws {
     let fixture = try CheckpointFixture { store in
@@ -80,7 +80,7 @@ struct CheckpointAuditTests {
     }
   }
 
-  /// The checkpoint with the second word of an entry changed, and all checksums right.
+  /// The checkpoint with the second word of an entry changed and all checksums corrected.
   private func changing(
     _ fixture: CheckpointFixture, _ words: [(offset: Int, word: UInt64)]
   ) throws -> Image {
@@ -95,7 +95,7 @@ struct CheckpointAuditTests {
     let fixture = try CheckpointFixture()
     let entries = try entries(fixture)
     let plain = entries.filter { $0.entry.flags.isEmpty }
-    // Of two shards: of one, only the first difference of each kind is told.
+    // Of two shards. For one of them, only the first difference of each kind is reported.
     let (one, other) = (try #require(plain.first), try #require(plain.last))
     let image = try changing(
       fixture,
@@ -136,7 +136,8 @@ struct CheckpointAuditTests {
     }
   }
 
-  /// With a higher one, an open takes the records behind the checkpoint for old copies, and leaves them out.
+  /// With a higher one, an open takes the records after the checkpoint for old copies and leaves
+  /// them out.
   @Test("A last sequence number that is not that of its records is wrong", arguments: [-1, 1])
   func lastSequence(change: Int) throws {
     let fixture = try CheckpointFixture { store in try store.setValue("later", forKey: "later") }

@@ -8,10 +8,10 @@ import Testing
 struct CacheEventTests {
   let scene = TieredScene()
 
-  /// A cache, or a tier of one, whose events are looked at.
+  /// A cache, or a tier of one, whose events are checked.
   enum Kind: CaseIterable { case memory, disk, memoryTier, diskTier }
 
-  /// A cache of one kind with what the tests do to it.
+  /// A cache of one kind, with what the tests do to it.
   struct Subject: Sendable {
     var set: @Sendable (String, Lifetime, Duration?) throws -> Void
     var setMany: @Sendable (String, Lifetime) throws -> Void
@@ -23,7 +23,7 @@ struct CacheEventTests {
     var removeAll: @Sendable () throws -> Void
     let events = Record<CacheEvent<String>>()
 
-    /// What is told while `body` runs, and while what has expired is removed after it.
+    /// The reports while `body` runs, and while expired entries are removed afterwards.
     func told(_ body: (Subject) async throws -> Void) async throws -> [CacheEvent<String>] {
       events.removeAll()
       try await body(self)
@@ -87,7 +87,7 @@ struct CacheEventTests {
   }
 
   @Test(
-    "Every cache and tier tells the same of the same calls: what came, and then that it went",
+    "Every cache and tier reports the same for the same calls: the insertion and then the removal",
     arguments: Kind.allCases)
   func sameEvents(kind: Kind) async throws {
     let cache = try subject(kind)
@@ -104,7 +104,7 @@ struct CacheEventTests {
       try await cache.told { try $0.set("a", .standard, nil) } == [
         removed("a", .replaced), inserted("a"),
       ])
-    // What no read finds comes and goes all the same, and so does what it takes the place of.
+    // Values that no read finds are still inserted and removed, and so are the values they replace.
     #expect(
       try await cache.told { try $0.set("a", .after(.zero), nil) } == [
         removed("a", .replaced), inserted("a"), removed("a", .expired),
@@ -130,7 +130,7 @@ struct CacheEventTests {
   }
 
   @Test(
-    "What does not fit in memory comes and goes there, alone and as a tier, whoever brings it",
+    "A value that does not fit in memory is inserted and removed there, alone and as a tier",
     arguments: [0, 1])
   func tooLarge(tier: Int) async throws {
     let events = Record<CacheEvent<String>>()
@@ -162,7 +162,7 @@ struct CacheEventTests {
     #expect(events.all == evicted("b"))
   }
 
-  @Test("With a limit of zero, a value comes and goes in memory, and stays on disk")
+  @Test("With a limit of zero, a value is inserted and removed in memory, and stays on disk")
   func nothingKept() throws {
     let told: [CacheEvent<Int>] = [
       .inserted(key: 1), .removed(key: 1, cause: .evicted(.countLimit)),
@@ -179,7 +179,7 @@ struct CacheEventTests {
     #expect(
       ofTiers.all == told.map { TierEvent($0, in: .memory) }
         + [TierEvent(.inserted(key: 1), in: .disk)])
-    // A read brings it up again, where it does not stay either.
+    // A read inserts it again, and again it does not stay.
     ofTiers.removeAll()
     #expect(try tiered.value(forKey: 1) == 1)
     #expect(ofTiers.all == told.map { TierEvent($0, in: .memory) })

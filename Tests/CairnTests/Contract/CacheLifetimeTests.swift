@@ -8,8 +8,8 @@ import Testing
 struct CacheLifetimeTests {
   let scene = TieredScene()
 
-  /// Lifetimes with the ends that they lead to for what is written at the start of the clock, where the
-  /// configuration says 100 s.
+  /// Lifetimes, and when an entry that is written at the start of the clock ends if 100 s are
+  /// configured.
   static let ends: [(Lifetime, Timestamp?)] = [
     (.standard, ManualClock.start.advanced(by: .seconds(100))),
     (.unlimited, nil),
@@ -52,7 +52,7 @@ struct CacheLifetimeTests {
     #expect(try cache.count() == 5)
   }
 
-  @Test("In both tiers, when it is written and when it comes back from disk", arguments: ends)
+  @Test("In both tiers, when it is written and when it is read back from disk", arguments: ends)
   func bothTiers(lifetime: Lifetime, end: Timestamp?) async throws {
     let cache = try tiered()
     try await cache.setValue(1, forKey: "set", lifetime: lifetime)
@@ -82,7 +82,7 @@ struct CacheLifetimeTests {
     }
   }
 
-  @Test("What an entry gets that asks for nothing is changed while the cache is open")
+  @Test("The defaults of entries can be changed while the cache is open")
   func changedDefaults() throws {
     func check<Cache: Caching<String, Int>>(
       _ cache: Cache, _ set: (_ lifetime: Duration?, _ idleLimit: Duration?) -> Void
@@ -131,7 +131,7 @@ struct CacheLifetimeTests {
     #expect(try both.lifetime == nil && both.tier.contains("without") && both.audit() == [])
   }
 
-  @Test("Where the defaults change during a write, memory has no other end than the disk")
+  @Test("If the defaults change during a write, memory has no other end than the disk")
   func changedMeanwhile() throws {
     let change = Lock<(@Sendable () -> Void)?>(nil)
     let coder = ValueCoder<Int>.custom(
@@ -141,7 +141,7 @@ struct CacheLifetimeTests {
       }, decode: { Int([UInt8](copying: $0)[0]) })
     let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder)
     for step in 0..<2 {
-      // Memory's part of a write is made before its bytes, and the disk's after them.
+      // Memory's part of a write is made before its bytes, and the disk's part after them.
       change.withLock {
         $0 = { [unowned cache] in
           if step == 0 { cache.lifetime = .seconds(10) } else { cache.idleLimit = .seconds(5) }
@@ -159,7 +159,7 @@ struct CacheLifetimeTests {
     #expect(try cache.value(forKey: "0") == nil)
   }
 
-  @Test("An end that has come leaves nothing in either tier")
+  @Test("If the end has passed, the entry is in neither tier")
   func pastEnd() throws {
     let cache = try tiered()
     try cache.setValue(1, forKey: "a")

@@ -59,7 +59,7 @@ struct CacheUpdateTests {
     }
   }
 
-  @Test("The closure gets what is there, and what it returns is found", arguments: Kind.allCases)
+  @Test("The closure receives the current value, and its result is found", arguments: Kind.allCases)
   func updates(kind: Kind) throws {
     let cache = try subject(kind)
     #expect(try cache.update("a", nil) { ($0 ?? 10) + 1 } == 11)
@@ -92,7 +92,8 @@ struct CacheUpdateTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("A life that is extended while the closure runs stays extended", arguments: Kind.allCases)
+  @Test(
+    "A lifetime that is extended while the closure runs stays extended", arguments: Kind.allCases)
   func extendedMeanwhile(kind: Kind) throws {
     let cache = try subject(kind)
     try cache.set(1, "a", nil, .seconds(10))
@@ -107,7 +108,7 @@ struct CacheUpdateTests {
   }
 
   @Test(
-    "Where another writer comes between, it begins again with his value", arguments: Kind.allCases)
+    "If another write comes in between, it starts over with that value", arguments: Kind.allCases)
   func repeats(kind: Kind) throws {
     let cache = try subject(kind)
     try cache.set(1, "a", nil, .seconds(10))
@@ -137,7 +138,7 @@ struct CacheUpdateTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("What the closure throws comes through, and nothing changes", arguments: Kind.allCases)
+  @Test("The closure's error is thrown, and nothing changes", arguments: Kind.allCases)
   func throwing(kind: Kind) throws {
     let cache = try subject(kind)
     try cache.set(1, "a", nil, .standard)
@@ -149,7 +150,7 @@ struct CacheUpdateTests {
     #expect(try cache.value("a") == 1 && cache.value("b") == nil)
   }
 
-  @Test("Of threads that count together none loses an increment", arguments: Kind.allCases)
+  @Test("Threads that count together lose no increment", arguments: Kind.allCases)
   func increments(kind: Kind) throws {
     let cache = try subject(kind)
     let failures = Record<String>()
@@ -167,7 +168,7 @@ struct CacheUpdateTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("In memory, who cannot fail needs no try, and what costing says follows the value")
+  @Test("In memory, a closure that cannot fail needs no try, and costing follows the value")
   func inMemory() {
     let cache: MemoryCache<String, String> = MemoryScene().cache(cost: 10)
     #expect(cache.update(forKey: "a") { ($0 ?? "") + "ab" }?.value == "ab")
@@ -184,7 +185,7 @@ struct CacheUpdateTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("In memory, observers are told as of any write")
+  @Test("In memory, observers are called as for any write")
   func told() {
     let cache: MemoryCache<String, Int> = MemoryScene().cache()
     let events = Record<CacheEvent<String>>()
@@ -199,7 +200,8 @@ struct CacheUpdateTests {
       ])
   }
 
-  @Test("On disk, metadata stays unless others are given; what was given no cost has none")
+  @Test(
+    "On disk, metadata stays unless other metadata is given; without a given cost there is none")
   func metadata() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("v", forKey: "a", options: .metadata([1, 2]))
@@ -220,7 +222,7 @@ struct CacheUpdateTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("A value of another type is an error, or none, as the policy has it")
+  @Test("A value of another type is an error or a miss, according to the policy")
   func otherType() throws {
     let values = ValueCoder<[UInt8]>.bytes
     let old = try scene.disk.cache(keys: .string, values: values)

@@ -30,7 +30,7 @@ extension CachingContract {
     try set(0, .lifetime(.seconds(10)))
     try set(1, .idleLimit(.seconds(10)))
     advance(.seconds(6))
-    // It is an access.
+    // This is an access.
     #expect(try cache.lookUp(key(1)) == .found(value(1)))
     advance(.seconds(6))
     #expect(try cache.lookUp(key(0)) == .expired)
@@ -78,7 +78,7 @@ extension CachingContract {
     }
     #expect(count == 2)
     #expect(throws: Refused.self) { try cache.forEachEntry { _ in throw Refused() } }
-    // It was no access.
+    // This was not an access.
     try cache.trim(toCount: 2)
     #expect(try left(of: 5) == [3, 4])
   }
@@ -93,11 +93,11 @@ extension CachingContract {
     #expect(info.version > version && info.expires == info.written.advanced(by: .seconds(10)))
     advance(.seconds(10))
     #expect(try cache.updateValue(value(3), forKey: key(0), options: .standard) == nil)
-    // Nothing is left of the options of the old value.
+    // Nothing is left of the old value's options.
     #expect(try cache.updateValue(value(4), forKey: key(0), options: .lifetime(nil)) == value(3))
     #expect(try cache.info(forKey: key(0))?.expires == nil)
     #expect(try cache.count() == 1)
-    // Of those who write at once, each gets the value that its own replaced.
+    // When several write at once, each gets the value that its own write replaced.
     let cache = cache
     let replaced = Record<[UInt8]>()
     let shared = Array("shared".utf8)
@@ -170,7 +170,7 @@ extension CachingContract {
     let written = Array("new".utf8)
     #expect(throws: Refused.self) { try cache.remove { _, _ in throw Refused() } }
     let summary = try cache.remove { key, info in
-      // What is written anew meanwhile stays.
+      // A value that is rewritten meanwhile stays.
       if key == self.key(3) { try cache.setValue(written, forKey: key, options: .standard) }
       return key == self.key(1) || key == self.key(3) || info.cost == 9
     }

@@ -3,7 +3,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// What the protocols promise, of any cache.
+/// The promises of the protocols, for any cache.
 struct CachingContract<Cache: Caching & Trimming>
 where Cache.Key == [UInt8], Cache.Value == [UInt8] {
   enum Promise: CaseIterable {
@@ -183,7 +183,7 @@ struct CachingTests {
   enum Kind: CaseIterable { case memory, disk, both }
   typealias Promise = CachingContract<MemoryCache<[UInt8], [UInt8]>>.Promise
 
-  /// A promise by its name, since each cache's contract is a type of its own.
+  /// A promise by its name, because each cache's contract is a separate type.
   private func check<Cache: Caching & Trimming>(
     _ promise: Promise, _ cache: Cache, _ advance: @escaping (Duration) -> Void
   ) throws where Cache.Key == [UInt8], Cache.Value == [UInt8] {
@@ -192,7 +192,7 @@ struct CachingTests {
       CachingContract<Cache>.Promise.allCases[index])
   }
 
-  @Test("By memory, by disk and by both", arguments: Kind.allCases, Promise.allCases)
+  @Test("In memory, on disk and in both", arguments: Kind.allCases, Promise.allCases)
   func promises(kind: Kind, promise: Promise) throws {
     switch kind {
     case .memory:
@@ -210,7 +210,7 @@ struct CachingTests {
   }
 
   @Test(
-    "In generic async code, no call but a read needs the synchronous form", arguments: Kind.allCases
+    "In generic async code, only reads need the synchronous form", arguments: Kind.allCases
   )
   func tasks(kind: Kind) async throws {
     func use<Cache: Caching<[UInt8], [UInt8]>>(_ cache: Cache) async throws {

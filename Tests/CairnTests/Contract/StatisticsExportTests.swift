@@ -4,11 +4,11 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Statistics for Prometheus, and since earlier ones", .timeLimit(.minutes(10)))
+@Suite("Statistics for Prometheus, and the difference from earlier ones", .timeLimit(.minutes(10)))
 struct StatisticsExportTests {
   let scene = TieredScene()
 
-  /// Statistics with another number in each count, from a hundred on.
+  /// Statistics with a different number in each count, from a hundred on.
   private static func distinct<Statistics: CountedStatistics>(
     _ statistics: Statistics, from first: UInt64
   ) -> Statistics {
@@ -35,7 +35,7 @@ struct StatisticsExportTests {
     return statistics
   }
 
-  /// The counts that are declared, with their names.
+  /// The declared counts, with their names.
   private static func numbers(_ statistics: DiskCacheStatistics) -> [(name: String, UInt64)] {
     let parts: [Any?] = [statistics, statistics.memory, statistics.loads]
     return parts.compactMap { $0 }.flatMap { part in
@@ -48,7 +48,7 @@ struct StatisticsExportTests {
   // MARK: The format
 
   @Test(
-    "What is not in the format is refused by what the other tests read it with",
+    "The parser of the other tests refuses what is not in the format",
     arguments: [
       "a_total 1\n", "# TYPE a_total counter\na_total 1\n", "# HELP a_total x\na_total 1\n",
       "# HELP a x\n# TYPE a counter\na 1\n", "# HELP a x\n# TYPE a gauge\na 1",
@@ -65,7 +65,7 @@ struct StatisticsExportTests {
     #expect(throws: PrometheusPage.Failure.self) { try PrometheusPage(text) }
   }
 
-  @Test("Each number that statistics have is in the text once")
+  @Test("Each number of the statistics is in the text once")
   func numbers() throws {
     let statistics = Self.full()
     let page = try PrometheusPage(statistics.prometheus(prefix: "pages"))
@@ -89,7 +89,7 @@ struct StatisticsExportTests {
     #expect(page["pages_load_duration_seconds_bucket", ["le": "0.01"]] == 3)
     #expect(page["pages_load_duration_seconds_bucket", ["le": "10.0"]] == 66)
     #expect(page["pages_load_duration_seconds_bucket", ["le": "+Inf"]] == 78)
-    // All evictions of a tier are those of its causes.
+    // The evictions of a tier are the sum of those by cause.
     let evictions = page.samples.map(\.sample).filter {
       $0.name == "pages_evictions_total" && $0.labels["tier"] == "disk"
     }
@@ -97,7 +97,7 @@ struct StatisticsExportTests {
       evictions.reduce(0) { $0 + page.values[$1, default: 0] } == Double(statistics.evictionCount))
   }
 
-  @Test("What a program sets them to does not trap")
+  @Test("Values set by a program do not trap")
   func unlikely() throws {
     var statistics = Self.full()
     statistics.hitCount = 0
@@ -113,7 +113,7 @@ struct StatisticsExportTests {
   }
 
   @Test(
-    "Caches and stores with their prefixes are one answer to a scrape, with units in the names"
+    "Caches and stores with different prefixes share one response, with units in the names"
   )
   func together() async throws {
     let pages: DiskCache<String, Int> = try scene.cache(held: 1, count: 2)
@@ -184,7 +184,7 @@ struct StatisticsExportTests {
   }
 
   @Test(
-    "Any prefix makes names that are allowed",
+    "Any prefix makes valid names",
     arguments: [
       ("pages", "pages_entries"), ("my-cache.2", "my_cache_2_entries"), ("2nd", "_2nd_entries"),
       ("é\r\n{}", "______entries"), ("", "entries"),
@@ -195,7 +195,7 @@ struct StatisticsExportTests {
   }
 
   @Test(
-    "Values of labels are read as they were",
+    "Values of labels are parsed back unchanged",
     arguments: ["a\"b", "\\", "\\n", "\n", "a\r\nb", "é}"])
   func labels(value: String) throws {
     var text = PrometheusText(prefix: "a")
@@ -208,7 +208,7 @@ struct StatisticsExportTests {
   // MARK: Loads
 
   @Test(
-    "Loaders are counted by how long they took, also those that fail",
+    "Loaders are counted by duration, even those that fail",
     arguments: LoadingKind.allCases)
   func durations(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -225,14 +225,14 @@ struct StatisticsExportTests {
         throw LoadFailure()
       }
     }
-    // Of what is there nothing is loaded.
+    // A present value is not loaded.
     _ = try await subject.cache.value(forKey: "0") { "" }
     #expect(subject.loads.durationCounts == [2, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 1])
     #expect(subject.loads.totalDuration == .milliseconds(22_261))
     #expect(subject.loads.durationCounts.count == LoadStatistics.durationBounds.count + 1)
   }
 
-  @Test("A loader that its time limit has ended for all others is counted when it ends")
+  @Test("A loader that exceeded its time limit is counted when it ends")
   func lateLoader() async throws {
     let scene = LoadScene()
     var policy = LoadPolicy()
@@ -268,7 +268,7 @@ struct StatisticsExportTests {
 
   // MARK: Since
 
-  @Test("The share of hits since a moment is that of the reads since then, by tier")
+  @Test("The hit ratio since a moment is that of the reads since then, by tier")
   func ratioSince() async throws {
     let cache: DiskCache<String, Int> = try scene.cache(held: 1)
     for name in ["a", "b"] { try await cache.setValue(1, forKey: name) }
@@ -285,12 +285,12 @@ struct StatisticsExportTests {
     #expect(recent.hitCount == 2 && recent.missCount == 3 && recent.hitRatio == 0.4)
     #expect(recent.memory?.hitCount == 1 && recent.memory?.hitRatio == 0.2)
     #expect(recent.loads.freshCount == 1 && recent.loads.durationCounts[0] == 1)
-    // What is held is held now.
+    // The held entries are those of now.
     #expect(recent.heldCount == now.heldCount && recent.liveByteCount == now.liveByteCount)
     #expect(recent.memory?.heldCount == 1)
   }
 
-  @Test("Nothing was done since the same statistics, in no count")
+  @Test("Since the same statistics, every count is zero")
   func nothingSince() throws {
     let statistics = Self.full()
     let nothing = statistics.since(statistics)
@@ -302,7 +302,7 @@ struct StatisticsExportTests {
       nothing.loads.durationCounts.allSatisfy { $0 == 0 } && nothing.loads.totalDuration == .zero)
   }
 
-  @Test("Since statistics of before a restart, all is what was done after it")
+  @Test("Since statistics from before a restart, the result is everything since the restart")
   func sinceRestart() {
     var earlier = Self.full()
     let later = Self.full()
@@ -310,7 +310,7 @@ struct StatisticsExportTests {
     earlier.loads.startedCount += 1
     earlier.memory?.hitCount += 1
     #expect(later.since(earlier) == later)
-    // Before there was a tier in memory, there were no counts of it.
+    // Before there was a memory tier, it had no counts.
     var without = later
     without.memory = nil
     #expect(later.since(without).memory == later.memory)

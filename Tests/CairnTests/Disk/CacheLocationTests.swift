@@ -2,7 +2,7 @@ import Cairn
 import Foundation
 import Testing
 
-@Suite("Where a cache lies that is known by name")
+@Suite("The directory of a named cache")
 struct CacheLocationTests {
   private func path(
     _ name: String, namespace: String? = nil, _ environment: [String: String]
@@ -10,7 +10,7 @@ struct CacheLocationTests {
     try CacheLocation.path(name: name, namespace: namespace, variables: environment)
   }
 
-  @Test("It is $XDG_CACHE_HOME, or ~/.cache where that is not an absolute path")
+  @Test("It is $XDG_CACHE_HOME, or ~/.cache if that is not an absolute path")
   func base() throws {
     #expect(try path("n", ["XDG_CACHE_HOME": "/x/c", "HOME": "/h"]) == "/x/c/n")
     #expect(try path("n", ["XDG_CACHE_HOME": "/x/c//", "HOME": "/h"]) == "/x/c/n")
@@ -18,7 +18,7 @@ struct CacheLocationTests {
     #expect(try path("n", ["XDG_CACHE_HOME": "", "HOME": "/h/"]) == "/h/.cache/n")
     #expect(try path("n", ["HOME": "/h"]) == "/h/.cache/n")
     #expect(try path("n", namespace: "space", ["HOME": "/h"]) == "/h/.cache/space/n")
-    // Without a variable, the home directory that the system knows.
+    // Without the variable, the home directory that the system knows.
     #expect(try path("n", [:]).hasSuffix("/.cache/n"))
     #expect(try path("n", ["HOME": "relative"]).hasPrefix("/"))
   }
@@ -30,7 +30,7 @@ struct CacheLocationTests {
       String(repeating: "é", count: 101),
     ])
   func refused(name: String) {
-    // An empty namespace is none.
+    // An empty namespace means none.
     let namespaced: [(String, String?)] = name.isEmpty ? [] : [("good", name)]
     for arguments in [(name, nil)] + namespaced {
       let error = #expect(throws: CacheError.self) {
@@ -44,13 +44,13 @@ struct CacheLocationTests {
   }
 
   @Test(
-    "Other names are taken",
+    "Other names are accepted",
     arguments: ["a", "...", ".hidden", "with space", "日本", String(repeating: "é", count: 100)])
   func taken(name: String) throws {
     #expect(try path(name, ["HOME": "/h"]) == "/h/.cache/" + name)
   }
 
-  @Test("A cache by name is made there, with all directories on the way, for its user alone")
+  @Test("A named cache is created there, with all missing parents, for its user alone")
   func byName() throws {
     let scene = DiskScene()
     var configuration = DiskCacheConfiguration.unlimited
@@ -77,7 +77,7 @@ struct CacheLocationTests {
     #expect(throws: CacheError.self) { try open("../numbers") }
   }
 
-  @Test("No cache is made inside of another, by namespace, by variable, by path or by a link")
+  @Test("No cache is created inside another, by namespace, by variable, by path or by a link")
   func insideCache() throws {
     let scene = DiskScene()
     func open(_ name: String, in namespace: String?, home: String) throws {
@@ -104,7 +104,7 @@ struct CacheLocationTests {
       #expect(error?.description.hasPrefix(path) == true, sourceLocation: sourceLocation)
       #expect(
         FileManager.default.fileExists(atPath: store + "/MANIFEST"), sourceLocation: sourceLocation)
-      // It was refused before anything was made.
+      // It was refused before anything was created.
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: pages).sorted() == before,
         sourceLocation: sourceLocation)
@@ -128,12 +128,12 @@ struct CacheLocationTests {
       let _: DiskCache<String, Int> = try .open(
         .path(pages + "/deep/icons"), configuration: .unlimited)
     }
-    // A directory that only has a file of such a name is none.
+    // A directory that only has a file of such a name is not a cache.
     try FileManager.default.createDirectory(
       atPath: scene("home/other"), withIntermediateDirectories: false)
     try Data().write(to: URL(filePath: scene("home/other/MANIFEST")))
     try open("icons", in: "other", home: scene("home"))
-    // Nor can one be made around another.
+    // Nor can one be created around another.
     try FileManager.default.removeItem(atPath: scene("home/other/MANIFEST"))
     try expectStoreError(scene("home/other")) {
       let _: DiskCache<String, Int> = try .open(
@@ -149,7 +149,7 @@ struct CacheLocationTests {
     #expect(error.description.contains(path))
   }
 
-  @Test("By path, the name is the last part")
+  @Test("By path, the name is the last component")
   func byPath() throws {
     let scene = DiskScene()
     let cache: DiskCache<String, Int> = try scene.cache(at: scene("some.cache/"))

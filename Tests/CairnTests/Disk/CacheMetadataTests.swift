@@ -11,7 +11,7 @@ struct CacheMetadataTests {
     }
   }
 
-  @Test("Its bytes are these")
+  @Test("Its bytes match the format")
   func golden() {
     #expect(
       CacheMetadata(tag: 0x0102_0304, rest: [9, 8]).encoded == [0xCA, 1, 0, 0, 4, 3, 2, 1, 9, 8])
@@ -22,7 +22,7 @@ struct CacheMetadataTests {
         == [0xCA, 2, 5, 0, 1, 0, 0, 0, 1, 97, 2, 98, 99, 9])
   }
 
-  @Test("It comes back as it was", arguments: [0, 1, 255, UInt32.max])
+  @Test("It is decoded as it was encoded", arguments: [0, 1, 255, UInt32.max])
   func roundTrip(tag: UInt32) throws {
     for rest: [UInt8] in [[], [0], [0xCA, 1], [UInt8](repeating: 3, count: 1000)] {
       for tags: [[UInt8]] in [[], [[97]], (0..<32).map { [UInt8](repeating: $0, count: 255) }] {
@@ -33,7 +33,7 @@ struct CacheMetadataTests {
     }
   }
 
-  @Test("Any bytes are decoded or refused, and what is decoded is encoded as it was")
+  @Test("Any bytes are decoded or refused, and decoded bytes are encoded as before")
   func hostile() throws {
     var random = FuzzRandom(seed: TestSeed.current)
     var accepted = 0
@@ -50,7 +50,7 @@ struct CacheMetadataTests {
       do throws(CodingFailure) {
         let metadata = try decode(bytes)
         accepted += 1
-        // Nothing at all says the same as a tag of 0 with nothing behind it.
+        // No bytes at all mean the same as a tag of 0 with nothing after it.
         if metadata != CacheMetadata(tag: 0, rest: []) {
           #expect(metadata.encoded == bytes, TestSeed.comment)
         }
@@ -61,7 +61,7 @@ struct CacheMetadataTests {
     #expect(accepted > 100)
   }
 
-  @Test("Other bytes than a cache's are refused, each with the reason")
+  @Test("Bytes that are not a cache's are refused, each with the reason")
   func refused() {
     func reason(_ bytes: [UInt8]) -> String? {
       do throws(CodingFailure) {
@@ -77,7 +77,7 @@ struct CacheMetadataTests {
       reason([0xCA, 3, 0, 0, 0, 0, 0, 0])
         == "its metadata has format 3, which this version cannot read")
     #expect(reason([0xCA, 1, 0, 1, 0, 0, 0, 0]) == "its metadata uses reserved bits")
-    // No tags, an empty one, one that ends before it, and one that goes on behind them all.
+    // No tags, an empty one, one that ends too early, and one that extends beyond all of them.
     for tags: [UInt8] in [[0, 0], [1, 0, 0], [1, 0, 1], [3, 0, 3, 97, 98]] {
       let bytes = [0xCA, 2] + tags.prefix(2) + [0, 0, 0, 0] + tags.dropFirst(2)
       #expect(reason(bytes) == "its metadata has invalid tags")

@@ -12,12 +12,12 @@ struct CoderTests {
     case plain
     case telling(String)
   }
-  /// With words of its own, which might be anything.
+  /// With its own words, which might be anything.
   enum Speaking: Error, CustomStringConvertible {
     case plain
     var description: String { "the secret value" }
   }
-  /// Shown to debuggers with what it holds.
+  /// Debuggers show it with its contents.
   enum Showing: Error, CustomReflectable {
     case telling(String)
     var customMirror: Mirror {
@@ -30,7 +30,7 @@ struct CoderTests {
 
   let scene = DiskScene()
 
-  /// What comes back of values that were written under one name each, after the cache was opened again.
+  /// The values that were written under one name each, read after a reopen.
   private func roundTrip<Value: Equatable>(
     _ values: [Value], _ coder: ValueCoder<Value>
   ) throws -> Bool {
@@ -44,7 +44,7 @@ struct CoderTests {
     return try cache.values(forKeys: 0..<values.count) == values
   }
 
-  @Test("Values come back as they were")
+  @Test("Values are read as they were written")
   func values() throws {
     #expect(try roundTrip([[], [0], [UInt8](repeating: 7, count: 100_000)], .bytes))
     #expect(try roundTrip([Data(), Data([1, 2])], .data))
@@ -52,20 +52,20 @@ struct CoderTests {
     let pages = [Page(title: "", sizes: []), Page(title: "a \"b\"", sizes: [1, .max, .min])]
     #expect(try roundTrip(pages, .json()))
     #expect(try roundTrip(pages, .propertyList()))
-    // Neither format can hold such a value alone, or could once.
+    // Neither format can represent such a value alone, or once could not.
     #expect(try roundTrip([1, -5], ValueCoder<Int>.propertyList()))
     #expect(try roundTrip([1, -5], ValueCoder<Int>.json()))
     #expect(try roundTrip([nil, "x"], ValueCoder<String?>.json()))
   }
 
-  @Test("Texts come back byte for byte, whatever they are equal to")
+  @Test("Texts are read byte for byte, whatever they are equal to")
   func bytesOfText() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("e\u{301}", forKey: "key")
     #expect(try cache.value(forKey: "key").map { Array($0.utf8) } == Array("e\u{301}".utf8))
   }
 
-  @Test("The standard coders store bytes and texts as they are, and all else as JSON")
+  @Test("The standard coders store bytes and texts unchanged, and everything else as JSON")
   func standard() throws {
     func stored<Key: Codable & Hashable & Sendable, Value: Codable & Sendable>(
       _ key: Key, _ value: Value
@@ -101,7 +101,7 @@ struct CoderTests {
     #expect(page?.value == Array("5".utf8))
   }
 
-  @Test("Keys come back as they were")
+  @Test("Keys are read as they were written")
   func keys() throws {
     func roundTrip<Key: Codable & Hashable & Sendable>(_ keys: [Key]) throws -> Bool {
       let cache: DiskCache<Key, Int> = try scene.cache()
@@ -120,7 +120,7 @@ struct CoderTests {
     #expect(try roundTrip([Page(title: "x", sizes: []), Page(title: "", sizes: [0])]))
   }
 
-  @Test("Keys that are equal as texts and differ in their bytes are two keys on disk")
+  @Test("Keys that are equal as texts but differ in their bytes are two keys on disk")
   func canonicalEquivalence() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "\u{E9}")
@@ -131,7 +131,7 @@ struct CoderTests {
     #expect(try cache.count() == 2)
   }
 
-  @Test("A coder of one's own is used, and can be changed on the way")
+  @Test("A custom coder is used, and can be changed on the way")
   func custom() throws {
     let plain = ValueCoder<Int>.custom(
       encode: { [UInt8](String($0).utf8) },
@@ -152,7 +152,7 @@ struct CoderTests {
     #expect(try other.value(forKey: "a") == 321)
   }
 
-  @Test("What a coder throws is an error of the cache, with the type, the case or the words of it")
+  @Test("A coder's error becomes the cache's, with its type, its case or its own words")
   func failures() throws {
     func cache(
       _ error: any Error & Sendable
@@ -195,7 +195,7 @@ struct CoderTests {
     try check(Speaking.plain, "the coder threw Speaking")
     try check(Showing.telling("the secret value"), "the coder threw Showing")
     try check(Struct(value: "the secret value"), "the coder threw Struct")
-    // Those of the library say by themselves what is wrong.
+    // The library's own errors say what is wrong.
     try check(StoreError.closed(path: "/a"), "/a: the store was closed")
     try check(
       CacheError.changedType(version: 1, found: 2, expected: 3),
@@ -261,7 +261,7 @@ struct CoderTests {
     #expect(try keys.keys().isEmpty)
   }
 
-  @Test("No error tells of bytes of a value or a key")
+  @Test("No error shows bytes of a value or a key")
   func discretion() throws {
     let cache: DiskCache<String, [String: [Int]]> = try scene.cache()
     try cache.setValue(["secret": [1]], forKey: "private")
@@ -283,7 +283,7 @@ struct CoderTests {
     }
   }
 
-  /// A value with parts whose names stand in the source, and one whose names are data.
+  /// A value with parts whose names are in the source, and one whose names are data.
   private struct Book<Number: Codable & Sendable>: Codable, Sendable {
     struct Chapter: Codable, Sendable {
       var title: String
@@ -298,7 +298,7 @@ struct CoderTests {
     }
   }
 
-  @Test("An error of a value names the part that is wrong, and no key of a dictionary")
+  @Test("An error of a value names the invalid part, and no key of a dictionary")
   func codingPath() throws {
     func reason(
       _ write: (DiskCache<String, Book<String>>) throws -> Void

@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// What the caches did wrong that this one descends from, each as a test that it does not.
+/// Mistakes of this cache's ancestors, each with a test that this one does not make it.
 @Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(10)))
 struct DiskAncestorBugTests {
   let scene = DiskScene()
@@ -18,7 +18,7 @@ struct DiskAncestorBugTests {
     let cache: DiskCache<Int, String> = try scene.cache()
     for number in 0..<50 { try cache.setValue("value", forKey: number, lifetime: .seconds(60)) }
     try cache.sync()
-    // What is made ready for a removal of all is there.
+    // A removal of all has been prepared.
     scene.background.runAll(dueAfter: .zero)
     let before = try files()
     scene.clock.advance(by: .seconds(30))
@@ -98,7 +98,7 @@ struct DiskAncestorBugTests {
     }
   }
 
-  @Test("PINCache: a limit of 50 MB that nobody had asked for")
+  @Test("PINCache: there was a limit of 50 MB that nobody had requested")
   func noSilentLimit() throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache {
       $0.store.segmentByteLimit = StoreConfiguration().segmentByteLimit
@@ -107,12 +107,12 @@ struct DiskAncestorBugTests {
     for number in 0..<60 { try cache.setValue(value, forKey: number) }
     #expect(try cache.count() == 60)
     #expect(try cache.totalCost() > 60 << 20)
-    // Nor is a single larger value refused.
+    // A single larger value is not refused either.
     try cache.setValue([UInt8](repeating: 7, count: 55 << 20), forKey: 100)
     #expect(try cache.withValue(forKey: 100) { $0.byteCount } == 55 << 20)
   }
 
-  @Test("PINCache and TMCache: a value that could not be decoded was deleted without a word")
+  @Test("PINCache and TMCache: a value that could not be decoded was silently deleted")
   func undecodable() throws {
     do {
       let cache: DiskCache<String, String> = try scene.cache()
@@ -138,7 +138,7 @@ struct DiskAncestorBugTests {
     }
     let counted = try cache.totalCost()
     try cache.close()
-    // Counted anew from what is on disk.
+    // Counted again from what is on disk.
     let reopened: DiskCache<Int, [UInt8]> = try scene.cache()
     #expect(try reopened.totalCost() == counted, TestSeed.comment)
     for key in 0..<60 { try reopened.removeValue(forKey: key) }
@@ -164,7 +164,8 @@ struct DiskAncestorBugTests {
   }
 
   @Test(
-    "XRCache: reading many keys gave nothing, an update kept the old value, removing all left rows")
+    "XRCache: reading many keys returned nothing, an update kept the old value, removing all left rows"
+  )
   func plainThings() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<5 { try cache.setValue(number, forKey: number) }

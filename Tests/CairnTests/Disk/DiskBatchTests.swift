@@ -8,7 +8,7 @@ struct DiskBatchTests {
   let scene = DiskScene()
 
   @Test(
-    "A batch sets and removes, each value with what it was given, and the last change of a key counts"
+    "A batch sets and removes, each value with its options, and the last change of a key counts"
   )
   func mixed() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
@@ -44,7 +44,7 @@ struct DiskBatchTests {
     #expect(try reopened.keys().sorted() == ["a", "d", "e"])
   }
 
-  @Test("Where the closure, a coder or the store refuses, nothing of a batch is written")
+  @Test("If the closure, a coder or the store refuses, nothing of a batch is written")
   func refused() throws {
     struct Stop: Error {}
     let values = ValueCoder<Int>.custom(
@@ -77,7 +77,7 @@ struct DiskBatchTests {
     #expect(try cache.statistics().insertionCount == 1)
   }
 
-  @Test("A load that was under way is not kept over a removal in a batch")
+  @Test("A load in progress is not kept after a removal in a batch")
   func loading() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
@@ -94,7 +94,7 @@ struct DiskBatchTests {
     #expect(try !cache.contains("a"))
   }
 
-  @Test("A batch on the disk of two tiers is seen in both")
+  @Test("A batch on disk is seen in both tiers")
   func tiers() throws {
     let scene = TieredScene()
     let cache: DiskCache<String, Int> = try scene.cache()
@@ -107,7 +107,7 @@ struct DiskBatchTests {
     #expect(try cache.value(forKey: "b") == nil)
   }
 
-  @Test("Entries and what is known of many keys come in their order")
+  @Test("Entries and information about many keys come in the order of the keys")
   func reading() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", options: EntryOptions(cost: 5, metadata: [9]))

@@ -3,7 +3,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// A limit on what the files take, which `byteLimit` is not.
+/// A limit on the space of the files, which `byteLimit` is not.
 @Suite("A limit in bytes on disk")
 struct DiskByteLimitTests {
   private let scene = DiskScene()
@@ -17,18 +17,18 @@ struct DiskByteLimitTests {
     return try .open(.path(path), configuration: configuration)
   }
 
-  /// What the files take, as `du` counts it.
+  /// The space of the files, as `du` counts it.
   private func takenByteCount() throws -> Int {
     try FileManager.default.contentsOfDirectory(atPath: path).reduce(0) { sum, name in
       var status = stat()
-      // SAFETY: the structure lives across the call. A file may go between the two calls.
+      // SAFETY: the structure lives across the call. A file may be removed between the two calls.
       guard unsafe lstat("\(path)/\(name)", &status) == 0 else { return sum }
       return sum + Int(status.st_blocks) * 512
     }
   }
 
   @Test(
-    "It holds whenever a write returns, whatever the values' sizes, and the cache holds what it may",
+    "It holds whenever a write returns, whatever the values' sizes, and the cache uses its limit",
     arguments: [(4 << 20, 200), (4 << 20, 20_000), (16 << 20, 3000), (16 << 20, 500_000)])
   func holds(limit: Int, valueByteCount: Int) throws {
     let cache = try open(limit)
@@ -52,7 +52,7 @@ struct DiskByteLimitTests {
     #expect(try Store.verify(path: path).errors == [])
   }
 
-  @Test("It holds where nothing is compacted in the background: writes see to it, and say so")
+  @Test("It holds without background compaction: writes enforce it, and report this")
   func withoutBackground() throws {
     let limit = 4 << 20
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(keys: .standard, values: .bytes) {
@@ -67,7 +67,7 @@ struct DiskByteLimitTests {
     try cache.close()
   }
 
-  @Test("It holds under several writers")
+  @Test("It holds with several writers")
   func threads() async throws {
     let limit = 8 << 20
     let cache = try open(limit)
@@ -87,7 +87,7 @@ struct DiskByteLimitTests {
     try await cache.close()
   }
 
-  @Test("A cache that is opened with a lower limit comes under it with its next writes")
+  @Test("A cache that is opened with a lower limit meets it with its next writes")
   func lowered() throws {
     do {
       let cache = try open(32 << 20)
@@ -105,7 +105,7 @@ struct DiskByteLimitTests {
     #expect(try cache.value(forKey: -2000)?.first == 2)
   }
 
-  @Test("A store keeps it too, while a snapshot holds what was overwritten")
+  @Test("A store keeps it too, while a snapshot holds overwritten values")
   func store() throws {
     var configuration = StoreConfiguration()
     configuration.diskByteLimit = 4 << 20

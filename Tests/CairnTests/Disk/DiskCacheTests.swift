@@ -13,7 +13,7 @@ struct DiskCacheTests {
 
   let scene = DiskScene()
 
-  @Test("What was set is found, also when the cache is opened again")
+  @Test("A value that was set is found, even after a reopen")
   func roundTrip() throws {
     let page = Page(title: "é", size: 3)
     do {
@@ -28,7 +28,7 @@ struct DiskCacheTests {
     #expect(try cache.count() == 1)
   }
 
-  @Test("An entry has the value and all that is known of it")
+  @Test("An entry has the value and everything known about it")
   func entry() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     let version = try cache.setValue(
@@ -48,7 +48,7 @@ struct DiskCacheTests {
     #expect(try cache.info(forKey: "key") == entry.info)
     #expect(try cache.metadata(forKey: "key") == [1, 2, 3])
     #expect(try cache.metadata(forKey: "other") == nil)
-    // Without a cost of its own it costs its bytes.
+    // Without its own cost, it costs its bytes.
     try cache.setValue("four", forKey: "other")
     #expect(try cache.info(forKey: "other")?.cost == 4)
     #expect(try cache.metadata(forKey: "other") == [])
@@ -74,7 +74,7 @@ struct DiskCacheTests {
     #expect(try !cache.removeValue(forKey: "empty"))
   }
 
-  @Test("Everything goes at once, and by trims")
+  @Test("Everything can be removed at once and by trims")
   func removingMany() throws {
     let cache: DiskCache<Int, String> = try scene.cache()
     for number in 0..<10 { try cache.setValue("value", forKey: number) }

@@ -8,7 +8,7 @@ import Testing
 struct DiskEventTests {
   let scene = DiskScene()
 
-  @Test("What an observer does is told in the middle of what it was told of")
+  @Test("A change by an observer is reported in the middle of the event it was called for")
   func changesByObservers() throws {
     let cache: DiskCache<String, Int> = try scene.cache(count: 2)
     let first = Record<CacheEvent<String>>()
@@ -27,7 +27,7 @@ struct DiskEventTests {
     #expect(second.all == [removed, .inserted(key: "x"), evicted])
   }
 
-  @Test("Every insertion and removal is told, with the cause")
+  @Test("Every insertion and removal is reported, with the cause")
   func causes() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 2)
     let events = Record<CacheEvent<Int>>()
@@ -68,7 +68,7 @@ struct DiskEventTests {
     #expect(try told { try cache.removeAll() } == [.removedAll(count: 2)])
   }
 
-  @Test("What a write removes from its key is told before it, and what has to make room after it")
+  @Test("The removal of the key's old value is reported before a write, evictions after it")
   func order() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
     for number in 1...3 { try cache.setValue(number, forKey: number) }
@@ -76,7 +76,7 @@ struct DiskEventTests {
     let versions = Record<UInt64>()
     cache.observe { events.add($0) }
     _ = cache.observeVersions { versions.add($1) }
-    // Key 3 is replaced, 5 comes twice, and 1, 2 and then 3 itself have to make room.
+    // Key 3 is replaced, 5 occurs twice, and 1, 2 and then 3 itself are evicted.
     try cache.setValues([
       (key: 3, value: 30), (key: 4, value: 4), (key: 5, value: 0), (key: 6, value: 6),
       (key: 5, value: 5),
@@ -95,7 +95,7 @@ struct DiskEventTests {
       events.all == [.inserted(key: 7), .removed(key: 4, cause: .evicted(.countLimit))])
   }
 
-  @Test("A value that was loaded is told of in the same order")
+  @Test("A loaded value is reported in the same order")
   func orderOfLoads() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 1)
     try await cache.setValue(1, forKey: 1)
@@ -106,7 +106,7 @@ struct DiskEventTests {
       events.all == [.inserted(key: 2), .removed(key: 1, cause: .evicted(.countLimit))])
   }
 
-  @Test("What an observer of the store does is told after the write, and to none twice")
+  @Test("A change by an observer of the store is reported after the write, and to none twice")
   func nested() throws {
     let box = Record<DiskCache<Int, Int>>()
     let cache: DiskCache<Int, Int> = try scene.cache {
@@ -166,7 +166,7 @@ struct DiskEventTests {
     #expect(events == [.inserted(key: 1), .removed(key: 1, cause: .removed)])
   }
 
-  @Test("Keys are decoded only while somebody listens")
+  @Test("Keys are decoded only while there is an observer")
   func lazyDecoding() throws {
     let decoded = Record<Int>()
     let cache = try scene.cache(
@@ -187,7 +187,7 @@ struct DiskEventTests {
     #expect(decoded.all == [3])
   }
 
-  @Test("The observer of the store's configuration is told too")
+  @Test("The observer of the store's configuration is called too")
   func chained() throws {
     let events = Record<RemovalEvent>()
     let cache: DiskCache<String, String> = try scene.cache {
@@ -199,7 +199,7 @@ struct DiskEventTests {
     #expect(try cache.statistics().replacementCount == 1)
   }
 
-  @Test("Statistics count what happened, and tell what is held")
+  @Test("Statistics count what happened and what is held")
   func statistics() throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache()
     #expect(try cache.statistics().hitRatio == nil)
@@ -232,7 +232,7 @@ struct DiskEventTests {
     #expect(try cache.statistics().liveByteCount == 0)
   }
 
-  @Test("What is counted without a system call agrees with what the store tells, opened anew too")
+  @Test("Counts without a system call agree with the store's, even after a reopen")
   func usage() throws {
     for round in 0..<3 {
       let cache: DiskCache<Int, [UInt8]> = try scene.cache { $0.store.segmentByteLimit = 64 << 10 }
@@ -260,7 +260,7 @@ struct DiskEventTests {
 struct DiskDamageEventTests {
   let scene = DiskScene()
 
-  /// Changes a byte of the value that holds the text.
+  /// Changes a byte of the value that contains the text.
   private func damage(_ text: String) throws {
     for (name, var data) in try contents(ofDirectory: scene.path) where name.hasPrefix("seg-") {
       guard let range = data.firstRange(of: Data(text.utf8)) else { continue }
@@ -271,7 +271,7 @@ struct DiskDamageEventTests {
     }
   }
 
-  @Test("A scrub tells observers the keys of damaged values, which stay")
+  @Test("A scrub reports the keys of damaged values to observers; the values stay")
   func damaged() throws {
     let told = Record<DamageEvent>()
     let cache: DiskCache<String, String> = try scene.cache {

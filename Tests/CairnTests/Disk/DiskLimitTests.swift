@@ -7,7 +7,7 @@ import Testing
 struct DiskLimitTests {
   let scene = DiskScene()
 
-  @Test("The limit on the number holds after every write, and the least recently used goes")
+  @Test("The count limit holds after every write, and the least recently used goes")
   func countLimit() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
     for number in 0..<10 {
@@ -19,7 +19,7 @@ struct DiskLimitTests {
     #expect(try cache.statistics().countEvictionCount == 7)
   }
 
-  @Test("The limit on bytes holds after every write; a larger value is refused")
+  @Test("The byte limit holds after every write; a larger value is refused")
   func byteLimit() throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(bytes: 10_000)
     let causes = Record<RemovalCause>()
@@ -76,7 +76,7 @@ struct DiskLimitTests {
   }
 
   @Test(
-    "Large values go on replacing each other where the disk has little more room than the limit",
+    "Large values keep replacing each other even if the disk has little more room than the limit",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [
       (100, 12_000_000), (3000, 12_000_000), (100_000, 40_000_000), (3_000_000, 40_000_000),
@@ -107,7 +107,7 @@ struct DiskLimitTests {
     #expect(try cache.value(forKey: "key") == "value")
   }
 
-  @Test("A limit of 0 is refused: what would it keep?")
+  @Test("A limit of 0 is refused")
   func zeroLimits() throws {
     for (count, bytes) in [(0, nil), (nil, 0), (-1, nil)] as [(Int?, Int?)] {
       let error = #expect(throws: CacheError.self) {
@@ -138,7 +138,7 @@ struct DiskLimitTests {
     }
   }
 
-  @Test("The largest go first where that is asked for")
+  @Test("The largest go first if requested")
   func largestFirst() throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache()
     for number in 0..<10 {
@@ -151,7 +151,7 @@ struct DiskLimitTests {
     #expect(try cache.keys().sorted() == Array(0..<6))
   }
 
-  @Test("A trim by age goes by the last access or by the write, as it is asked to")
+  @Test("A trim by age uses the last access or the write, as requested")
   func age() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "old, read")
@@ -165,7 +165,7 @@ struct DiskLimitTests {
     #expect(try cache.keys() == ["new"])
   }
 
-  @Test("Entries go by what a closure says of them; its own error comes out as it is")
+  @Test("A closure chooses entries to remove; its error comes out unchanged")
   func removeWhere() throws {
     struct Stop: Error {}
     let cache: DiskCache<Int, [UInt8]> = try scene.cache()
@@ -179,7 +179,7 @@ struct DiskLimitTests {
     #expect(summary.count == 4)
     #expect(try cache.keys().sorted() == [1, 2, 4, 5, 6, 7])
     #expect(throws: Stop.self) { try cache.remove { _, _ in throw Stop() } }
-    // Also one that could be the cache's own.
+    // Even a key that could be the cache's own.
     #expect(throws: StoreError.closed(path: "mine")) {
       try cache.remove { _, _ in throw StoreError.closed(path: "mine") }
     }
@@ -187,7 +187,7 @@ struct DiskLimitTests {
   }
 
   @Test(
-    "No read finds an entry past its lifetime, or idle for too long, before anything removes it")
+    "No read finds an entry past its lifetime or idle limit, even before anything removes it")
   func expiry() throws {
     let cache: DiskCache<String, Int> = try scene.cache {
       $0.store.lifetime = .seconds(100)
@@ -212,7 +212,7 @@ struct DiskLimitTests {
     #expect(try cache.takeValue(forKey: "short") == nil)
     #expect(try !cache.removeValue(forKey: "short"))
     #expect(try !cache.extendLifetime(forKey: "short", to: .seconds(1000)))
-    // A look is no access.
+    // A peek is not an access.
     scene.clock.advance(by: .milliseconds(9_500))
     #expect(try cache.contains("idle"))
     #expect(try cache.info(forKey: "idle") != nil)
@@ -228,7 +228,7 @@ struct DiskLimitTests {
     #expect(try cache.statistics().expirationCount == 3)
   }
 
-  @Test("What has expired goes by itself, at the interval")
+  @Test("Expired entries are removed by themselves, at the interval")
   func maintenance() throws {
     let cache: DiskCache<String, Int> = try scene.cache {
       $0.store.maintenanceInterval = .seconds(60)
@@ -240,7 +240,7 @@ struct DiskLimitTests {
     #expect(try cache.statistics().heldCount == 1)
   }
 
-  @Test("The least recently used go where the disk has too little free, and say why")
+  @Test("If the disk has too little free space, the least recently used go, with that cause")
   func freeDiskSpace() throws {
     // More than any disk has.
     let messages = Record<String>()

@@ -3,7 +3,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// A cache on disk that is plain enough to be right: an array in the order of use.
+/// A cache on disk that is simple enough to be right: an array in the order of use.
 private struct ModelDisk {
   struct Entry {
     var key: Int
@@ -18,7 +18,7 @@ private struct ModelDisk {
     }
   }
 
-  /// The one used longest ago first. What has expired stays until it is removed.
+  /// The least recently used first. Expired entries stay until they are removed.
   var entries: [Entry] = []
   var countLimit: Int
 
@@ -52,13 +52,13 @@ private struct ModelDisk {
 @Suite("A cache on disk against a model", .timeLimit(.minutes(10)))
 struct DiskModelTests {
   @Test(
-    "Any sequence of calls gives what the model gives, also when it is opened anew",
+    "Any sequence of calls gives what the model gives, even after a reopen",
     arguments: 0..<12)
   func model(run: Int) throws {
     let scene = DiskScene()
     var random = FuzzRandom(seed: TestSeed.current &+ UInt64(run))
     let limit = 3 + random.below(15)
-    // The versions that are there, by what observers are told.
+    // The versions that exist, according to observers.
     let told = Record<(event: CacheEvent<Int>, version: UInt64)>()
     func open() throws -> DiskCache<Int, String> {
       let cache: DiskCache<Int, String> = try scene.cache(count: limit) {
@@ -76,7 +76,7 @@ struct DiskModelTests {
       let key = random.below(25)
       switch random.below(26) {
       case 0..<8:
-        // Times are half a second apart, since the store knows them within 1 %.
+        // Times are half a second apart, because the store knows them within 1 %.
         let entry = ModelDisk.Entry(
           key: key, value: "\(step)", written: now, accessed: now,
           expires: random.below(3) == 0 ? now + 500 + 1000 * Int64(random.below(20)) : nil,
@@ -152,7 +152,7 @@ struct DiskModelTests {
         }
       case 24:
         if random.below(6) == 0 {
-          // What was read is kept by a close only where something was written, too.
+          // A close keeps the reads only if something was also written.
           try cache.setValue("last", forKey: key)
           model.set(ModelDisk.Entry(key: key, value: "last", written: now, accessed: now))
           try cache.close()
@@ -167,7 +167,7 @@ struct DiskModelTests {
       #expect(try cache.count() == model.keys(at: later).count, TestSeed.comment)
       #expect(try cache.statistics().heldCount == model.entries.count, TestSeed.comment)
     }
-    // What came in went, or is there, by what observers were told.
+    // Every inserted value was removed or exists, according to observers.
     var there: Set<UInt64> = []
     for (event, version) in told.all {
       switch event {
@@ -180,7 +180,7 @@ struct DiskModelTests {
       }
     }
     #expect(there.count == model.entries.count, TestSeed.comment)
-    // The order of use, all of it.
+    // The complete order of use.
     try cache.removeExpired()
     model.entries.removeAll { $0.hasExpired(at: scene.clock.now().millisecondsSinceEpoch) }
     while !model.entries.isEmpty {
@@ -190,9 +190,9 @@ struct DiskModelTests {
     }
   }
 
-  /// All calls at once, by threads of which each writes to keys of its own: each knows what of its keys may
-  /// be found, the value that it set last until that is gone, and nothing from then on.
-  @Test("Every thread finds its own values or nothing, and limits hold at every moment")
+  /// All calls at once, by threads that each write to their own keys. Each thread knows what may be
+  /// found for its keys: the value it set last until that is gone, and nothing from then on.
+  @Test("Every thread finds its own values or nothing, and limits always hold")
   func threads() throws {
     let scene = DiskScene()
     let threads = 4
@@ -221,7 +221,7 @@ struct DiskModelTests {
       func now() -> Int64 { scene.clock.now().millisecondsSinceEpoch }
       func check(_ found: String?, _ index: Int, since before: Int64) {
         guard let found else {
-          // Once gone, it does not come back by itself.
+          // Once gone, it does not reappear by itself.
           mine[index] = nil
           return
         }
@@ -243,7 +243,7 @@ struct DiskModelTests {
               lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
               metadata: random.below(4) == 0 ? [1, 2] : []))
           mine[index] = value
-          // The clock may have gone on until the call looked at it.
+          // The clock may have advanced before the call read it.
           ends[index] = lifetime.map { now() + $0 } ?? .max
         case 16..<24: check(try cache.value(forKey: key), index, since: before)
         case 24: check(try cache.entry(forKey: key)?.value, index, since: before)
@@ -264,7 +264,7 @@ struct DiskModelTests {
         case 32:
           let value = "\(key) compared \(step)"
           let version = try cache.info(forKey: key)?.version
-          // Others only remove, so a mismatch means that it has gone meanwhile.
+          // Others only remove, so a mismatch means that it is gone meanwhile.
           switch try cache.compareAndSet(value, forKey: key, expecting: version) {
           case .stored:
             mine[index] = value
@@ -308,7 +308,7 @@ struct DiskModelTests {
       statistics.insertionCount - statistics.replacementCount - statistics.removalCount
       - statistics.expirationCount - statistics.evictionCount
     #expect(cleared == UInt64(statistics.heldCount), TestSeed.comment)
-    // Nothing was told to go twice.
+    // No removal was reported twice.
     #expect(there.withLock { $0.values.allSatisfy { (0...1).contains($0) } })
     let expected = try cache.keys().sorted()
     try cache.close()

@@ -8,7 +8,8 @@ import Testing
 struct DiskOpeningTests {
   let scene = DiskScene()
 
-  @Test("A path that is open already is locked, in the same process too, and nothing happens to it")
+  @Test(
+    "A path that is already open is locked, even in the same process, and nothing happens to it")
   func locked() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
@@ -23,7 +24,7 @@ struct DiskOpeningTests {
     #expect(try next.value(forKey: "a") == 1)
   }
 
-  @Test("A cache that was closed says so; a second close does nothing")
+  @Test("A closed cache says so; a second close does nothing")
   func closed() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
@@ -44,7 +45,7 @@ struct DiskOpeningTests {
     #expect(throws: closed) { try cache.sync() }
   }
 
-  @Test("Order of use, costs, lifetimes and metadata are there when it is opened again")
+  @Test("Order of use, costs, lifetimes and metadata survive a reopen")
   func reopened() throws {
     do {
       let cache: DiskCache<Int, String> = try scene.cache()
@@ -67,7 +68,7 @@ struct DiskOpeningTests {
     #expect(try cache.keys().sorted() == [0, 5, 6])
   }
 
-  @Test("Nothing that was acknowledged is lost without a close")
+  @Test("Without a close, nothing acknowledged is lost")
   func notClosed() throws {
     var cache: DiskCache<Int, Int>? = try scene.cache()
     for number in 0..<100 { try cache?.setValue(number, forKey: number) }
@@ -127,12 +128,12 @@ struct DiskOpeningTests {
     #expect("\(memory)" == "MemoryCache with 1 entry, cost 1,234")
   }
 
-  @Test("Bytes are read where they lie, and written to a file")
+  @Test("Bytes are read in place, and written to a file")
   func inPlace() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("value", forKey: "key")
     let bytes = try cache.withValue(forKey: "key") { bytes -> [UInt8] in
-      // Held while the key goes, and everything else.
+      // Held while the key, and everything else, is removed.
       try cache.removeAll()
       return [UInt8](copying: bytes)
     }
@@ -160,7 +161,8 @@ struct DiskOpeningTests {
   }
 
   @Test(
-    "What a process that died has left of an export goes with the next one there, and nothing else")
+    "The leftover of a dead process's export goes with the next export there, and nothing else does"
+  )
   func leftovers() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("value", forKey: "key")
@@ -173,7 +175,7 @@ struct DiskOpeningTests {
       ".cairn-", ".cairn-0", ".cairn-3w5e11264sgsf", ".cairn-encoded", ".cairn-export",
       ".cairn-export-",
       ".cairn-export-notes", stem, stem + "ab", stem + "A", stem + ".", "other", "x" + stem + "a",
-      // Names like those of an export, of what is none of it.
+      // Names like those of an export, on files that are not leftovers.
       stem + "d", stem + "l", stem + "m", stem + "t",
     ].sorted()
     func make(_ name: String, mode: Int = 0o600) throws {
@@ -189,7 +191,7 @@ struct DiskOpeningTests {
     try FileManager.default.createSymbolicLink(
       atPath: scene("to/\(stem)l"), withDestinationPath: scene("to/other"))
     try FileManager.default.linkItem(atPath: scene("to/\(stem)t"), toPath: scene("two"))
-    // Somebody is at this one.
+    // This one is in use.
     let busyName = stem + "b"
     try make(busyName)
     let directory = try Directory(readingOnly: scene("to"), fileSystem: SystemFileSystem())
@@ -200,13 +202,13 @@ struct DiskOpeningTests {
     }
     #expect(try cache.exportValue(forKey: "key", to: scene("to/out")))
     #expect(try names() == (kept + [busyName, "out"]).sorted())
-    // Nobody has to look for them with every export.
+    // Not every export has to look for them.
     try make(stem + "a")
     #expect(try cache.exportValue(forKey: "key", to: scene("to/out")))
     #expect(try names() == (kept + [busyName, stem + "a", "out"]).sorted())
   }
 
-  @Test("A backup is a cache in its own right")
+  @Test("A backup is an independent cache")
   func backup() throws {
     let cache: DiskCache<Int, String> = try scene.cache()
     for number in 0..<50 { try cache.setValue("value", forKey: number) }
@@ -243,7 +245,7 @@ struct DiskOpeningTests {
     #expect(try cache.removeValues(forKeys: ["a", "t", "b", "a"]) == 2)
   }
 
-  @Test("Of several that take a value one gets it, and never one that was written anew meanwhile")
+  @Test("If several take a value, one gets it, and never one that was rewritten meanwhile")
   func taking() throws {
     let reference = Lock<DiskCache<String, String>?>(nil)
     let coder = ValueCoder<String>.custom(
@@ -269,7 +271,7 @@ struct DiskOpeningTests {
     #expect(taken.all.sorted() == (0..<50).map { "\($0)" }.sorted())
   }
 
-  @Test("An iteration sees one moment, may write, and ends where it is told to")
+  @Test("An iteration sees one moment, may write, and stops when told to")
   func iterating() throws {
     struct Stop: Error {}
     let cache: DiskCache<Int, Int> = try scene.cache()

@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// How many are at something at once.
+/// How many run at the same time.
 private final class Meter: Sendable {
   private let counts = Lock((now: 0, most: 0))
 
@@ -46,7 +46,7 @@ func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
 struct DiskPerformingTests {
   let scene = DiskScene()
 
-  @Test("They do what the others do")
+  @Test("They do the same as the synchronous forms")
   func forms() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
       .path(scene.path), configuration: .unlimited)
@@ -59,13 +59,13 @@ struct DiskPerformingTests {
       let _: DiskCache<Int, Int> = try await DiskCache.open(
         .path(scene("file/path")), configuration: .unlimited)
     }
-    // The directories that it lies in are made.
+    // Missing parent directories are created.
     let deep: DiskCache<Int, Int> = try await DiskCache.open(
       .url(URL(filePath: scene("missing/path"))), configuration: .unlimited)
     #expect(deep.path == scene("missing/path"))
   }
 
-  @Test("A removal of all tells how far it is, and throws where it fails")
+  @Test("A removal of all reports progress, and throws if it fails")
   func removeAllProgress() async throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache { $0.store.segmentByteLimit = 64 << 10 }
     for number in 0..<10 {
@@ -115,7 +115,7 @@ struct DiskPerformingTests {
     }
   }
 
-  @Test("As many run at once as the configuration says, on threads of their own, in order")
+  @Test("As many run at once as configured, on separate threads, in order")
   func width() async throws {
     for width in [0, 1, 3] {
       let cache: DiskCache<Int, Int> = try scene.cache(at: scene("\(width)")) {
@@ -148,7 +148,7 @@ struct DiskPerformingTests {
     }
   }
 
-  @Test("A width without a limit costs nothing, and as many run at once as are asked for")
+  @Test("An unlimited width costs nothing, and as many run at once as are requested")
   func noLimit() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = .max }
     let meter = Meter()
@@ -174,7 +174,7 @@ struct DiskPerformingTests {
     #expect(meter.most == count)
   }
 
-  @Test("A task that is cancelled before its work began does nothing; one that has begun goes on")
+  @Test("A task that is cancelled before its work begins does nothing; one that has begun finishes")
   func cancellation() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
     for number in 0..<5 { try await cache.setValue(number, forKey: number) }
@@ -202,9 +202,9 @@ struct DiskPerformingTests {
     }
     second.cancel()
     first.cancel()
-    // It waits for nobody, though the one thread is still at work.
+    // It does not wait, though the one thread is still at work.
     await eventually { outcome.all == [.cancelled] }
-    // One that has come as far as waiting in line.
+    // One that is already queued.
     let third = Task {
       do throws(CacheError) { try await cache.removeAll() } catch { outcome.add(error) }
     }
@@ -214,11 +214,11 @@ struct DiskPerformingTests {
     mayEnd.signal()
     #expect(try await first.value.count == 1)
     await third.value
-    // What was cancelled has not happened later either.
+    // A cancelled call does not happen later either.
     #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 4)
   }
 
-  @Test("A close waits in no line, and a task that is cancelled closes all the same, and syncs")
+  @Test("A close does not queue; in a cancelled task it still closes and syncs")
   func closing() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.concurrentCallLimit = 1 }
     try await cache.setValue(1, forKey: 1)
@@ -266,7 +266,7 @@ struct DiskPerformingTests {
     await close.value
   }
 
-  @Test("However many wait, each goes to work in its turn, and none takes longer for the others")
+  @Test("However many wait, each gets its turn, and none takes longer because of the others")
   func line() {
     let queue = WorkQueue(width: 1)
     let gate = DispatchSemaphore(value: 0)
@@ -280,7 +280,7 @@ struct DiskPerformingTests {
     gate.signal()
     #expect(end.wait(timeout: .now() + 120) == .success)
     #expect(done.all == Array(stride(from: 0, to: count, by: 1000)))
-    // Where each moves all that wait, it takes a minute.
+    // If each moved all that wait, it would take a minute.
     #expect(began.duration(to: .now) < .seconds(10))
   }
 }

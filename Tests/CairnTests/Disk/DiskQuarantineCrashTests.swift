@@ -4,8 +4,8 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// The same on a simulated disk: whatever call fails, wherever the process dies or the power goes.
-@Suite("A corrupt store under a cache, on a disk that fails")
+/// The same on a simulated disk: whatever call fails, wherever the process dies or the power fails.
+@Suite("A corrupt store under a cache, on a failing disk")
 struct DiskQuarantineCrashTests {
   private static let path = "/cache"
 
@@ -30,7 +30,7 @@ struct DiskQuarantineCrashTests {
         environment: environment)
     }
 
-    /// Ends the process, and forgets the jobs that hold what it had open.
+    /// Ends the process, and drops the jobs that hold what it had open.
     func end() {
       fileSystem.intervene = nil
       fileSystem.kill()
@@ -81,7 +81,7 @@ struct DiskQuarantineCrashTests {
         let cache = try opener.open()
         try cache.setValue("acknowledged", forKey: 100, durability: .durable)
         isWritten = true
-        // Also where the call that fails comes later.
+        // Even if the failing call comes later.
         isThrough = fileSystem.callCount < step
       } catch {}
       opener.end()
@@ -93,7 +93,8 @@ struct DiskQuarantineCrashTests {
       let next = Opener(disk, seed: random.next())
       let cache = try next.open()
       let keys = Set(try cache.keys())
-      // What could not be read at that time is left out, and is where the rest of the old store is.
+      // Entries that were unreadable at that time are left out, and stay in the rest of the old
+      // store.
       if trouble != .inputOutput {
         #expect(keys.isSuperset(of: 0..<10), "\(trouble) at call \(step)")
         #expect(try cache.value(forKey: 3) == "value 3")
@@ -116,13 +117,13 @@ struct DiskQuarantineCrashTests {
   }
 
   @Test(
-    "Of two openers that find it corrupt at the same moment one sets it aside, and nothing is lost")
+    "If two openers find it corrupt at the same moment, one sets it aside, and nothing is lost")
   func interleaved() throws {
     let disk = try Self.makeDisk()
     let opener = Opener(disk)
     let first = opener.fileSystem
     var written: Set<Int> = []
-    /// Another process, which may or may not get to open it.
+    /// Another process, which may or may not manage to open it.
     func openElsewhere(_ key: Int) {
       let second = Opener(disk, seed: 2)
       do {
@@ -137,7 +138,7 @@ struct DiskQuarantineCrashTests {
     first.intervene = { [unowned first] call in
       if call == .lock, first.currentPath == "\(Self.path)/LOCK" {
         lockCount += 1
-        // The first two are those of opening it in vain.
+        // The first two are those of the failed open.
         if lockCount == 3 { openElsewhere(100) }
       }
       if call == .exchange, first.currentPath == "\(Self.path)" { openElsewhere(200) }
@@ -154,9 +155,9 @@ struct DiskQuarantineCrashTests {
     last.end()
   }
 
-  /// What another process writes after the exchange and before, or without, the sync of it is not lost.
+  /// What another process writes after the exchange, before or without its sync, is not lost.
   @Test(
-    "Who writes to the copy in its place does not lose it in a power cut", arguments: [true, false])
+    "A writer to the copy in its new place loses nothing in a power cut", arguments: [true, false])
   func writtenBeforeSync(besideIt: Bool) throws {
     var writtenCount = 0
     for seed in 0..<40 as Range<UInt64> {
@@ -189,11 +190,11 @@ struct DiskQuarantineCrashTests {
       try cache.close()
       last.end()
     }
-    // Beside it nobody gets in.
+    // No other opener gets in meanwhile.
     #expect(writtenCount == (besideIt ? 0 : 40))
   }
 
-  @Test("Attempts in vain leave no more than one empty directory")
+  @Test("Failed attempts leave no more than one empty directory")
   func exchangeFails() throws {
     let disk = try Self.makeDisk()
     for seed in 0..<3 as Range<UInt64> {
@@ -209,7 +210,7 @@ struct DiskQuarantineCrashTests {
     #expect(disk.names(at: "/\(others.first ?? "")").isEmpty)
   }
 
-  @Test("Where names cannot be exchanged, opening says so and leaves everything as it was")
+  @Test("If names cannot be exchanged, opening says so and leaves everything unchanged")
   func noExchange() throws {
     let disk = try Self.makeDisk()
     disk.exchanges = false

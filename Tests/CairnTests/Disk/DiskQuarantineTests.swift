@@ -29,7 +29,7 @@ struct DiskQuarantineTests {
     }
   }
 
-  @Test("It is left as it is unless something else was asked for")
+  @Test("It is left unchanged unless salvage was requested")
   func refused() throws {
     try makeCorrupt()
     let before = try contents()
@@ -43,7 +43,7 @@ struct DiskQuarantineTests {
     #expect(try scene.names() == ["cache"])
   }
 
-  @Test("It is set aside as it was, and what is sound is in its place")
+  @Test("It is set aside unchanged, and its sound entries are in its place")
   func recovered() throws {
     try makeCorrupt()
     let before = try contents()
@@ -94,7 +94,7 @@ struct DiskQuarantineTests {
     #expect(try scene.names("cache.quarantine-").count == 1)
   }
 
-  @Test("Of many openers at once none loses what another has written")
+  @Test("If many open at once, none loses what another has written")
   func manyOpeners() throws {
     try makeCorrupt()
     let written = Record<Int>()
@@ -116,7 +116,7 @@ struct DiskQuarantineTests {
     #expect(try scene.names("cache.quarantine-").count == 1)
   }
 
-  @Test("What an attempt has left that was not finished is used again; what was finished stays")
+  @Test("The unfinished copy of an attempt is reused; a finished one stays")
   func leftovers() throws {
     try makeCorrupt()
     for name in ["cache.quarantine-1", "cache.quarantine-2", "cache.quarantine-3"] {
@@ -133,10 +133,12 @@ struct DiskQuarantineTests {
     #expect(try Data(contentsOf: URL(filePath: scene("cache.quarantine-3/MANIFEST"))) == Data([1]))
   }
 
-  @Test("Directories beside it that only look like an attempt's are left alone, with all they hold")
+  @Test(
+    "Directories beside it that only look like an attempt's are left alone, with all their contents"
+  )
   func lookalikes() throws {
     try makeCorrupt()
-    // Another cache's, somebody's copy that holds more, and one that is being written.
+    // Another cache's, a copy with more contents, and one that is being written.
     for (name, file) in [
       ("cache.quarantine-old", "seg-0000000000000001"), ("cache.quarantine-5", "notes.txt"),
       ("cache.quarantine-6", "seg-0000000000000001"),
@@ -160,7 +162,7 @@ struct DiskQuarantineTests {
     }
   }
 
-  @Test("A path that is a link, and a store with a directory in it, are left as they are")
+  @Test("A path that is a link, and a store with a directory in it, are left unchanged")
   func leftAlone() throws {
     try makeCorrupt()
     try FileManager.default.createDirectory(

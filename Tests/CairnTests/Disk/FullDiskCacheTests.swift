@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// A disk that is full, with a cache on it.
+/// A full disk with a cache on it.
 @Suite(
   "A cache on a full disk",
   .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
@@ -24,7 +24,7 @@ struct FullDiskCacheTests {
   }
 
   @Test(
-    "It goes on caching: no write fails, and each is found",
+    "It keeps caching: no write fails, and each value is found",
     arguments: [64 << 10, 1 << 20, 64 << 20], [200, 3000, 50_000])
   func goesOn(segmentByteLimit: Int, valueByteCount: Int) throws {
     let disk = try TinyDisk(byteCount: 12 << 20)
@@ -51,11 +51,11 @@ struct FullDiskCacheTests {
     #expect(try again.value(forKey: count - 1) == value(count - 1, valueByteCount))
   }
 
-  @Test("Segments that are read stay, those that are not go")
+  @Test("Segments that are read stay, others go")
   func coldestFirst() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
     let cache = try open(disk, segmentByteLimit: 256 << 10)
-    // Two segments, and what lies beside the last of them.
+    // Two segments, and the space beside the last of them.
     let hot = 0..<600
     for number in 0..<20_000 {
       try cache.setValue(value(number, 1000), forKey: number)
@@ -65,7 +65,7 @@ struct FullDiskCacheTests {
     #expect(try !cache.contains(1000))
   }
 
-  @Test("Where others have the disk, or a value is larger than a tenth of the cache, nothing goes")
+  @Test("If others fill the disk, or a value is larger than a tenth of the cache, nothing goes")
   func boundedLoss() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
     let cache = try open(disk)
@@ -82,15 +82,15 @@ struct FullDiskCacheTests {
     #expect(try cache.count() == 1000)
   }
 
-  @Test("One write makes a tenth go at most, and none follows at once where others took the room")
+  @Test("One write evicts at most a tenth, and none follows at once if others took the room")
   func tenth() throws {
     let disk = try TinyDisk(byteCount: 40 << 20)
-    // The write looks for its room again once observers were told.
+    // After observers were told, the write looks for its room again.
     let cache = try open(disk) { _ in try? disk.fill() }
     for number in 0..<8000 { try cache.setValue(value(number, 3000), forKey: number) }
     try disk.fill()
     var failureCount = 0
-    // The first go where the log has room already.
+    // The first go although the log has room.
     for number in 0..<800 where failureCount < 50 {
       let before = try cache.count()
       do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch {
@@ -100,11 +100,11 @@ struct FullDiskCacheTests {
       #expect(try cache.count() >= before - before / 10)
     }
     #expect(failureCount == 50)
-    // An attempt each ten seconds.
+    // One attempt every ten seconds.
     #expect(try cache.count() > 7000)
   }
 
-  @Test("An observer may write, also what is written beside the log", .timeLimit(.minutes(5)))
+  @Test("An observer may write, even outside the log", .timeLimit(.minutes(5)))
   func observerWrites() throws {
     let disk = try TinyDisk(byteCount: 6 << 20)
     let cache = Mutex<DiskCache<Int, [UInt8]>?>(nil)
@@ -123,7 +123,7 @@ struct FullDiskCacheTests {
     try opened.close()
   }
 
-  @Test("A store gives nothing up")
+  @Test("A store evicts nothing")
   func store() throws {
     let disk = try TinyDisk(byteCount: 4 << 20)
     let store = try Store(path: disk.path + "/store")

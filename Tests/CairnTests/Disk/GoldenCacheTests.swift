@@ -3,13 +3,13 @@ import Foundation
 import KillWriter
 import Testing
 
-/// A store that caches wrote once, by `KillWriter golden-cache`, and every version reads from then on.
+/// A store that caches wrote once, by `KillWriter golden-cache`. Every version since then reads it.
 @Suite("Golden caches")
 struct GoldenCacheTests {
   typealias Page = GoldenCache.Page
   let scene = DiskScene()
 
-  /// A copy, with the rights that a store has.
+  /// A copy, with the permissions of a store.
   private func copy(_ name: String) throws {
     let source = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "GoldenCaches/\(name)")
@@ -25,7 +25,7 @@ struct GoldenCacheTests {
     }
   }
 
-  /// Whether what is in the cache of these coders is just as was written.
+  /// Whether the cache of these coders has exactly what was written.
   private func check<Key: Hashable & Sendable, Value: Equatable & Sendable>(
     _ keys: KeyCoder<Key>, _ values: ValueCoder<Value>, _ expected: [Key: Value],
     and body: (DiskCache<Key, Value>) throws -> Void = { _ in }
@@ -33,7 +33,7 @@ struct GoldenCacheTests {
     let cache = try GoldenCache.cache(scene.path, keys: keys, values: values)
     for (key, value) in expected {
       #expect(try cache.value(forKey: key) == value)
-      // Written again it is the same key.
+      // Written again, it is the same key.
       let count = try cache.count()
       try cache.setValue(value, forKey: key)
       #expect(try cache.count() == count)

@@ -8,7 +8,7 @@ import Testing
 struct SpreadCounterTests {
   final class Holder: Sendable { let counter = SpreadCounter() }
 
-  @Test("Nothing is lost, and threads that count at once do so in different words")
+  @Test("Nothing is lost, and threads that count at once use different words")
   func threads() {
     let holder = Holder()
     let threadCount = 16
@@ -27,7 +27,7 @@ struct SpreadCounterTests {
     }
     ended.wait()
     #expect(holder.counter.value == UInt64(threadCount) * 10_000)
-    // By chance alone, sixteen would be in three or fewer once in a thousand million times.
+    // By chance alone, sixteen would use three or fewer words once in a thousand million times.
     #expect(holder.counter.counts.count { $0 > 0 } > 3)
     // A thread keeps its word.
     #expect(holder.counter.counts.allSatisfy { $0.isMultiple(of: 10_000) })

@@ -19,7 +19,7 @@ struct StoreViewTests {
     return try Store(path: scene.path, configuration: configuration)
   }
 
-  @Test("Two types stand in one store, each under its prefix")
+  @Test("Two types share one store, each under its prefix")
   func types() throws {
     let store = try open()
     let users = store.view(of: User.self, prefix: "user/")
@@ -40,7 +40,7 @@ struct StoreViewTests {
     #expect(try users.value(forKey: "1") == nil && counts.value(forKey: "1") == 7)
   }
 
-  @Test("Bytes and text are stored as they are")
+  @Test("Bytes and text are stored unchanged")
   func plain() throws {
     let store = try open()
     try store.view(of: String.self).setValue("text", forKey: "a")
@@ -49,7 +49,7 @@ struct StoreViewTests {
     #expect(try store.view(of: String.self).value(forKey: "b") == "other")
   }
 
-  @Test("An update keeps what the entry has, and removes it where there is no value any more")
+  @Test("An update keeps the entry's options, and removes the entry if there is no new value")
   func update() throws {
     let store = try open()
     let counts = store.view(of: Int.self, prefix: "n/")
@@ -65,7 +65,7 @@ struct StoreViewTests {
     }
   }
 
-  @Test("Another tag, and bytes that are no value, are errors that say so")
+  @Test("Another tag, and bytes that are not a value, are errors that say so")
   func errors() throws {
     let store = try open()
     let old = store.view(coder: ValueCoder<Int>.json().tagged(1))
@@ -87,7 +87,7 @@ struct StoreViewTests {
     guard case .store(.closed) = closed else { return #expect(Bool(false), "\(closed!)") }
   }
 
-  @Test("In async code writes hold no thread, and updates of many tasks are all counted")
+  @Test("In async code, writes hold no thread, and updates of many tasks are all counted")
   func tasks() async throws {
     let store = try open()
     let counts = store.view(of: Int.self)

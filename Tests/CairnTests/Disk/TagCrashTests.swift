@@ -4,8 +4,9 @@ import Testing
 
 @testable import Cairn
 
-/// A removal by tag and its sweep on a simulated disk: wherever the process dies or the power goes.
-@Suite("Entries with tags, on a disk that fails", .timeLimit(.minutes(10)))
+/// A removal by tag and its sweep on a simulated disk: wherever the process dies or the power
+/// fails.
+@Suite("Entries with tags, on a failing disk", .timeLimit(.minutes(10)))
 struct TagCrashTests {
   private static let path = "/cache"
 
@@ -39,7 +40,7 @@ struct TagCrashTests {
     case death, powerCut
   }
 
-  /// What is known to have happened by the time of the end.
+  /// What is known to have happened at the end.
   private struct Progress {
     var isRemoved = false
     var isRewritten = false
@@ -51,7 +52,7 @@ struct TagCrashTests {
     "What a removal has hidden is not found afterwards, and what came later is",
     arguments: End.allCases, [false, true])
   func end(_ end: End, memory: Bool) throws {
-    // A power cut takes back what no sync was waited for.
+    // A power cut takes back writes whose sync was not awaited.
     let durability: Durability = end == .powerCut ? .durable : .process
     var random = FuzzRandom(seed: TestSeed.current)
     let base = SimulatedDisk()
@@ -73,7 +74,8 @@ struct TagCrashTests {
         fileSystem.callCount == step ? .die : nil
       }
       var progress = Progress()
-      /// What a dead process does counts for nothing: a write into a mapping tells it nothing.
+      /// Actions of a dead process do not count: a write into a mapping does not show it that it is
+      /// dead.
       func live() throws { if fileSystem.isDead { throw CacheError.cancelled } }
       do {
         let cache = try opener.open(durability, memory: memory)

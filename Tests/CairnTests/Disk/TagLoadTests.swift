@@ -5,19 +5,19 @@ import Testing
 
 @testable import Cairn
 
-/// What is loaded, and what comes from disk to memory, while a tag is removed.
-@Suite("Loads and promotions across a removal by tag", .timeLimit(.minutes(10)))
+/// Values that are loaded, or read from disk into memory, while a tag is removed.
+@Suite("Loads and promotions during a removal by tag", .timeLimit(.minutes(10)))
 struct TagLoadTests {
   let scene = LoadScene()
 
-  /// A policy that serves stale values for a while where loads fail.
+  /// A policy that serves stale values for a while if loads fail.
   private static func serving(_ duration: Duration) -> LoadPolicy {
     var policy = LoadPolicy()
     policy.staleOnError = duration
     return policy
   }
 
-  /// A load of "a" that waits at the gate before it answers.
+  /// A load of "a" that waits at the gate before it returns.
   private func load(
     _ cache: DiskCache<String, String>, _ gate: Gate, tags: [String]?, policy: LoadPolicy?
   ) -> Task<String, any Error> {
@@ -31,7 +31,7 @@ struct TagLoadTests {
     }
   }
 
-  @Test("The first thing that a cache is given may be a load with tags", arguments: [false, true])
+  @Test("The first call of a cache may be a load with tags", arguments: [false, true])
   func firstLoad(tiered: Bool) async throws {
     let cache = try scene.disk(.standard, memory: tiered)
     let gate = Gate()
@@ -57,7 +57,7 @@ struct TagLoadTests {
   }
 
   @Test(
-    "What a load brings is not kept if its tag was removed since the load began",
+    "A loaded value is not kept if its tag was removed since the load began",
     arguments: [false, true], [nil, LoadPolicy(), serving(.seconds(9))])
   func load(tiered: Bool, policy: LoadPolicy?) async throws {
     let cache = try scene.disk(.standard, memory: tiered)
@@ -89,7 +89,7 @@ struct TagLoadTests {
   }
 
   @Test(
-    "A load that began before a tag was removed is not kept where all went since, and one that began later is",
+    "A load that began before a tag was removed is not kept if all went since; one that began later is",
     arguments: [false, true])
   func allGone(vanishes: Bool) async throws {
     let cache = try scene.disk(.standard)
@@ -103,7 +103,7 @@ struct TagLoadTests {
       try await cache.removeAll(tagged: "x")
     } else {
       try await cache.removeAll(tagged: "x")
-      // As a removal of everything does, after it has told the loads that there were.
+      // As a removal of everything does after it has notified the current loads.
       try cache.synchronous { try $0.store.removeAll() }
     }
     gate.open()
@@ -114,7 +114,7 @@ struct TagLoadTests {
     #expect(try cache.value(forKey: "a") == "loaded")
   }
 
-  @Test("A load in the place of what a mark hides is kept", arguments: [false, true])
+  @Test("A load that replaces a hidden entry is kept", arguments: [false, true])
   func reload(tiered: Bool) async throws {
     let cache = try scene.disk(.standard, memory: tiered)
     try await cache.setValue("old", forKey: "a", options: .tags(["x"]))
@@ -127,7 +127,7 @@ struct TagLoadTests {
     #expect(try cache.value(forKey: "a") == "loaded")
   }
 
-  @Test("A stale value is not given any more once its tag was removed", arguments: [false, true])
+  @Test("A stale value is no longer returned once its tag was removed", arguments: [false, true])
   func stale(tiered: Bool) async throws {
     struct Failure: Error {}
     let cache = try scene.disk(Self.serving(.seconds(600)), memory: tiered)
@@ -168,7 +168,7 @@ struct TagLoadTests {
     #expect(try cache.count() == 0)
   }
 
-  @Test("What was read on disk before the removal and comes to memory after it is not found")
+  @Test("A value read on disk before the removal that reaches memory afterwards is not found")
   func promotion() throws {
     let cache = try scene.disk(.standard, memory: true)
     let version = try cache.setStored("old", forKey: "a", options: .tags(["x"]))
@@ -182,12 +182,12 @@ struct TagLoadTests {
     #expect(held.heldCount == 1)
     #expect(try cache.memory?.value(forKey: "a") == nil)
     #expect(try cache.value(forKey: "a") == nil)
-    // The look at the disk has told memory.
+    // The check of the disk has told memory.
     #expect(held.heldCount == 0)
     #expect(try cache.peekValue(forKey: "a") == nil)
   }
 
-  @Test("What memory holds is read from there while other tags are swept, if it has no tags")
+  @Test("Untagged values in memory are read from there while other tags are swept")
   func untagged() throws {
     let cache = try scene.disk(.standard, memory: true)
     try cache.setValue("1", forKey: "a")

@@ -24,21 +24,21 @@ private final class FailingReads: FileSystemDecorator {
   }
 }
 
-/// What may come between two steps of a removal by tag, of its sweep, of a read or of a write.
-@Suite("Removals by tag, and what comes in between", .timeLimit(.minutes(10)))
+/// What may happen between two steps of a removal by tag, of its sweep, of a read or of a write.
+@Suite("Removals by tag, and what happens in between", .timeLimit(.minutes(10)))
 struct TagRaceTests {
   private let scene = TieredScene()
   private static let x = Array("x".utf8)
 
-  /// Runs what waits in the background.
+  /// Runs the waiting background jobs.
   ///
-  /// - Returns: whether it came to an end.
+  /// - Returns: whether it finished.
   private func settle() -> Bool {
     for _ in 0..<1000 where !scene.disk.background.runFirst() { return true }
     return false
   }
 
-  /// Writes a value to the disk as a write does that has not told memory yet.
+  /// Writes a value to the disk, like a write that has not told memory yet.
   private func setUntold(
     _ value: String, forKey key: String, _ cache: DiskCache<String, String>
   ) throws {
@@ -73,7 +73,7 @@ struct TagRaceTests {
     #expect(!cache.marks.isActive)
   }
 
-  @Test("A sweep ends where its record is gone, or is another")
+  @Test("A sweep ends if its record is gone or has changed")
   func recordElsewhere() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
@@ -81,7 +81,7 @@ struct TagRaceTests {
     try cache.store.removeValue(forKey: ReservedKey.marks)
     #expect(settle())
     #expect(!cache.marks.isActive)
-    // One that a write has left of which nobody knew that it had happened.
+    // One that was left by a write whose success nobody knew of.
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.removeAll(tagged: "x")
     try cache.setValue("2", forKey: "b", options: .tags(["y"]))
@@ -108,7 +108,7 @@ struct TagRaceTests {
   }
 
   @Test(
-    "An entry that a sweep takes away between the look at it and that at the marks is not found",
+    "An entry that a sweep removes between reading it and reading the marks is not found",
     arguments: [false, true])
   func sweepBesideRead(isHead: Bool) throws {
     let cache: DiskCache<String, String> = try scene.disk.cache()
@@ -132,7 +132,7 @@ struct TagRaceTests {
     }
     #expect(try version("a") { try cache.maintain() } == nil)
     #expect(!cache.marks.isActive)
-    // What no mark hides is found.
+    // An entry that no mark hides is found.
     try cache.removeAll(tagged: "x")
     #expect(try version("b") { try cache.maintain() } == cache.info(forKey: "b")?.version)
   }
@@ -150,16 +150,16 @@ struct TagRaceTests {
     try setUntold("new", forKey: "a", cache)
     try cache.maintain()
     #expect(!cache.marks.isActive)
-    // What has no tags stays.
+    // An entry without tags stays.
     #expect(held.heldCount == 1)
-    // Nor does a read bring it back that had begun before the removal.
+    // A read that began before the removal does not bring it back either.
     #expect(info.version == version)
     cache.promote("old", info, hasTags: true, forKey: key, ticket, to: held)
     #expect(held.heldCount == 1)
     #expect(try cache.value(forKey: "a") == "new")
   }
 
-  @Test("Nobody is told of anything while a tag is pending")
+  @Test("No observer is called while a tag is pending")
   func observers() throws {
     let cache: DiskCache<String, String> = try scene.cache(bytes: 64 << 10)
     let marks = cache.marks
@@ -185,7 +185,7 @@ struct TagRaceTests {
     seen.cancel()
   }
 
-  @Test("Who is told of a sweep may have all of it done")
+  @Test("An observer of a sweep may request the whole sweep")
   func sweepInSweep() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValues((0..<9000).map { (key: "\($0)", value: "value") }, options: .tags(["x"]))
@@ -206,7 +206,7 @@ struct TagRaceTests {
     seen.cancel()
   }
 
-  @Test("A mark stays while a head cannot be read that it may hide")
+  @Test("A mark stays while a head that it may hide is unreadable")
   func unreadable() throws {
     let files = FailingReads()
     let cache: DiskCache<String, String> = try scene.cache(
@@ -227,7 +227,7 @@ struct TagRaceTests {
     files.failing.withLock { $0 = [] }
     #expect(try cache.value(forKey: "a") == nil)
     #expect(try cache.keys() == ["b"])
-    // It is not tried over and over.
+    // This is not retried over and over.
     let count = files.count.load(ordering: .relaxed)
     try cache.setValue("3", forKey: "c")
     #expect(settle())
@@ -238,7 +238,7 @@ struct TagRaceTests {
     #expect(try cache.store.count() == 2)
   }
 
-  @Test("An update keeps tags that it could not be given", arguments: [false, true])
+  @Test("An update keeps tags that exceed the limits", arguments: [false, true])
   func strangeTags(isAsync: Bool) async throws {
     let cache: DiskCache<String, String> = try scene.cache()
     let tags = (0..<40).map { [0xFF, UInt8($0)] }
@@ -258,7 +258,7 @@ struct TagRaceTests {
     #expect(cache.held?.peekValue(forKey: key) == nil)
   }
 
-  @Test("Who follows is told why the marks cannot be read; damage hides what has tags")
+  @Test("A follower is told why the marks cannot be read; damage hides entries with tags")
   func followingErrors() throws {
     let scene = FollowingScene()
     let writer = try scene.writer()
@@ -277,7 +277,7 @@ struct TagRaceTests {
     }
   }
 
-  @Test("Who follows looks once for what has no tags, and decodes the marks once")
+  @Test("A follower reads untagged values once, and decodes the marks once")
   func followingReads() throws {
     let files = FailingReads()
     let scene = FollowingScene()

@@ -4,12 +4,13 @@ import Testing
 
 @testable import Cairn
 
-/// A cache that is salvaged, where a removal by tag may be lost: on a disk where its process dies at any call.
+/// A salvaged cache in which a removal by tag may be lost: on a disk whose process dies at any
+/// call.
 @Suite("Entries with tags, after a salvage", .timeLimit(.minutes(10)))
 struct TagSalvageTests {
   private static let path = "/cache"
 
-  /// What is damaged beside the manifest.
+  /// What is damaged besides the manifest.
   enum Damage: CaseIterable {
     case nothing, marks
   }
@@ -39,7 +40,7 @@ struct TagSalvageTests {
     }
   }
 
-  /// A disk with a damaged cache on it, in which a tag was removed and nothing swept.
+  /// A disk with a damaged cache on it. A tag was removed in it, and nothing was swept.
   private func makeDisk(_ damage: Damage) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let opener = Opener(disk, seed: 1)
@@ -58,7 +59,7 @@ struct TagSalvageTests {
     for name in settled.names(at: Self.path) where name.hasPrefix("seg-") {
       var bytes = try #require(settled.contents(of: "\(Self.path)/\(name)"))
       guard let range = bytes.firstRange(of: ReservedKey.marks) else { continue }
-      // The key itself, so that nobody knows what was lost.
+      // The key itself, so that nothing shows what was lost.
       bytes[range.lowerBound + 3] ^= 1
       settled.setContents(bytes, of: "\(Self.path)/\(name)")
       damagedCount += 1
@@ -67,7 +68,8 @@ struct TagSalvageTests {
     return settled
   }
 
-  @Test("What had tags is not found, wherever the process dies", arguments: Damage.allCases)
+  @Test(
+    "Entries that had tags are not found, wherever the process dies", arguments: Damage.allCases)
   func death(_ damage: Damage) throws {
     var random = FuzzRandom(seed: TestSeed.current)
     let base = try makeDisk(damage)

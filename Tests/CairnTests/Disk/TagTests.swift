@@ -8,7 +8,7 @@ import Testing
 struct TagTests {
   let scene = TieredScene()
 
-  /// A cache with a tier in memory or without.
+  /// A cache with or without a memory tier.
   private func cache(
     tiered: Bool, count: Int? = nil, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws -> DiskCache<String, String> {
@@ -21,7 +21,7 @@ struct TagTests {
     #expect(try cache.statistics().sweepingTagCount == 0)
   }
 
-  /// Expects that no read finds a key, however it looks.
+  /// Expects that no read finds a key, whatever the kind of read.
   private func expectAbsent(_ key: String, _ cache: DiskCache<String, String>) throws {
     #expect(try !cache.contains(key))
     #expect(try cache.peekValue(forKey: key) == nil)
@@ -47,7 +47,8 @@ struct TagTests {
     }
   }
 
-  @Test("A removal by tag removes those that have it, and no others", arguments: [false, true])
+  @Test(
+    "A removal by tag removes the entries that have it, and no others", arguments: [false, true])
   func removal(tiered: Bool) throws {
     let cache = try cache(tiered: tiered)
     try cache.setValue("1", forKey: "a", options: .tags(["x", "y"]))
@@ -61,7 +62,7 @@ struct TagTests {
     for key in ["b", "c", "d"] { #expect(try cache.value(forKey: key) != nil) }
     #expect(try cache.keys(tagged: "y") == ["b"])
     #expect(try cache.keys().sorted() == ["b", "c", "d"])
-    // What is written from then on is found, and told apart from what was there.
+    // Values written from then on are found, and distinguished from earlier ones.
     try cache.setValue("5", forKey: "a", options: .tags(["x"]))
     #expect(try cache.value(forKey: "a") == "5")
     #expect(try cache.keys(tagged: "x") == ["a"])
@@ -78,7 +79,7 @@ struct TagTests {
     #expect(try cache.statistics().heldCount == 3)
   }
 
-  @Test("The sweep removes in bounded rounds what is hidden, tells of it, and takes the mark away")
+  @Test("The sweep removes hidden entries in bounded rounds, reports them, and removes the mark")
   func rounds() throws {
     let cache = try cache(tiered: false)
     try cache.setValues(
@@ -113,7 +114,7 @@ struct TagTests {
     seen.cancel()
   }
 
-  @Test("What a mark hides stays hidden when the cache is opened again", arguments: [false, true])
+  @Test("Hidden entries stay hidden when the cache is reopened", arguments: [false, true])
   func reopened(tiered: Bool) throws {
     do {
       let cache = try cache(tiered: tiered)
@@ -128,7 +129,7 @@ struct TagTests {
     try expectAbsent("a", cache)
     #expect(try cache.value(forKey: "b") == "2")
     #expect(try cache.value(forKey: "c") == "3")
-    // The pass that was asked for at the open is enough.
+    // The pass that the open requested is enough.
     scene.disk.background.runAll()
     #expect(try cache.statistics().sweepingTagCount == 0)
     #expect(try cache.count() == 2)
@@ -138,7 +139,7 @@ struct TagTests {
     #expect(try again.keys().sorted() == ["b", "c"])
   }
 
-  @Test("A second removal of a tag while it is swept counts for what came in between")
+  @Test("A second removal of a tag during its sweep covers what came in between")
   func removalDuringSweep() throws {
     let cache = try cache(tiered: false)
     try cache.setValues((0..<9000).map { (key: "\($0)", value: "value") }, options: .tags(["x"]))
@@ -158,7 +159,7 @@ struct TagTests {
     #expect(try cache.value(forKey: "5") == "newest")
   }
 
-  @Test("A write that expects something finds what a read would find", arguments: [false, true])
+  @Test("A conditional write finds what a read would find", arguments: [false, true])
   func expectations(tiered: Bool) throws {
     let cache = try cache(tiered: tiered)
     func hide(_ key: String) throws -> UInt64 {
@@ -192,7 +193,7 @@ struct TagTests {
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == ["1", "2", "3"])
   }
 
-  @Test("An update keeps the tags, unless it is given others")
+  @Test("An update keeps the tags, unless others are given")
   func updates() async throws {
     let cache = try cache(tiered: true)
     try await cache.setValue("1", forKey: "a", options: EntryOptions(metadata: [7], tags: ["x"]))
@@ -211,7 +212,7 @@ struct TagTests {
   }
 
   @Test(
-    "An update begins again where the tag is removed between its look and its write",
+    "An update starts over if the tag is removed between its read and its write",
     arguments: [false, true])
   func updateAcrossRemoval(isAsync: Bool) async throws {
     let cache = try cache(tiered: true)
@@ -232,7 +233,7 @@ struct TagTests {
     #expect(try cache.value(forKey: "a") == "new")
   }
 
-  @Test("A write whose tag is removed after its look is kept off under the lock of the log")
+  @Test("A write whose tag is removed after its read is refused under the lock of the log")
   func keptOff() throws {
     let cache = try cache(tiered: false)
     let version = try cache.setValue("old", forKey: "a", options: .tags(["x"]))
@@ -260,7 +261,7 @@ struct TagTests {
     let result = try compareAndSet("b", removed, tags)
     #expect(result == .mismatch(current: removed))
     #expect(cache.waits(for: tags, after: result, expecting: removed))
-    // A removal that is under way is waited for.
+    // It waits for a removal in progress.
     let others = try guarded("a", version)
     cache.marks.beginRemoval(of: Array("x".utf8))
     #expect(try compareAndSet("a", version, others) == .mismatch(current: version))
@@ -282,7 +283,7 @@ struct TagTests {
     try expectAbsent("a", cache)
   }
 
-  @Test("Too much of it is a typed error, and nothing is written")
+  @Test("Exceeding a tag limit is a typed error, and nothing is written")
   func limits() throws {
     let cache = try cache(tiered: true)
     func error(_ body: () throws -> Void) -> CacheError? {
@@ -308,7 +309,7 @@ struct TagTests {
     #expect(error { try cache.removeAll(tagged: "") } == .invalidTag(byteCount: 0, limit: 255))
     #expect(error { _ = try cache.keys(tagged: long) } == .invalidTag(byteCount: 256, limit: 255))
     #expect(try cache.count() == 0)
-    // As much as there may be. A tag that is given twice counts once.
+    // As many as allowed. A tag that is given twice counts once.
     let most = (0..<32).map { "\($0)" + String(repeating: "é", count: 126) }
     try cache.setValue("", forKey: "a", options: .tags(most + most))
     #expect(try cache.keys(tagged: most[31]) == ["a"])
@@ -321,7 +322,7 @@ struct TagTests {
     try expectAbsent("a", cache)
   }
 
-  @Test("A key that begins as those of the cache do is refused")
+  @Test("A key with the cache's reserved prefix is refused")
   func reservedKeys() async throws {
     let cache = try cache(tiered: true)
     let key = "\0cairn/reserved/tags"
@@ -343,19 +344,19 @@ struct TagTests {
     await #expect(throws: CacheError.reservedKey) { try await cache.setValue("", forKey: key) }
     try expectAbsent(key, cache)
     try expectAbsent("a", cache)
-    // What only begins alike is a key.
+    // A key that shares only part of the prefix is allowed.
     try await cache.setValue("2", forKey: "\0cairn/reserve")
     #expect(try cache.keys() == ["\0cairn/reserve"])
   }
 
-  @Test("No limit and no trim makes a mark go", arguments: [false, true])
+  @Test("No limit and no trim removes a mark", arguments: [false, true])
   func pressure(tiered: Bool) throws {
     let cache = try cache(tiered: tiered, count: 10) { $0.idleLimit = .seconds(60) }
     try cache.setValue("old", forKey: "a", options: .tags(["x"]))
     try cache.removeAll(tagged: "x")
     for number in 0..<100 {
       try cache.setValue("value", forKey: "\(number)")
-      // The mark takes nobody's place.
+      // The mark takes no entry's place.
       #expect(try cache.keys().count <= 10)
       try expectAbsent("a", cache)
     }
@@ -401,7 +402,7 @@ struct TagTests {
     try expectAbsent("a", cache)
   }
 
-  @Test("Observers are not told of marks")
+  @Test("Observers do not see marks")
   func events() throws {
     let cache = try cache(tiered: true)
     let told = Lock<[CacheEvent<String>]>([])
@@ -416,7 +417,7 @@ struct TagTests {
     #expect(try cache.statistics().removalCount == 1)
   }
 
-  @Test("A damaged record of marks hides everything that has tags")
+  @Test("A damaged record of marks hides all entries with tags")
   func distrusted() throws {
     do {
       let cache = try cache(tiered: false)

@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("Values on disk that cannot be made sense of")
+@Suite("Values on disk that cannot be decoded")
 struct UnreadableValueTests {
   let scene = DiskScene()
 
@@ -30,7 +30,9 @@ struct UnreadableValueTests {
     }
   }
 
-  @Test("A value of another tag is an error, and stays for who knows it", arguments: [0, 1, 7])
+  @Test(
+    "A value of another tag is an error, and stays for a version that knows it",
+    arguments: [0, 1, 7])
   func changedType(tag: UInt32) throws {
     var version: UInt64 = 0
     do {
@@ -58,7 +60,7 @@ struct UnreadableValueTests {
     #expect(try old.entry(forKey: "key")?.metadata == [5])
   }
 
-  @Test("Where the policy is to drop, a value of another tag is a miss and goes")
+  @Test("If the policy is to drop, a value of another tag is a miss and is removed")
   func dropped() throws {
     do {
       let old = try cache(tag: 1)
@@ -85,7 +87,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "A call that can load it does, whatever the policy; where the load fails, nothing is there",
+    "A call that can load it does so, whatever the policy; if the load fails, nothing is there",
     arguments: [true, false], [true, false])
   func loaded(hasOtherTag: Bool, inMemoryToo: Bool) async throws {
     do {
@@ -123,7 +125,7 @@ struct UnreadableValueTests {
     #expect(try !cache.contains("other"))
   }
 
-  @Test("The two policies are two")
+  @Test("The two policies are independent")
   func apart() throws {
     do {
       let old = try cache(tag: 1)
@@ -170,7 +172,7 @@ struct UnreadableValueTests {
     #expect(try cache.statistics().dropCount == 0)
   }
 
-  @Test("A record of a plain store is read as one without a tag; foreign metadata is refused")
+  @Test("A plain store's record is read as one without a tag; foreign metadata is refused")
   func plainStore() throws {
     do {
       let store = try scene.store()
@@ -194,7 +196,7 @@ struct UnreadableValueTests {
     }
   }
 
-  @Test("An iteration leaves them out and goes on", arguments: UnreadableValuePolicy.allCases)
+  @Test("An iteration skips them and continues", arguments: UnreadableValuePolicy.allCases)
   func iterating(policy: UnreadableValuePolicy) throws {
     do {
       let old = try cache(tag: 1)
@@ -213,7 +215,7 @@ struct UnreadableValueTests {
     #expect(try new.count() == (policy == .keep ? 10 : 5))
   }
 
-  /// What is damaged of a record.
+  /// The part of a record that is damaged.
   enum Part: CaseIterable { case value, head }
 
   /// Leaves a cache in which "key" is damaged and "other" is not.
@@ -236,7 +238,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "What is damaged is loaded anew by a call that can, and then stays; the log tells of it",
+    "A call that can load replaces a damaged value, which then stays; the log reports it",
     arguments: Part.allCases, [true, false])
   func damagedLoaded(part: Part, inMemoryToo: Bool) async throws {
     try damage(part)
@@ -273,7 +275,7 @@ struct UnreadableValueTests {
       if case .store(.corrupt)? = error as? CacheError { true } else { false }
     }
     #expect(performing: { _ = try cache.value(forKey: "key") }, throws: isCorrupt)
-    // Nothing goes before there is something in its place.
+    // Nothing is removed before there is a replacement.
     await #expect(throws: LoadFailure.self) {
       try await cache.value(forKey: "key") { () -> String in throw LoadFailure() }
     }
@@ -284,7 +286,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "What was written in the place of what is damaged is not taken for it", arguments: Part.allCases
+    "A value written in place of a damaged one is not taken for it", arguments: Part.allCases
   )
   func writtenMeanwhile(part: Part) throws {
     try damage(part)
@@ -302,7 +304,7 @@ struct UnreadableValueTests {
     try store.close()
   }
 
-  @Test("A damaged value is an error to a read whatever the policy, and never dropped by one")
+  @Test("A damaged value is an error whatever the policy, and a read never drops it")
   func damaged() throws {
     try damage(.value)
     let cache = try cache(tag: 0, .drop)

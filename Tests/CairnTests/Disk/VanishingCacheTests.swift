@@ -6,7 +6,7 @@ import Testing
 
 @testable import Cairn
 
-/// Holds up whoever makes a directory, once.
+/// Holds up the first thread that creates a directory.
 private final class HeldFileSystem: FileSystemDecorator {
   let base: any FileSystem = SystemFileSystem()
   let isHeld = Atomic(false)
@@ -33,18 +33,19 @@ private final class SyncGate: FileSystemDecorator {
   }
 }
 
-@Suite("A cache whose directory is removed while it is open makes it anew")
+@Suite("A cache recreates its directory if that is removed while it is open")
 struct VanishingCacheTests {
   private let scene = TieredScene()
   private var path: String { scene.disk.path }
 
-  /// Removes the directory, as a cleaner of `~/.cache` does, and lets the second pass after which it is noticed.
+  /// Removes the directory, like a cleaner of `~/.cache`, and lets the second pass after which this
+  /// is noticed.
   private func removeDirectory() throws {
     try FileManager.default.removeItem(atPath: path)
     scene.clock.advance(by: .seconds(1))
   }
 
-  @Test("A write goes to a new directory, and what was there is gone")
+  @Test("A write goes to a new directory, and the old contents are gone")
   func write() throws {
     let messages = Mutex<[String]>([])
     let cache: DiskCache<String, String> = try scene.disk.cache {
@@ -64,7 +65,7 @@ struct VanishingCacheTests {
     try second.close()
   }
 
-  @Test("A durable write whose sync is the first to notice goes to it, with memory and without")
+  @Test("A durable write whose sync notices first goes to it, with and without memory")
   func durable() throws {
     for held in [nil, 100] {
       let cache: DiskCache<String, Int> = try scene.cache {
@@ -72,7 +73,7 @@ struct VanishingCacheTests {
         if held == nil { $0.memory = nil }
       }
       try cache.setValue(1, forKey: "a")
-      // No second has passed: the write itself does not look.
+      // No second has passed: the write itself does not check.
       try FileManager.default.removeItem(atPath: path)
       try cache.setValue(2, forKey: "a")
       #expect(try cache.value(forKey: "a") == 2)
@@ -116,7 +117,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("Observers are told as of a removal of all")
+  @Test("Observers are called as for a removal of all")
   func observers() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     for number in 0..<3 { try cache.setValue(number, forKey: "\(number)") }
@@ -130,7 +131,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("Memory in front of it holds nothing that was lost, and agrees with the new disk")
+  @Test("Memory holds nothing that was lost, and agrees with the new disk")
   func tiers() throws {
     let cache: DiskCache<String, String> = try scene.cache(held: 100)
     for number in 0..<10 { try cache.setValue("old", forKey: "\(number)") }
@@ -147,7 +148,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("The time goes on in it, also where the clock was set back")
+  @Test("Its time continues, even if the clock was set back")
   func time() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -160,7 +161,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("Where it cannot be made anew the write says why, and a later one works")
+  @Test("If it cannot be recreated, the write says why, and a later one works")
   func parentMissing() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -174,7 +175,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("A durable write that was entered before another store took the place is made once more")
+  @Test("A durable write made before another store took its place is repeated")
   func enteredBefore() async throws {
     let files = SyncGate()
     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
@@ -197,7 +198,7 @@ struct VanishingCacheTests {
     try await cache.close()
   }
 
-  @Test("Limits that were changed hold in the store that is made anew")
+  @Test("Changed limits hold in the recreated store")
   func limits() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache(count: 100)
     try cache.setLimits(countLimit: 3, byteLimit: nil)
@@ -214,7 +215,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("A cache of a name makes the directories on the way anew too")
+  @Test("A named cache recreates its missing parents too")
   func named() throws {
     let variables = ["XDG_CACHE_HOME": scene.disk("home")]
     var configuration = DiskCacheConfiguration.unlimited
@@ -225,7 +226,7 @@ struct VanishingCacheTests {
       .name("pages"), configuration: configuration, keyCoder: .standard, valueCoder: .standard,
       variables: variables)
     try cache.setValue(0, forKey: "old")
-    // Housekeeping may make a file while it goes.
+    // Housekeeping may create a file while the directory is being removed.
     while FileManager.default.fileExists(atPath: scene.disk("home")) {
       try? FileManager.default.removeItem(atPath: scene.disk("home"))
     }
@@ -236,7 +237,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("Closing one that was not made anew makes nothing")
+  @Test("Closing one that was not recreated creates nothing")
   func closing() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -245,7 +246,7 @@ struct VanishingCacheTests {
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test("Closed while it is made anew, it stays closed and gives the directory up")
+  @Test("Closed while it is recreated, it stays closed and releases the directory")
   func closedMeanwhile() throws {
     let files = HeldFileSystem()
     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
@@ -274,7 +275,7 @@ struct VanishingCacheTests {
     try second.close()
   }
 
-  @Test("Threads that write while it goes find one new directory")
+  @Test("Threads that write during the removal find one new directory")
   func threads() throws {
     let cache: DiskCache<Int, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: -1)

@@ -5,12 +5,12 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What a cache that follows does not do")
+@Suite("What a following cache does not do")
 struct FollowingCacheCallTests {
   let scene = FollowingScene()
   var readOnly: CacheError { .store(.readOnly(path: scene.disk.path)) }
 
-  @Test("Every write throws that it may not be made, and nothing changes", arguments: [nil, 10])
+  @Test("Every write throws readOnly, and nothing changes", arguments: [nil, 10])
   func writes(held: Int?) throws {
     let writer = try scene.writer()
     try writer.setValue("1", forKey: "a")
@@ -50,7 +50,7 @@ struct FollowingCacheCallTests {
     #expect(try writer.entry(forKey: "a")?.info.version == version)
   }
 
-  @Test("Every write of a task throws so as well")
+  @Test("So does every async write")
   func awaitedWrites() async throws {
     try await scene.writer().close()
     let follower = try scene.follower()
@@ -68,7 +68,7 @@ struct FollowingCacheCallTests {
     #expect(await error { _ = try await follower.compact() } == readOnly)
   }
 
-  @Test("What is loaded is given to all who wait, and kept nowhere", arguments: [nil, 10])
+  @Test("A loaded value is returned to all waiters, and kept nowhere", arguments: [nil, 10])
   func loading(held: Int?) async throws {
     let writer = try scene.writer()
     try writer.synchronous { try $0.setValue("there", forKey: "a") }
@@ -107,7 +107,7 @@ struct FollowingCacheCallTests {
     try writer.synchronous { try $0.close() }
   }
 
-  @Test("A stale value is given as the policy says, and stays stale", arguments: [nil, 10])
+  @Test("A stale value is returned according to the policy, and stays stale", arguments: [nil, 10])
   func stale(held: Int?) async throws {
     var changed = LoadPolicy()
     changed.staleOnError = .seconds(3600)
@@ -121,7 +121,7 @@ struct FollowingCacheCallTests {
     scene.clock.advance(by: .seconds(61))
     let stale = try await follower.loaded(forKey: "a") { _ in throw NotReached() }
     #expect(stale?.value == "old" && stale?.isStale == true)
-    // The time after a failure is over in which nothing is loaded.
+    // The retry delay after a failure is over.
     scene.clock.advance(by: .seconds(600))
     let renewed = try await follower.loaded(forKey: "a") { prior in
       #expect(prior?.value == "old")
@@ -135,7 +135,7 @@ struct FollowingCacheCallTests {
     #expect(next?.value == "new" && next?.isStale == false)
   }
 
-  @Test("A value that cannot be made sense of stays, and a load goes on without it")
+  @Test("An undecodable value stays, and a load works without it")
   func undecodable() async throws {
     let writer = try scene.writer()
     try writer.synchronous { try $0.setValue("text", forKey: "a") }
@@ -156,7 +156,7 @@ struct FollowingCacheCallTests {
     #expect(try writer.value(forKey: "a") == "text")
   }
 
-  @Test("Observers of the cache are told nothing, those of memory what it holds and drops")
+  @Test("Observers of the cache see nothing, those of memory see what enters and leaves it")
   func events() throws {
     let writer = try scene.writer()
     try writer.setValue("1", forKey: "a")
@@ -178,7 +178,7 @@ struct FollowingCacheCallTests {
       ])
   }
 
-  @Test("Its tier can be looked at and made smaller, and shows nothing that is over")
+  @Test("Its tier can be inspected and shrunk, and shows nothing expired")
   func tier() throws {
     let writer = try scene.writer()
     for key in ["a", "b", "c"] { try writer.setValue(key, forKey: key) }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Cairn
 
-/// Threads that each follow a cache, while the test goes on.
+/// Threads that each follow a cache while the test continues.
 private final class CacheReaders: Sendable {
   private let isOver = Atomic(false)
   private let acknowledged = Atomic(0)
@@ -37,7 +37,7 @@ private final class CacheReaders: Sendable {
 
   func note(_ number: Int) { acknowledged.store(number, ordering: .releasing) }
 
-  /// Ends the threads; throws what one of them threw.
+  /// Ends the threads, and throws any error that one of them threw.
   func finish() throws -> Int {
     isOver.store(true, ordering: .releasing)
     group.wait()
@@ -48,7 +48,7 @@ private final class CacheReaders: Sendable {
 
 @Suite("Following the cache of a process that is killed")
 struct FollowingCacheKillTests {
-  /// The program `KillWriter`, which lies beside the one that runs the tests.
+  /// The program `KillWriter`, which is beside the program that runs the tests.
   private static func program() throws -> URL {
     var url = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     if !url.path.contains("xctest") { url = URL(fileURLWithPath: CommandLine.arguments[0]) }
@@ -60,7 +60,7 @@ struct FollowingCacheKillTests {
     throw FollowedError("there is no KillWriter")
   }
 
-  @Test("No value is older than one that was found before, or than one that was acknowledged")
+  @Test("No value is older than one that was found before or one that was acknowledged")
   func kills() throws {
     let scene = DiskScene()
     let path = scene.path
@@ -84,7 +84,7 @@ struct FollowingCacheKillTests {
         }
         readers?.note(last)
         if readers == nil {
-          // In memory all, some, and nothing.
+          // With all, some and no entries in memory.
           readers = CacheReaders(3) { index in
             var configuration = FollowedCacheWorkload.configuration
             if index < 2 {

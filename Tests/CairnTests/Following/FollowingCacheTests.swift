@@ -10,7 +10,8 @@ import Testing
 struct FollowingCacheTests {
   let scene = FollowingScene()
 
-  @Test("Each read finds what was written before, in memory or not", arguments: [nil, 50, Int.max])
+  @Test(
+    "Each read finds everything written before it, in memory or not", arguments: [nil, 50, Int.max])
   func everyRead(held: Int?) throws {
     let writer = try scene.writer()
     let follower = try scene.follower(held: held)
@@ -36,7 +37,7 @@ struct FollowingCacheTests {
         == .store(.closed(path: scene.disk.path)))
   }
 
-  @Test("A value is decoded once, until it is written anew, also over a compaction")
+  @Test("A value is decoded once until it is rewritten, even after a compaction")
   func decodedOnce() throws {
     let writer = try scene.writer()
     for number in 0..<100 {
@@ -100,7 +101,7 @@ struct FollowingCacheTests {
         #expect(try follower.value(forKey: key) == value)
         scene.clock.advance(by: .seconds(61))
         model[key] = nil
-        // It is found again, though memory has let it go.
+        // It is found again, though memory has dropped it.
         try writer.setValue(value, forKey: "long", lifetime: .seconds(60))
         #expect(try follower.value(forKey: "long") == value)
         try writer.extendLifetime(forKey: "long", to: .seconds(6000))
@@ -130,7 +131,7 @@ struct FollowingCacheTests {
           #expect(try follower.peekValue(forKey: key) == model[key], context)
           #expect(try follower.contains(key) == (model[key] != nil), context)
         }
-        // What a view does not go on with does not change, as far as its lifetimes have not ended.
+        // A view that does not catch up does not change, except for lifetimes that end.
         if let found = try late.value(forKey: key) { #expect(found == lateModel[key], context) }
       }
     }
@@ -139,7 +140,7 @@ struct FollowingCacheTests {
     try writer.close()
   }
 
-  @Test("Another cache at the path has its own values, also where their versions are known")
+  @Test("Another cache at the path has its own values, even if their versions are known")
   func replaced() throws {
     for name in ["first", "second"] {
       let cache = try scene.writer(at: scene.disk(name))
@@ -189,7 +190,7 @@ struct FollowingCacheTests {
     tier.withLock { $0 = nil }
   }
 
-  @Test("It is opened by its path or its name, and what is not there is not made")
+  @Test("It is opened by path or name, and a missing one is not created")
   func opening() async throws {
     let path = scene.disk("plain")
     #expect(
@@ -218,7 +219,7 @@ struct FollowingCacheTests {
     #expect(try manual.value(forKey: "a") == "1")
     #expect(manual.memory == nil)
     #expect(follower.name == "plain")
-    // It follows none.
+    // It follows nothing.
     try writer.catchUp()
     try await writer.close()
   }

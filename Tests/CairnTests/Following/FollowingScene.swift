@@ -52,7 +52,7 @@ final class FollowingScene: Sendable {
     return configuration
   }
 
-  /// The cache, as its writer has it.
+  /// The cache, as its writer opens it.
   func writer(
     at path: String? = nil, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws(CacheError) -> DiskCache<String, String> {
@@ -63,7 +63,7 @@ final class FollowingScene: Sendable {
 
   /// The cache, followed.
   ///
-  /// - Parameter held: the limit of entries in memory; `nil`: no tier there.
+  /// - Parameter held: the limit of entries in memory, or `nil` for no memory tier.
   func follower(
     _ freshness: CairnStore.Freshness = .everyRead, held: Int? = .max,
     keys: KeyCoder<String> = .standard, values: ValueCoder<String>? = nil,

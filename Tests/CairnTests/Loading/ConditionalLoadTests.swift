@@ -5,7 +5,7 @@ import Testing
 @testable import Cairn
 
 @Suite(
-  "Loads that see the old value, lifetimes at random, and what is absent", .timeLimit(.minutes(10)))
+  "Loads that see the old value, random lifetimes, and absence", .timeLimit(.minutes(10)))
 struct ConditionalLoadTests {
   let origin = Origin()
 
@@ -24,7 +24,7 @@ struct ConditionalLoadTests {
   // MARK: Not modified
 
   @Test(
-    "A value that is not modified lives on under its version, and is not written again",
+    "An unmodified value lives on with its version, and is not rewritten",
     arguments: LoadingKind.allCases)
   func notModified(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -60,7 +60,7 @@ struct ConditionalLoadTests {
   }
 
   @Test(
-    "A refresh ahead counts from when the value was found not modified",
+    "A refresh ahead counts from when the value was found unmodified",
     arguments: LoadingKind.allCases)
   func refreshAfterRenewal(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -73,7 +73,7 @@ struct ConditionalLoadTests {
       }
     }
     _ = try await ask()
-    // Every half minute, as long as it is asked for: never more often.
+    // Every half minute, as long as it is requested: never more often.
     for second in 1...300 {
       scene.advance(by: .seconds(1))
       #expect(try await ask()?.isStale == false)
@@ -83,7 +83,7 @@ struct ConditionalLoadTests {
   }
 
   @Test(
-    "What is removed while it is found not modified is not brought back",
+    "A value that is removed while it is found unmodified is not restored",
     arguments: LoadingKind.allCases)
   func removedMeanwhile(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -116,7 +116,7 @@ struct ConditionalLoadTests {
   // MARK: After a restart
 
   @Test(
-    "A stale value outlives maintenance and a restart, as long as the policy may give it",
+    "A stale value survives maintenance and a restart for as long as the policy may return it",
     arguments: [false, true])
   func restart(hasMemory: Bool) async throws {
     let scene = LoadScene()
@@ -144,7 +144,7 @@ struct ConditionalLoadTests {
       try await cache.loaded(forKey: "a") { _ in throw Origin.Failure() }
     }
     try await cache.close()
-    // Without the policy nothing is left of what has expired.
+    // Without the policy, nothing is left of expired values.
     cache = try scene.disk(policy)
     try await cache.setValue("page", forKey: "b", lifetime: .seconds(60))
     try await cache.close()
@@ -177,7 +177,7 @@ struct ConditionalLoadTests {
   // MARK: Close
 
   @Test(
-    "A refresh in the background ends with the close, and nothing that it brings is kept",
+    "A background refresh ends with the close, and its result is not kept",
     arguments: [false, true])
   func close(hasMemory: Bool) async throws {
     let scene = LoadScene()
@@ -198,7 +198,7 @@ struct ConditionalLoadTests {
     await eventually { wasCancelled.all == [true] }
     let again = try scene.disk(.standard)
     #expect(try again.value(forKey: "a") == "old")
-    // Nothing is begun after it.
+    // Nothing begins after it.
     await #expect(throws: CacheError.self) {
       try await cache.loaded(forKey: "a") { _ in .loaded("") }
     }
@@ -209,7 +209,7 @@ struct ConditionalLoadTests {
   // MARK: At random
 
   @Test(
-    "What is loaded together does not expire together, and lives no longer than it was given",
+    "Values loaded together do not expire together, and live no longer than requested",
     arguments: LoadingKind.allCases)
   func jitter(_ kind: LoadingKind) async throws {
     let numbers = Lock(FuzzRandom(seed: TestSeed.current))
@@ -233,7 +233,8 @@ struct ConditionalLoadTests {
   }
 
   @Test(
-    "XFetch loads early with the odds that the load time gives", arguments: LoadingKind.allCases)
+    "XFetch loads early with the probability that the load time gives",
+    arguments: LoadingKind.allCases)
   func earlyRefresh(_ kind: LoadingKind) async throws {
     let number = Lock(0.0)
     let scene = LoadScene { number.withLock { $0 } }
@@ -263,7 +264,7 @@ struct ConditionalLoadTests {
   // MARK: Absent
 
   @Test(
-    "There is none: nobody asks again before the time is over, or the key is written or removed",
+    "After absence, no load begins before its time is over or the key is written or removed",
     arguments: LoadingKind.allCases)
   func absent(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -283,7 +284,7 @@ struct ConditionalLoadTests {
     scene.advance(by: .milliseconds(1))
     #expect(try await ask() == nil)
     #expect(origin.callCount == 2)
-    // Who cannot be told of an absence has the value loaded.
+    // A caller that cannot receive absence has the value loaded.
     let value = try await subject.cache.value(forKey: "a", policy: .standard) { "made" }
     #expect(value == "made")
     #expect(try await ask()?.value == "made")
@@ -301,7 +302,7 @@ struct ConditionalLoadTests {
   }
 
   @Test(
-    "Where the origin has none any more, the old value goes, also a stale one",
+    "If the origin no longer has a value, the old one goes, even a stale one",
     arguments: LoadingKind.allCases, [false, true])
   func becomesAbsent(_ kind: LoadingKind, isStale: Bool) async throws {
     let scene = LoadScene()

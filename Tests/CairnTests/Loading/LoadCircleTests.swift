@@ -8,7 +8,7 @@ import Testing
 struct LoadCircleTests {
   let scene = MemoryScene()
 
-  @Test("A load that asks for its own key is told so, and does not wait for ever")
+  @Test("A load that asks for its own key throws, and does not wait for ever")
   func ownKey() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
@@ -25,7 +25,7 @@ struct LoadCircleTests {
     await eventually { LoadGraph.count == 0 }
   }
 
-  @Test("Two loads that wait for each other, in two caches, do not wait for ever")
+  @Test("Two loads in two caches that wait for each other do not wait for ever")
   func circle() async throws {
     let (left, right): (MemoryCache<Int, Int>, MemoryCache<Int, Int>) = (
       scene.cache(), scene.cache()
@@ -45,14 +45,14 @@ struct LoadCircleTests {
     }
     await eventually { gate.arrivedCount == 2 }
     gate.open()
-    // The one that would have closed the circle fails, and the other with it.
+    // The one that would have closed the circle fails, and so does the other.
     await #expect(throws: CacheError.circularLoad) { try await one.value }
     await #expect(throws: CacheError.circularLoad) { try await two.value }
     await eventually { LoadGraph.count == 0 }
   }
 
   @Test(
-    "A task that a loader starts and does not await may ask for what waits for the load",
+    "A task that a loader starts but does not await may ask for what waits for the load",
     arguments: [false, true])
   func unawaitedTask(isOwnKey: Bool) async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
@@ -75,7 +75,7 @@ struct LoadCircleTests {
   enum Child: CaseIterable { case asyncLet, group, discardingGroup, childOfChild }
 
   @Test(
-    "A child task of a loader that closes a circle is told so",
+    "A loader's child task that closes a circle throws",
     arguments: Child.allCases)
   func circleInChild(child: Child) async throws {
     let cache: MemoryCache<String, Int> = scene.cache()

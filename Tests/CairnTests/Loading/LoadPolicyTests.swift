@@ -15,7 +15,7 @@ struct LoadPolicyTests {
     return policy
   }
 
-  /// The value of a key, from the origin if need be.
+  /// The value of a key, from the origin if needed.
   private func ask(
     _ subject: LoadSubject, _ key: String = "a", for seconds: Int = 60
   ) async throws -> Loaded<String>? {
@@ -24,7 +24,8 @@ struct LoadPolicyTests {
     }
   }
 
-  /// A cache with a stale value, and a task that waits for a load of it, which ends with `result` when the gate opens.
+  /// A cache with a stale value, and a task that waits for a load of it. The load ends with
+  /// `result` when the gate opens.
   private func loadingStale(
     _ kind: LoadingKind, _ change: (inout LoadPolicy) -> Void,
     _ result: @escaping @Sendable () throws -> LoadResult<String>
@@ -51,7 +52,7 @@ struct LoadPolicyTests {
   // MARK: Stampedes
 
   @Test(
-    "Of ten thousand at the end of a lifetime none waits for the load, and the origin is asked once",
+    "Of ten thousand at the end of a lifetime, none waits for the load, and the origin is asked once",
     arguments: LoadingKind.allCases, [true, false])
   func stampede(_ kind: LoadingKind, isAhead: Bool) async throws {
     let policy = Self.policy {
@@ -61,7 +62,7 @@ struct LoadPolicyTests {
     #expect(try await ask(subject)?.value == "1")
     scene.advance(by: isAhead ? .seconds(48) : .seconds(60))
     let waits = subject.waitCount()
-    // The origin answers when all have been given theirs.
+    // The origin answers after all have received their values.
     let gate = Gate()
     let given = try await withThrowingTaskGroup(of: Loaded<String>?.self) { group in
       for _ in 0..<10_000 {
@@ -89,7 +90,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "While an origin fails for an hour, all are given the stale value, and it is asked as the back-off says",
+    "While an origin fails for an hour, all get the stale value, and it is asked with back-off",
     arguments: LoadingKind.allCases)
   func failingOrigin(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(7200) })
@@ -104,7 +105,7 @@ struct LoadPolicyTests {
       }
       scene.advance(by: .seconds(1))
     }
-    // After 0, 1, 2, 4 … 32 seconds, and then each minute: no number is drawn above 0.
+    // After 0, 1, 2, 4 … 32 seconds, and then every minute: no random number is above 0.
     #expect(origin.callCount == 1 + 7 + (3600 - 63) / 60)
     #expect(subject.loads.failedCount == UInt64(origin.callCount - 1))
     #expect(subject.loads.staleServedCount == 10_800)
@@ -114,9 +115,10 @@ struct LoadPolicyTests {
     #expect(new?.isStale == false && new?.value == "\(origin.callCount)")
   }
 
-  // MARK: What is served, and to whom
+  // MARK: What is served, and to which calls
 
-  @Test("No value is given that is older than its policy allows", arguments: LoadingKind.allCases)
+  @Test(
+    "No value is returned that is older than its policy allows", arguments: LoadingKind.allCases)
   func noOlder(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(
       kind,
@@ -125,7 +127,7 @@ struct LoadPolicyTests {
         $0.staleOnError = .seconds(20)
       })
     _ = try await ask(subject)
-    // Another call may allow more. What it may be given stays for it.
+    // Another call may allow more. What it may receive stays for it.
     let longer = Self.policy { $0.staleOnError = .seconds(30) }
     _ = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in .loaded("") }
     origin.isFailing = true
@@ -145,7 +147,7 @@ struct LoadPolicyTests {
     #expect(given?.value == "1" && given?.isStale == true)
   }
 
-  @Test("To all other reads a stale value has expired", arguments: LoadingKind.allCases)
+  @Test("For all other reads, a stale value has expired", arguments: LoadingKind.allCases)
   func plainReads(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(30) })
     try await checkPlainReads(subject.cache, subject)
@@ -170,7 +172,7 @@ struct LoadPolicyTests {
       }
       #expect(keys == ["b"])
       #expect(try await !cache.extendLifetime(forKey: "a", to: .seconds(100)))
-      // It is there nevertheless.
+      // It exists nevertheless.
       let gate = Gate()
       let stale = try await cache.loaded(forKey: "a", policy: nil) { _ in
         await gate.wait()
@@ -180,7 +182,7 @@ struct LoadPolicyTests {
       gate.open()
       await eventually { subject.flightCount() == 0 }
     }
-    // A call whose policy allows nothing stale has it loaded.
+    // A call whose policy allows no stale value has it loaded.
     let fresh = try await cache.value(forKey: "a", policy: .standard) { [origin] in
       try origin.answer()
     }
@@ -193,7 +195,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "What was removed is not given stale, and a load that began before is not kept",
+    "A removed value is not returned stale, and a load that began before is not kept",
     arguments: LoadingKind.allCases, Removal.allCases)
   func removed(_ kind: LoadingKind, _ removal: Removal) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(600) })
@@ -221,7 +223,8 @@ struct LoadPolicyTests {
     case .one: #expect(try await !cache.removeValue(forKey: "a"))
     case .many: #expect(try await cache.removeValues(forKeys: ["a"]) == 0)
     case .taken: #expect(try await cache.takeValue(forKey: "a") == nil)
-    // Nobody is asked about what has expired. The load is told nothing, and what it brings is kept; so it is removed first.
+    // The closure is not asked about expired entries. The load is not notified, and its result is
+    // kept, so they are removed first.
     case .byKey:
       try await cache.removeValue(forKey: "a")
       try await cache.remove { key, _ in key == "a" }
@@ -230,7 +233,7 @@ struct LoadPolicyTests {
     }
   }
 
-  @Test("After a removal by choice nothing stale is given", arguments: LoadingKind.allCases)
+  @Test("After a removal by predicate, nothing stale is returned", arguments: LoadingKind.allCases)
   func removedByChoice(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(600) })
     _ = try await ask(subject)
@@ -244,7 +247,7 @@ struct LoadPolicyTests {
     try await cache.remove { _, _ in true }
   }
 
-  @Test("A write makes failures forgotten", arguments: LoadingKind.allCases)
+  @Test("A write makes the cache forget failures", arguments: LoadingKind.allCases)
   func forgottenFailure(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(600) })
     _ = try await ask(subject)
@@ -266,7 +269,7 @@ struct LoadPolicyTests {
   // MARK: Time limits
 
   @Test(
-    "A load that takes too long is an error, and what it brings is not kept",
+    "A load that takes too long is an error, and its result is not kept",
     arguments: LoadingKind.allCases)
   func hardLimit(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.timeLimit = .seconds(2) })
@@ -314,7 +317,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "A stale value is given where the load takes too long, and after that until the next try",
+    "A stale value is returned if the load takes too long, and after that until the next attempt",
     arguments: LoadingKind.allCases)
   func hardLimitOfStale(_ kind: LoadingKind) async throws {
     let (subject, gate, waiter) = try await loadingStale(kind, { $0.timeLimit = .seconds(2) }) {
@@ -330,7 +333,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "After the soft limit a stale value is given, and what the load brings is kept",
+    "After the soft limit a stale value is returned, and the load's result is kept",
     arguments: LoadingKind.allCases)
   func softLimit(_ kind: LoadingKind) async throws {
     let (subject, gate, waiter) = try await loadingStale(

@@ -12,11 +12,11 @@ enum Ambient {
   @TaskLocal static var word = ""
 }
 
-@Suite("Loading what is not there", .timeLimit(.minutes(10)))
+@Suite("Loading missing values", .timeLimit(.minutes(10)))
 struct LoadingTests {
   let scene = MemoryScene()
 
-  @Test("Ten thousand that ask for one key at once have it loaded once")
+  @Test("Ten thousand callers of one key have it loaded once")
   func thundering() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let gate = Gate()
@@ -42,7 +42,7 @@ struct LoadingTests {
     #expect(cache.flights.count == 0)
   }
 
-  @Test("Who comes as a load ends finds its value and loads nothing")
+  @Test("A caller that arrives as a load ends finds its value and loads nothing")
   func late() async throws {
     let calls = Record<Int>()
     for round in 0..<300 {
@@ -62,11 +62,11 @@ struct LoadingTests {
     #expect(calls.all.count == 300)
   }
 
-  @Test("Between the look of who asks and the load, a load may have ended")
+  @Test("Between a caller's lookup and its load, another load may have ended")
   func looksAgain() async throws {
     let cache: MemoryCache<Int, Int> = scene.cache()
     cache[1] = 5
-    // As who asked before the value was there.
+    // Like a caller that looked before the value was there.
     let value = try await cache.loadValue(forKey: 1) {
       Issue.record("loaded what is there")
       return Loaded(6)
@@ -76,7 +76,7 @@ struct LoadingTests {
     #expect(cache.statistics().hitCount == 0)
   }
 
-  @Test("An error is told to all who wait, and the next one has it loaded anew")
+  @Test("An error is thrown to all waiters, and the next caller loads again")
   func failure() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let gate = Gate()
@@ -103,7 +103,7 @@ struct LoadingTests {
     #expect(cache.loadStatistics.startedCount == 2)
   }
 
-  @Test("Who is cancelled leaves at once, and the load goes on for the others")
+  @Test("A cancelled caller leaves at once, and the load continues for the others")
   func cancelledWaiter() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let gate = Gate()
@@ -118,7 +118,7 @@ struct LoadingTests {
     await eventually { gate.arrivedCount == 1 }
     let others = (0..<3).map { _ in Task { try await ask() } }
     await eventually { cache.loadStatistics.joinedCount == 3 }
-    // Also who began the load may leave it.
+    // Even the caller that began the load may leave it.
     first.cancel()
     others[1].cancel()
     await #expect(throws: CancellationError.self) { try await first.value }
@@ -130,7 +130,7 @@ struct LoadingTests {
     #expect(cache.loadStatistics.cancelledCount == 0)
   }
 
-  @Test("When the last one leaves, the load is cancelled and nothing of it kept")
+  @Test("When the last waiter leaves, the load is cancelled and its result is not kept")
   func abandoned() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let wasCancelled = Record<Bool>()
@@ -150,7 +150,7 @@ struct LoadingTests {
       await #expect(throws: CancellationError.self) { try await waiter.value }
     }
     #expect(cache.loadStatistics.cancelledCount == 1)
-    // Who asks now does not get what was given up.
+    // A caller that arrives now does not get the abandoned result.
     #expect(try await cache.value(forKey: "a") { 2 } == 2)
     gate.open()
     await eventually { wasCancelled.all == [true] }
@@ -159,7 +159,7 @@ struct LoadingTests {
     #expect(cache.flights.count == 0)
   }
 
-  @Test("Who is cancelled before it asks loads nothing")
+  @Test("A caller that is cancelled before it asks loads nothing")
   func cancelledBefore() async {
     let cache: MemoryCache<String, Int> = scene.cache()
     let task = Task {
@@ -173,7 +173,7 @@ struct LoadingTests {
 
   enum Change: CaseIterable { case set, removed, taken, removedAll, setAndRemoved }
 
-  @Test("What was written or removed during a load is not undone by it", arguments: Change.allCases)
+  @Test("A load does not undo a write or removal during it", arguments: Change.allCases)
   func writtenMeanwhile(change: Change) async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let gate = Gate()
@@ -196,7 +196,7 @@ struct LoadingTests {
       cache["a"] = 2
       cache["a"] = nil
     }
-    // Who asks after the change gets nothing from before it.
+    // A caller after the change gets nothing from before it.
     let later = try await cache.value(forKey: "a") { 3 }
     #expect(later == expected ?? 3)
     if change != .set { cache["a"] = nil }
@@ -234,7 +234,7 @@ struct LoadingTests {
     await eventually { LoadGraph.count == 0 }
   }
 
-  @Test("A load has the task-local values and the priority of who came first")
+  @Test("A load has the task-local values and the priority of its first caller")
   func inheritance() async throws {
     let cache: MemoryCache<Int, String> = scene.cache()
     let word = try await Ambient.$word.withValue("here") {
@@ -248,7 +248,7 @@ struct LoadingTests {
     #expect(priority == .low)
   }
 
-  @Test("A load becomes as urgent as those who wait for it")
+  @Test("A load gets the highest priority of its waiters")
   func escalation() async throws {
     let cache: MemoryCache<Int, TaskPriority> = scene.cache()
     let gate = Gate()
@@ -268,7 +268,7 @@ struct LoadingTests {
     _ = await first.result
   }
 
-  @Test("Also where who came first has not started it yet")
+  @Test("Even if the first caller has not started it yet")
   func earlyEscalation() async throws {
     let flight = Flight<TaskPriority>()
     let waiters = (Flight<TaskPriority>.Waiter(), Flight<TaskPriority>.Waiter())
@@ -287,7 +287,7 @@ struct LoadingTests {
     #expect(found.all == [.high])
   }
 
-  @Test("The call and the load say how the value is kept")
+  @Test("The call and the load determine how the value is kept")
   func attributes() async throws {
     let cache: MemoryCache<String, String> = scene.cache(cost: 100)
     _ = try await cache.value(
@@ -306,13 +306,13 @@ struct LoadingTests {
     #expect(cache.info(forKey: "c")?.expires == scene.clock.now().advanced(by: .seconds(1)))
     scene.advance(by: .seconds(1))
     #expect(try await cache.value(forKey: "c") { "again" } == "again")
-    // What is not kept is loaded each time.
+    // A value that is not kept is loaded each time.
     let dear = try await cache.value(forKey: "d", options: .cost(101)) { "dear" }
     #expect(dear == "dear" && !cache.contains("d"))
   }
 
   @Test(
-    "Many tasks ask, write, remove and are cancelled: every value is of its key, and no wait is left"
+    "Many tasks ask, write, remove and are cancelled: every value belongs to its key, and no wait is left"
   )
   func crowd() async throws {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 20)

@@ -5,7 +5,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// What the caches did wrong that this one descends from, each as a test that it does not.
+/// Mistakes of this cache's ancestors, each with a test that this one does not make it.
 @Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(10)))
 struct AncestorBugTests {
   let scene = MemoryScene()
@@ -20,7 +20,7 @@ struct AncestorBugTests {
       cache.setValue(number, forKey: "\(number)")
     }
     #expect(cache.keys() == ["6", "5", "4"])
-    // Where Foundation mends it, this tells, and the table of the benchmark changes.
+    // If Foundation fixes it, this test shows it, and the table of the benchmark changes.
     #expect(foundation.object(forKey: "1") != nil && foundation.object(forKey: "6") == nil)
   }
 
@@ -48,7 +48,7 @@ struct AncestorBugTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("XRCache: reading many keys always gave nothing")
+  @Test("XRCache: reading many keys always returned nothing")
   func many() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for key in 0..<5 { cache[key] = key * key }
@@ -67,7 +67,7 @@ struct AncestorBugTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("XRCache: trims went past the lock, and unlocked what another thread held")
+  @Test("XRCache: trims bypassed the lock, and unlocked what another thread held")
   func trimsUnderTheLock() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     onThreads(4) { thread in
@@ -119,7 +119,7 @@ struct AncestorBugTests {
   }
 
   @Test(
-    "YYCache, XRCache, TMCache: what was past its age was returned until a timer came",
+    "YYCache, XRCache, TMCache: expired entries were returned until a timer fired",
     arguments: [true, false])
   func age(isIdle: Bool) {
     let cache: MemoryCache<String, Int> = scene.cache {
@@ -134,7 +134,7 @@ struct AncestorBugTests {
     #expect(scene.background.delays.isEmpty)
   }
 
-  @Test("PINCache: a value with a lifetime of its own was spared by a trim by age")
+  @Test("PINCache: a value with its own lifetime was spared by a trim by age")
   func trimByAge() {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a", lifetime: .seconds(1000))
@@ -142,7 +142,7 @@ struct AncestorBugTests {
     #expect(cache.trim(olderThan: .seconds(5)).count == 1)
   }
 
-  @Test("PINCache: a trim by date meant access and went by creation")
+  @Test("PINCache: a trim by date promised the access and used the creation")
   func trimBasis() {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache["old, used"] = 1
@@ -155,7 +155,7 @@ struct AncestorBugTests {
     #expect(cache.keys() == ["new"])
   }
 
-  @Test("PINCache: 50 MB were the limit that nobody had asked for")
+  @Test("PINCache: there was a limit of 50 MB that nobody had requested")
   func noSilentLimit() {
     let cache = MemoryCache<Int, Int>(configuration: .unlimited)
     for key in 0..<1000 { cache.setValue(key, forKey: key, options: .cost(1 << 40)) }
@@ -163,7 +163,7 @@ struct AncestorBugTests {
     #expect(cache.countLimit == nil && cache.costLimit == nil)
   }
 
-  @Test("TMCache: a call from inside a callback waited for itself, for ever")
+  @Test("TMCache: a call from inside a callback deadlocked")
   func callbacks() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 3)
     let calls = Atomic(0)
@@ -186,7 +186,7 @@ struct AncestorBugTests {
 
   @Test("TMCache: a promotion that raced with a write left the older value in memory")
   func promotionRace() {
-    // A tier below, with a version for each value: what was set last counts.
+    // A tier below, with a version for each value: the value set last counts.
     let below = Lock(0)
     let cache: MemoryCache<Int, Int> = scene.cache()
     let rounds = 3000
@@ -207,7 +207,7 @@ struct AncestorBugTests {
     #expect(found == nil || found == rounds)
   }
 
-  @Test("YYMemoryCache: over its limit of the number, one insertion dropped one entry alone")
+  @Test("YYMemoryCache: above the count limit, one insertion evicted only one entry")
   func hardCount() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for key in 0..<100 { cache[key] = key }

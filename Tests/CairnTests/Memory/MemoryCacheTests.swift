@@ -7,7 +7,7 @@ import Testing
 struct MemoryCacheTests {
   let scene = MemoryScene()
 
-  @Test("A value is found until it is removed, and the newest is")
+  @Test("A value is found until it is removed, and a newer value replaces it")
   func values() {
     let cache: MemoryCache<String, Int> = scene.cache()
     #expect(cache.value(forKey: "a") == nil)
@@ -51,7 +51,7 @@ struct MemoryCacheTests {
     #expect(cache.extendLifetimes(forKeys: ["t", "u"], to: .seconds(5)) == 1)
   }
 
-  @Test("An entry tells all that is known of it, and a look at it is no access")
+  @Test("An entry has everything known about it, and looking at it is not an access")
   func entry() throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let start = scene.clock.now()
@@ -74,7 +74,7 @@ struct MemoryCacheTests {
     #expect(cache.info(forKey: "none") == nil && cache.entry(forKey: "none") == nil)
   }
 
-  @Test("Keys and entries come in the order of use, without what has expired")
+  @Test("Keys and entries come in the order of use, without expired ones")
   func enumeration() {
     let cache: MemoryCache<String, Int> = scene.cache()
     for (number, key) in ["a", "b", "c", "d"].enumerated() { cache.setValue(number, forKey: key) }
@@ -91,7 +91,7 @@ struct MemoryCacheTests {
     #expect(seen == [1, 3, 2])
   }
 
-  @Test("Everything goes at once, whatever it holds")
+  @Test("Everything is removed at once, whatever the contents")
   func removeAll() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     cache.removeAll()
@@ -105,7 +105,7 @@ struct MemoryCacheTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("What somebody picks goes, and what was written meanwhile stays")
+  @Test("The chosen entries are removed, and those written meanwhile stay")
   func removeWhere() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<200 { cache.setValue(number, forKey: number, options: .cost(3)) }
@@ -124,7 +124,7 @@ struct MemoryCacheTests {
     #expect(cache.count() == 101)
   }
 
-  @Test("Costs are the bytes of values that have bytes, the closure's, or those that are said")
+  @Test("Costs are given, come from the closure, or are the bytes of values that have bytes")
   func costs() {
     let bytes: MemoryCache<String, [UInt8]> = scene.cache()
     bytes.setValue([1, 2, 3], forKey: "a")
@@ -148,7 +148,7 @@ struct MemoryCacheTests {
     #expect(closure.totalCost() == 0)
   }
 
-  @Test("Costs and limits of cost below 0 are as 0", arguments: [-1, Int.min])
+  @Test("Costs and cost limits below 0 count as 0", arguments: [-1, Int.min])
   func negativeCosts(cost: Int) async throws {
     let cache: MemoryCache<String, Int> = scene.cache(
       cost: cost, costing: { _, _ in cost })
@@ -192,7 +192,7 @@ struct MemoryCacheTests {
     #expect(statistics.overheadByteCount > 0)
   }
 
-  @Test("In async code, no call is awaited, and none that cannot fail is tried")
+  @Test("In async code, no call needs await, and none that cannot fail needs try")
   func asyncCode() async {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a")
@@ -208,7 +208,7 @@ struct MemoryCacheTests {
     #expect(!cache.compareAndRemove(forKey: "a", expecting: 1))
   }
 
-  @Test("A peek is no hit and no miss; a look-up is")
+  @Test("A peek is neither a hit nor a miss; a lookup is")
   func peeks() {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a")
@@ -216,10 +216,10 @@ struct MemoryCacheTests {
     #expect(cache.statistics().hitCount == 0 && cache.statistics().missCount == 0)
     _ = (cache.lookUp("a"), cache.lookUp("b"))
     #expect(cache.statistics().hitCount == 1 && cache.statistics().missCount == 1)
-    // A value that is not kept has replaced the old one all the same.
+    // A value that is not kept still replaces the old one.
     #expect(cache.updateValue(2, forKey: "a", options: .lifetime(.seconds(0))) == 1)
     #expect(cache.updateValue(3, forKey: "a") == nil)
-    // A look-up removes what has expired, so that the next finds nothing.
+    // A lookup removes an expired entry, so the next finds nothing.
     cache.setValue(4, forKey: "c", lifetime: .seconds(1))
     scene.clock.advance(by: .seconds(1))
     #expect(cache.lookUp("c") == .expired && cache.lookUp("c") == .absent)
@@ -268,7 +268,7 @@ struct MemoryCacheTests {
     #expect(second > first && info.version == second && info.cost == 7)
     #expect(info.expires == scene.clock.now().advanced(by: .seconds(9)))
     #expect(info.idleLimit == .seconds(4))
-    // As `setValue`, and not as `update`: what is not said is as configured.
+    // Like `setValue`, not like `update`: options that are not given are as configured.
     _ = cache.compareAndSet(4, forKey: "a", expecting: second)
     #expect(cache.info(forKey: "a")?.expires == nil)
     #expect(cache.info(forKey: "a")?.idleLimit == .seconds(50) && cache.value(forKey: "a") == 4)
@@ -277,7 +277,7 @@ struct MemoryCacheTests {
     #expect(cache.compareAndRemove(forKey: "a", expecting: third) && !cache.contains("a"))
     #expect(!cache.compareAndRemove(forKey: "a", expecting: third))
     #expect(cache.compareAndSet(5, forKey: "a", expecting: third) == .mismatch(current: nil))
-    // What has expired is absent.
+    // An expired value counts as absent.
     cache.setValue(6, forKey: "b", lifetime: .seconds(1))
     let expired = try #require(cache.info(forKey: "b")?.version)
     scene.clock.advance(by: .seconds(2))
@@ -286,7 +286,7 @@ struct MemoryCacheTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("Of many that compare and set at once, one gets on with each version")
+  @Test("If many compare and set at once, one succeeds with each version")
   func compareAndSetByMany() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     onThreads(4) { _ in
@@ -302,7 +302,7 @@ struct MemoryCacheTests {
     #expect(cache.value(forKey: 0) == 2000)
   }
 
-  @Test("What was fetched never takes the place of something newer")
+  @Test("A fetched value never replaces something newer")
   func promotion() throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let expires = scene.clock.now().advanced(by: .seconds(9))
@@ -334,7 +334,7 @@ struct MemoryCacheTests {
     #expect(!cache.promote(2, forKey: "a", ticket: beforeAll))
     #expect(cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
     #expect(cache.value(forKey: "a") == 2)
-    // What had expired where it was fetched stays out.
+    // A value that had expired where it was fetched is not inserted.
     let expired = scene.clock.now()
     #expect(!cache.promote(5, forKey: "b", ticket: cache.ticket(forKey: "b"), expires: expired))
   }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A cache in memory with many threads", .timeLimit(.minutes(10)))
 struct MemoryConcurrencyTests {
-  /// A value that tells whose it is, and which.
+  /// A value that shows its owner and its number.
   struct Stamp: Sendable, Hashable {
     var key: Int
     var number: Int
@@ -17,10 +17,10 @@ struct MemoryConcurrencyTests {
   static let countLimit = 150
   static let costLimit = 1500
 
-  /// All calls at once, by threads of which each writes to keys of its own. So each thread knows of its
-  /// keys what may be found: the value that it set last, until it is gone, and nothing from then on.
+  /// All calls at once, by threads that each write to their own keys. So each thread knows what may
+  /// be found for its keys: the value it set last until that is gone, and nothing from then on.
   @Test(
-    "Every thread finds its own values or nothing, and limits hold at every moment",
+    "Every thread finds its own values or nothing, and limits always hold",
     arguments: EvictionPolicy.allCases, [ValueRelease.automatic, .onCaller])
   func model(policy: EvictionPolicy, release: ValueRelease) {
     let scene = MemoryScene()
@@ -47,9 +47,9 @@ struct MemoryConcurrencyTests {
     let keys = 100
     onThreads(threads) { thread in
       var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
-      // What the thread last set each of its keys to; `nil`: it is gone for good.
+      // What the thread last set each of its keys to, or `nil` if it is gone for good.
       var mine = [Stamp?](repeating: nil, count: keys)
-      // When it is gone at the latest, since its lifetime has ended.
+      // When it is gone at the latest, because its lifetime has ended.
       var ends = [Int64](repeating: .max, count: keys)
       func now() -> Int64 { scene.clock.now().millisecondsSinceEpoch }
       func check(_ found: Stamp?, _ index: Int, since before: Int64) {
@@ -57,7 +57,7 @@ struct MemoryConcurrencyTests {
           if found != mine[index] { faults.add("\(found) instead of \(mine[index] as Any)") }
           if ends[index] <= before { faults.add("\(found) at \(before)") }
         } else {
-          // Once gone, it does not come back by itself.
+          // Once gone, it does not reappear by itself.
           mine[index] = nil
         }
       }
@@ -75,7 +75,7 @@ struct MemoryConcurrencyTests {
               cost: stamp.cost, lifetime: lifetime.map { .milliseconds($0) } ?? .standard,
               idleLimit: random.below(5) == 0 ? .milliseconds(random.below(60)) : nil))
           mine[index] = stamp
-          // The clock may have gone on until the call looked at it.
+          // The clock may have advanced before the call read it.
           ends[index] = lifetime.map { now() + $0 } ?? .max
         case 14..<24: check(cache.value(forKey: key), index, since: before)
         case 24:
@@ -130,7 +130,7 @@ struct MemoryConcurrencyTests {
     #expect(faults.all == [], TestSeed.comment)
     #expect(cache.audit() == [], TestSeed.comment)
     scene.background.runAll()
-    // Each value that came in went once, in a removal of all, or is there.
+    // Each inserted value was removed once, was part of a removal of all, or exists.
     let balance = held.withLock { $0 }
     let left = balance.values.filter { $0 > 0 }.reduce(0, +)
     #expect(balance.values.allSatisfy { (0...1).contains($0) }, TestSeed.comment)
@@ -175,7 +175,7 @@ struct MemoryConcurrencyTests {
       comesTrue { made.load(ordering: .relaxed) == ended.load(ordering: .relaxed) })
   }
 
-  @Test("Observers come and go while others are told")
+  @Test("Observers can be added and removed while others are called")
   func observers() {
     let scene = MemoryScene()
     let cache: MemoryCache<Int, Int> = scene.cache(count: 10)

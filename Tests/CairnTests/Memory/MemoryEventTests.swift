@@ -7,7 +7,7 @@ import Testing
 struct MemoryEventTests {
   let scene = MemoryScene()
 
-  @Test("Every coming and going is told, with its cause and its value, in the order of one thread")
+  @Test("Every insertion and removal is reported, with cause and value, in the order of one thread")
   func order() {
     let cache: MemoryCache<String, Int> = scene.cache(count: 2)
     let told = Record<String>()
@@ -43,7 +43,7 @@ struct MemoryEventTests {
       ])
   }
 
-  @Test("A value that takes the place of an expired one: the old one expired")
+  @Test("If a value replaces an expired one, the old one is reported as expired")
   func replacedExpired() {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a", lifetime: .seconds(1))
@@ -56,7 +56,7 @@ struct MemoryEventTests {
     #expect(cache.statistics().expirationCount == 1)
   }
 
-  @Test("An observer that is cancelled is told nothing more, and others go on")
+  @Test("A cancelled observer receives nothing more, and others continue")
   func cancelled() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     let first = Record<CacheEvent<Int>>()
@@ -71,7 +71,7 @@ struct MemoryEventTests {
     #expect(second.all == [.inserted(key: 1), .inserted(key: 2)])
   }
 
-  @Test("A second cancel of an observation is none of the observer that came after it")
+  @Test("A second cancel of an observation does not affect a later observer")
   func cancelledTwice() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     let first = Record<CacheEvent<Int>>()
@@ -86,7 +86,7 @@ struct MemoryEventTests {
     #expect(cache.observerCount == 1)
   }
 
-  @Test("What an observer does is told in the middle of what it was told of")
+  @Test("A change by an observer is reported in the middle of the event it was called for")
   func changesByObservers() {
     let cache: MemoryCache<String, Int> = scene.cache(count: 2)
     let first = Record<CacheEvent<String>>()
@@ -105,7 +105,7 @@ struct MemoryEventTests {
     #expect(second.all == [removed, .inserted(key: "x"), evicted])
   }
 
-  @Test("What an observer holds goes with the cache")
+  @Test("What an observer holds is released with the cache")
   func leak() {
     let ended = Record<Bool>()
     do {
@@ -143,7 +143,7 @@ struct MemoryEventTests {
     cache.removeAll()
   }
 
-  @Test("Closures of the caller's run outside the lock: costing, the clock, a choice, a release")
+  @Test("The caller's closures run outside the lock: costing, clock, predicate, release")
   func closures() {
     let holder = Record<MemoryCache<Int, Int>>()
     let isInside = Record<Bool>()
@@ -204,7 +204,7 @@ struct MemoryEventTests {
       ])
   }
 
-  @Test("A stream that nobody reads keeps the newest events and no values")
+  @Test("An unread stream keeps the newest events and no values")
   func unreadStream() async {
     let ended = Record<Bool>()
     let cache: MemoryCache<Int, Witness> = scene.cache(count: 1)
@@ -216,7 +216,7 @@ struct MemoryEventTests {
       firstTwo == [.inserted(key: 9), .removed(key: 8, cause: .evicted(.countLimit))])
   }
 
-  @Test("A stream whose reader leaves takes its observer along")
+  @Test("A stream whose reader leaves removes its observer")
   func leftStream() async {
     let cache: MemoryCache<Int, Int> = scene.cache()
     do {

@@ -23,7 +23,7 @@ struct MemoryExpiryTests {
   }
 
   @Test(
-    "Each way of looking finds an expired entry to be none, and drops it",
+    "Each kind of read finds an expired entry absent, and removes it",
     arguments: 0..<7)
   func firstLook(way: Int) {
     let cache: MemoryCache<String, Int> = scene.cache()
@@ -45,7 +45,7 @@ struct MemoryExpiryTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("Reads put off the end of an idle time, and looks do not")
+  @Test("Reads postpone the end of an idle time; peeks do not")
   func idle() {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(1, forKey: "a", options: .idleLimit(.seconds(10)))
@@ -59,7 +59,7 @@ struct MemoryExpiryTests {
     #expect(cache.value(forKey: "a") == nil)
   }
 
-  @Test("A lifetime ends although it is read all the time")
+  @Test("A lifetime ends even if the entry is read all the time")
   func both() {
     let cache: MemoryCache<String, Int> = scene.cache()
     cache.setValue(
@@ -71,7 +71,7 @@ struct MemoryExpiryTests {
     #expect(cache.value(forKey: "a") == nil)
   }
 
-  @Test("The configuration says how long entries live that do not say so themselves")
+  @Test("The configured defaults apply to entries without their own")
   func defaults() {
     let cache: MemoryCache<String, Int> = scene.cache {
       $0.lifetime = .seconds(10)
@@ -94,7 +94,7 @@ struct MemoryExpiryTests {
   }
 
   @Test(
-    "Lifetimes and idle limits of zero or less have ended at once, and remove the older value",
+    "Lifetimes and idle limits of zero or less end at once, and remove the older value",
     arguments: [Duration.zero, .seconds(-1), .seconds(Int64.min), .nanoseconds(999_999)])
   func ended(duration: Duration) {
     let cache: MemoryCache<String, Int> = scene.cache(count: 2)
@@ -131,7 +131,7 @@ struct MemoryExpiryTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("Removing what has expired takes that and nothing else, in any number")
+  @Test("Removing expired entries removes them and nothing else, in any number")
   func removeExpired() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     for number in 0..<1000 {
@@ -146,7 +146,7 @@ struct MemoryExpiryTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("What has expired is removed now and then, by one job however many writes there are")
+  @Test("Expired entries are removed periodically, by one job however many writes there are")
   func timer() {
     let cache: MemoryCache<Int, Int> = scene.cache { $0.maintenanceInterval = .seconds(5) }
     cache[0] = 0
@@ -164,7 +164,7 @@ struct MemoryExpiryTests {
     #expect(scene.background.delays == [.seconds(5)])
   }
 
-  @Test("An interval of zero or less is none, and a short one is at least ten milliseconds")
+  @Test("An interval of zero or less means none, and a short one means at least ten milliseconds")
   func shortIntervals() {
     for (interval, delays) in [
       (Duration.zero, []), (.seconds(-1), []), (.nanoseconds(1), [.milliseconds(10)]),
@@ -189,7 +189,7 @@ struct MemoryExpiryTests {
     #expect(scene.background.delays.isEmpty)
   }
 
-  @Test("A clock that is set back prolongs no life")
+  @Test("A clock that is set back prolongs no lifetime")
   func setBack() {
     let clock = SeparateClock()
     let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
@@ -207,7 +207,7 @@ struct MemoryExpiryTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("A clock that is set ahead ends lives, and when it is set right again, none early")
+  @Test("A clock set ahead ends lifetimes, and once it is set right again, none ends early")
   func setAhead() {
     let clock = SeparateClock()
     let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }
@@ -222,7 +222,7 @@ struct MemoryExpiryTests {
     #expect(!cache.contains(2))
   }
 
-  @Test("A clock that jumps to the ends of time does no harm")
+  @Test("A clock that jumps to the extremes does no harm")
   func jumps() {
     let clock = SeparateClock()
     let cache: MemoryCache<Int, Int> = scene.cache { $0.clock = clock }

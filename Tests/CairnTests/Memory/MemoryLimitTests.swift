@@ -6,7 +6,7 @@ import Testing
 struct MemoryLimitTests {
   let scene = MemoryScene()
 
-  @Test("The number of entries, and the one used longest ago goes")
+  @Test("The number of entries: the least recently used goes")
   func count() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 3)
     for number in 1...3 { cache[number] = number }
@@ -20,7 +20,7 @@ struct MemoryLimitTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("The cost, also when a value becomes dearer in its place")
+  @Test("The cost, even if a value becomes more expensive in place")
   func cost() {
     let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
     cache.setValue(1, forKey: "a", options: .cost(4))
@@ -35,7 +35,7 @@ struct MemoryLimitTests {
     #expect(cache.statistics().costEvictionCount == 3)
   }
 
-  @Test("A value that is too dear by itself is not kept, removes the older one, and nothing else")
+  @Test("A value that alone costs too much is not kept, and removes the older one and nothing else")
   func tooDear() {
     let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
     cache.setValue(1, forKey: "a", options: .cost(4))
@@ -69,7 +69,7 @@ struct MemoryLimitTests {
     #expect(free.audit() == [])
   }
 
-  @Test("Lower limits hold at once, and any number is possible again")
+  @Test("Lowered limits hold at once, and any number is possible again after raising them")
   func changed() {
     let cache: MemoryCache<Int, Int> = scene.cache()
     #expect(cache.countLimit == nil && cache.costLimit == nil)
@@ -87,7 +87,7 @@ struct MemoryLimitTests {
     #expect(cache.count() == 0 && cache.countLimit == 0)
   }
 
-  @Test("What has expired goes before what lives")
+  @Test("Expired entries go before live ones")
   func expiredFirst() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 2)
     cache.setValue(1, forKey: 1)
@@ -98,18 +98,18 @@ struct MemoryLimitTests {
     #expect(cache.statistics().countEvictionCount == 0)
   }
 
-  @Test("SIEVE spares what was used since its hand came by, and takes the rest from the oldest on")
+  @Test("SIEVE spares entries used since its hand passed, and evicts the rest from the oldest on")
   func sieve() {
     let cache: MemoryCache<String, Int> = scene.cache(count: 3) { $0.policy = .sieve }
     for key in ["a", "b", "c"] { cache[key] = 0 }
     _ = cache["a"]
-    cache["d"] = 0  // The hand passes a, takes b, and goes on from c.
+    cache["d"] = 0  // The hand passes a, evicts b, and continues from c.
     #expect(Set(cache.keys()) == ["a", "c", "d"])
-    cache["e"] = 0  // Takes c.
+    cache["e"] = 0  // Evicts c.
     #expect(Set(cache.keys()) == ["a", "d", "e"])
     _ = cache["d"]
     _ = cache["e"]
-    cache["f"] = 0  // Passes d and e, begins anew at a, which was not used again.
+    cache["f"] = 0  // Passes d and e, starts over at a, which was not used again.
     #expect(Set(cache.keys()) == ["d", "e", "f"])
     #expect(cache.audit() == [])
   }
@@ -134,11 +134,11 @@ struct MemoryLimitTests {
   }
 
   @Test(
-    "With SIEVE, other keys have hits after as many misses as there are entries",
+    "With SIEVE, a new set of keys has hits after as many misses as there are entries",
     arguments: [60, 200, 1000, 4000])
   func sieveLockstep(capacity: Int) {
     let cache: MemoryCache<Int, Int> = scene.cache(count: capacity) { $0.policy = .sieve }
-    // All that the cache holds then was used twice, and never is again.
+    // All entries that the cache then holds were used twice, and never are again.
     for key in 0..<20_000 {
       for _ in 0..<2 { _ = use(key, in: cache) }
     }
@@ -151,7 +151,7 @@ struct MemoryLimitTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("With SIEVE, now and then a key that is used twice does not put that off for long")
+  @Test("With SIEVE, an occasional key that is used twice does not delay that for long")
   func sieveLockstepWithSurvivors() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 1000) { $0.policy = .sieve }
     for key in 0..<20_700 {

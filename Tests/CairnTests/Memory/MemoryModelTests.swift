@@ -2,7 +2,8 @@ import Cairn
 import FuzzSupport
 import Testing
 
-/// A cache that is plain enough to be right: an array in the order of use, looked through for everything.
+/// A cache that is simple enough to be right: an array in the order of use, searched for
+/// everything.
 private struct ModelCache {
   struct Entry {
     var key: Int
@@ -14,7 +15,7 @@ private struct ModelCache {
     var idle: Int64?
   }
 
-  /// The one used longest ago first.
+  /// The least recently used first.
   var entries: [Entry] = []
   var countLimit: Int?
   var costLimit: Int?
@@ -157,7 +158,7 @@ struct MemoryModelTests {
       case 18:
         if random.below(10) == 0 {
           cleared += model.entries.map(\.value)
-          // What has expired and is still held goes along without being told of by itself.
+          // Expired entries that are still held go too, without separate reports.
           cache.removeExpired()
           cache.removeAll()
           model.entries = []
@@ -182,17 +183,19 @@ struct MemoryModelTests {
         #expect(values == model.entries.reversed().map(\.value), TestSeed.comment)
       }
     }
-    // Whatever came in went once, or is there; what was not kept too.
+    // Every inserted value was removed once or exists, even if it was not kept.
     cache.removeExpired()
     #expect(
       (gone.all + cleared + model.entries.map(\.value)).sorted() == inserted.all.sorted(),
       TestSeed.comment)
   }
 
-  @Test("SIEVE goes by its published description, but that its hand starts over", arguments: 0..<20)
+  @Test(
+    "SIEVE follows its published description, except that its hand starts over", arguments: 0..<20)
   func sieve(run: Int) {
-    // The description's own form: a queue with the newest at the end, and a hand. What was added to it: the hand
-    // starts over when it has taken as many as there are, the new one included, and 16 for each that it passed.
+    // The description's own form: a queue with the newest at the end, and a hand. One addition: the
+    // hand starts over when it has evicted as many as there are, including the new one, and 16 for
+    // each that it passed over.
     var random = FuzzRandom(seed: TestSeed.current &+ UInt64(1000 + run))
     let capacity = 1 + random.below(run % 2 == 0 ? 10 : 100)
     let scene = MemoryScene()
@@ -201,7 +204,7 @@ struct MemoryModelTests {
     var hand: Int?
     var takenCount = 0
     for step in 0..<2000 {
-      // Now and then a loop, on which the hand starts over.
+      // Occasionally a loop, in which the hand starts over.
       let key = step % 800 < 400 ? random.below(2 * capacity + 4) : step % (capacity * 2)
       let isHit = cache.value(forKey: key) != nil
       #expect(isHit == queue.contains { $0.key == key }, TestSeed.comment)
@@ -228,7 +231,7 @@ struct MemoryModelTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("Keys whose hashes are all the same, or lie side by side, are told apart")
+  @Test("Keys whose hashes are equal or adjacent are distinguished")
   func collisions() {
     struct Key: Hashable, Sendable {
       var number: Int

@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// A source that tells what a test says.
+/// A source that reports what a test says.
 final class ManualPressureSource: PressureSource {
   private let waiting = Lock<[MemoryPressure?]>([])
   private let available = DispatchSemaphore(value: 0)
@@ -38,7 +38,7 @@ struct MemoryPressureTests {
     return cache
   }
 
-  @Test("First what has expired goes, then half, then everything")
+  @Test("First expired entries go, then half, then everything")
   func graded() {
     let cache = filled()
     let events = Record<CacheEvent<Int>>()
@@ -67,7 +67,7 @@ struct MemoryPressureTests {
       cache.setValue(number, forKey: number, options: .cost(number < 9 ? 1 : 100))
     }
     scene.monitor.tell(.high)
-    // The last one costs more than half of all.
+    // The last one costs more than half of the total.
     #expect(cache.count() == 0)
     for number in 0..<10 {
       cache.setValue(number, forKey: number, options: .cost(number == 0 ? 100 : 1))
@@ -76,7 +76,7 @@ struct MemoryPressureTests {
     #expect(cache.keys() == [9, 8, 7, 6, 5])
   }
 
-  @Test("A cache that does not want it is left alone")
+  @Test("A cache that does not respond is left alone")
   func switchedOff() {
     let cache = filled { $0.respondsToMemoryPressure = false }
     scene.monitor.tell(.critical)
@@ -120,7 +120,7 @@ struct MemoryPressureTests {
     source.raise(nil)
   }
 
-  @Test("A cache that responds may be used, and told again, from its own observer")
+  @Test("A cache that responds may be used, and told again, by its own observer")
   func reentrant() {
     let cache = filled()
     let monitor = scene.monitor

@@ -8,7 +8,7 @@ import Testing
 struct MemoryReleaseTests {
   let scene = MemoryScene()
 
-  @Test("Not under the lock: a value that goes may use the cache")
+  @Test("Not under the lock: a value that is destroyed may use the cache")
   func outsideTheLock() {
     let ended = Record<Int>()
     let holder = Record<MemoryCache<Int, Witness>>()
@@ -50,7 +50,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 15)
     for number in 0..<1000 { cache[number] = Witness { ended.add(number) } }
     if all { cache.removeAll() } else { cache.trim(toCount: 0) }
-    // The last group of a trim is a small one.
+    // The last group of a trim is small.
     #expect(ended.all.count < 15 + 64)
     scene.background.runAll()
     #expect(ended.all.count == 1015)
@@ -76,7 +76,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 101)
   }
 
-  @Test("On the caller's thread, where that is wanted")
+  @Test("On the caller's thread, if that is configured")
   func onCaller() {
     let ended = Record<Bool>()
     let cache: MemoryCache<Int, Witness> = scene.cache { $0.release = .onCaller }
@@ -85,7 +85,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 1000)
   }
 
-  @Test("All that a cache holds goes with it, once, and where the configuration says")
+  @Test("A cache's contents are destroyed with it, once, and where the configuration says")
   func end() {
     let ended = Record<Int>()
     do {
@@ -98,7 +98,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.sorted() == Array(0..<100))
   }
 
-  @Test("The thread that all caches share does it in a program")
+  @Test("In a program, the thread that all caches share does it")
   func realThread() {
     let ended = Record<Int>()
     let cache = MemoryCache<Int, Witness>(configuration: .unlimited)
@@ -107,7 +107,7 @@ struct MemoryReleaseTests {
     #expect(comesTrue { ended.all.count == 1000 })
   }
 
-  @Test("Without threads a cache destroys values itself, and lifetimes wait for a thread")
+  @Test("Without threads, a cache destroys values itself, and lifetimes wait for a thread")
   func withoutThreads() {
     let threads = ThreadStarter { _ in false }
     let queue = ThreadBackgroundQueue(threads: threads, timer: SharedTimer(threads: threads))

@@ -2,14 +2,14 @@ import Cairn
 import FuzzSupport
 import Testing
 
-/// A key whose hash it may share with one other.
+/// A key whose hash it may share with another key.
 private struct QueueKey: Hashable, Sendable {
   var number: Int
   var hasTwin = false
 
   func hash(into hasher: inout Hasher) { hasher.combine(hasTwin ? number / 2 : number) }
 
-  /// The hash as a cache has it.
+  /// The hash as a cache computes it.
   var shortHash: UInt32 {
     let hash = UInt(bitPattern: hashValue)
     return UInt32(truncatingIfNeeded: hash ^ hash >> 32)
@@ -18,7 +18,7 @@ private struct QueueKey: Hashable, Sendable {
 
 @Suite("A cache in memory with S3-FIFO")
 struct MemoryS3FIFOTests {
-  /// A cache and its simulator, which are told the same.
+  /// A cache and its simulator, which receive the same calls.
   private struct Pair {
     let scene = MemoryScene()
     let cache: MemoryCache<QueueKey, Int>
@@ -81,7 +81,7 @@ struct MemoryS3FIFOTests {
       case 20..<26: _ = pair.read(key)
       case 26..<29: pair.set(key, cost: random.below(16))
       case 29..<32:
-        // No two at one time: which of them goes first is not said.
+        // No two at the same time: which of them goes first is not defined.
         var deadline = pair.simulator.now + 1 + Int64(random.below(60))
         while !deadlines.insert(deadline).inserted { deadline += 1 }
         pair.set(key, cost: random.below(16), deadline: deadline)
@@ -128,10 +128,10 @@ struct MemoryS3FIFOTests {
     }
   }
 
-  @Test("On streams as of programs each request is the hit or the miss that the simulator has")
+  @Test("On streams like those of programs, each request is the hit or miss of the simulator")
   func streams() {
     var random = FuzzRandom(seed: TestSeed.current)
-    // A few keys are hot, for a while; a scan comes now and then; a part is asked for once.
+    // A few keys are hot for a while, a scan comes occasionally, and some keys are requested once.
     var once = 100_000
     let stream = (0..<12_000).map { step in
       if step % 3000 > 2400 { return 10_000 + step % 600 }
@@ -152,46 +152,47 @@ struct MemoryS3FIFOTests {
     pair.expectSame()
   }
 
-  @Test("A loop over more keys than fit has hits, and a scan does not drive out what is hot")
+  @Test("A loop over more keys than fit has hits, and a scan does not evict hot keys")
   func loopAndScan() {
     let loop = (0..<20_000).map { $0 % 1100 }
     #expect(hitCount(loop, capacity: 1000, policy: .leastRecentlyUsed) == 0)
     #expect(hitCount(loop, capacity: 1000, policy: .s3FIFO) > 12_000)
-    // 120 hot keys in turn, after each of which comes one that is used once.
+    // 120 hot keys in turn, with a key that is used once after each of them.
     let scan = (0..<20_000).map { $0 % 2 == 0 ? $0 / 2 % 120 : $0 + 1000 }
     #expect(hitCount(scan, capacity: 200, policy: .leastRecentlyUsed) == 0)
     #expect(hitCount(scan, capacity: 200, policy: .s3FIFO) > 9_500)
   }
 
-  @Test("An entry that was used twice stays, and so does a key that comes back soon")
+  @Test("An entry that was used twice stays, and so does a key that returns soon")
   func promotion() {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 10) { $0.policy = .s3FIFO }
     for key in 0..<10 { cache[key] = key }
-    // The first stands in the small queue, the others, for which it was full, in the main one.
+    // The first is in the small queue. The others, for which that was full, are in the main one.
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
     cache[10] = 10
     #expect(!cache.contains(0))
     cache[0] = 0
-    // It went as one of the small queue, so it is back in the main one. The other new one went next.
+    // It was evicted from the small queue, so it is now in the main one. The other new one was
+    // evicted next.
     #expect(cache.keys() == [0, 9, 8, 7, 6, 5, 4, 3, 2, 1])
     cache[11] = 11
     for _ in 0..<2 { #expect(cache[11] == 11) }
     cache[12] = 12
-    // Used twice, it went on to the main queue, whose oldest then had to go.
+    // Used twice, it moved to the main queue, whose oldest entry then had to go.
     #expect(cache.keys() == [11, 0, 9, 8, 7, 6, 5, 4, 3, 12])
     #expect(cache.audit() == [])
   }
 
-  @Test("By cost the small queue has a tenth of the cost limit")
+  @Test("By cost, the small queue has a tenth of the cost limit")
   func cost() {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(cost: 1000) { $0.policy = .s3FIFO }
-    // What is used stays, whatever passes.
+    // Used entries stay, whatever passes.
     for key in 0..<90 { cache.setValue(key, forKey: key, options: .cost(10)) }
     for key in 0..<90 { for _ in 0..<3 { #expect(cache[key] == key) } }
     for key in 100..<1000 { cache.setValue(key, forKey: key, options: .cost(1 + key % 50)) }
     #expect((0..<90).count { cache.contains($0) } >= 85)
     #expect(cache.totalCost() <= 1000)
-    // One that costs as much as all takes the place of all.
+    // One that costs as much as all others replaces all of them.
     cache.setValue(0, forKey: 5000, options: .cost(1000))
     #expect(cache.keys() == [5000])
     #expect(cache.audit() == [])

@@ -16,7 +16,7 @@ struct MemoryTrimTests {
     return cache
   }
 
-  @Test("To a number: the ones used longest ago go")
+  @Test("To a number: the least recently used go")
   func count() {
     let cache = filled()
     #expect(cache.trim(toCount: 7) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
@@ -25,7 +25,7 @@ struct MemoryTrimTests {
     #expect(cache.statistics().trimEvictionCount == 3)
   }
 
-  @Test("To a cost: no more goes than is needed in the order of use")
+  @Test("To a cost: no more go than needed, in the order of use")
   func cost() {
     let cache = filled()
     #expect(cache.totalCost() == 550)
@@ -33,7 +33,7 @@ struct MemoryTrimTests {
     #expect(cache.trim(toCost: 459) == RemovalSummary(count: 1, cost: 50))
   }
 
-  @Test("The largest first, and among equals the one used longest ago")
+  @Test("The largest first; among equals, the least recently used")
   func largestFirst() {
     let cache = filled()
     cache.trim(toCost: 380, order: .largestFirst)
@@ -50,7 +50,7 @@ struct MemoryTrimTests {
     #expect(cache.audit() == [] && equal.audit() == [])
   }
 
-  @Test("Zero, or less, of anything leaves nothing", arguments: 0..<7)
+  @Test("Zero or less of anything leaves nothing", arguments: 0..<7)
   func zero(way: Int) {
     let cache = filled()
     cache.setValue(0, forKey: 100, options: .cost(0))
@@ -89,7 +89,7 @@ struct MemoryTrimTests {
   func large(policy: EvictionPolicy) {
     let cache: MemoryCache<Int, Int> = scene.cache { $0.policy = policy }
     for number in 0..<5000 { cache.setValue(number, forKey: number, options: .cost(1)) }
-    // S3-FIFO spares what was used twice.
+    // S3-FIFO spares entries that were used twice.
     for number in 0..<200 { _ = cache[number % 100] }
     #expect(cache.trim(toCount: 1000).count == 4000)
     for number in 0..<100 { #expect(cache.contains(number)) }
@@ -97,7 +97,7 @@ struct MemoryTrimTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("Going to the background clears the cache, if that is wanted, and is told in any case")
+  @Test("Going to the background clears the cache if configured, and is reported in any case")
   func background() {
     for clears in [true, false] {
       let cache: MemoryCache<Int, Int> = scene.cache { $0.clearsInBackground = clears }

@@ -4,7 +4,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Hits of SIEVE and S3-FIFO beside each other, without the mutex", .timeLimit(.minutes(5)))
+@Suite("Parallel hits of SIEVE and S3-FIFO, without the mutex", .timeLimit(.minutes(5)))
 struct SharedReadTests {
   static let policies: [EvictionPolicy] = [.sieve, .s3FIFO]
   let scene = MemoryScene()
@@ -42,7 +42,7 @@ struct SharedReadTests {
     #expect(cache.sharedHitCount == 0 && cache.statistics().hitCount == 14)
   }
 
-  @Test("A shared hit spares its entry, and gives it a later time of access", arguments: policies)
+  @Test("A shared hit spares its entry, and updates its access time", arguments: policies)
   func uses(policy: EvictionPolicy) throws {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 10) { $0.policy = policy }
     for key in 0..<10 { cache[key] = key }
@@ -59,7 +59,7 @@ struct SharedReadTests {
     }
   }
 
-  @Test("What has expired, and what has an idle limit, is left to the lock", arguments: policies)
+  @Test("Expired entries and those with an idle limit are left to the lock", arguments: policies)
   func expiry(policy: EvictionPolicy) {
     let expiring = sharing(policy, [(1, 1)], lifetime: .milliseconds(10))
     #expect(expiring.value(forKey: 1) == 1)
@@ -77,12 +77,12 @@ struct SharedReadTests {
     #expect(idle.sharedHitCount == 0)
   }
 
-  @Test("What a removal by tag has put in doubt is left to the lock", arguments: policies)
+  @Test("Entries that a removal by tag made doubtful are left to the lock", arguments: policies)
   func doubt(policy: EvictionPolicy) throws {
     let cache: DiskCache<Int, Int> = try TieredScene().cache { $0.memory?.policy = policy }
     try cache.setValue(1, forKey: 1, options: .tags(["x"]))
     try cache.setValue(2, forKey: 2)
-    // Read in memory too, so that the report of that will cover later reads.
+    // Read in memory too, so that the report of this covers later reads.
     for _ in 0..<3 { #expect(try cache.value(forKey: 1) == 1) }
     try cache.removeAll(tagged: "x")
     // Makes the hits shared.
@@ -90,7 +90,7 @@ struct SharedReadTests {
     #expect(try cache.value(forKey: 1) == nil)
   }
 
-  /// A key whose comparison waits where a test wants it to.
+  /// A key whose comparison waits if a test wants that.
   struct Key: Hashable, Sendable {
     final class Stop: Sendable {
       let isClosed = Atomic(false)
@@ -113,7 +113,7 @@ struct SharedReadTests {
   }
 
   @Test(
-    "A write waits for the hit that is under way, and the next hits find it", arguments: policies)
+    "A write waits for the hit in progress, and the next hits find it", arguments: policies)
   func waits(policy: EvictionPolicy) {
     let stop = Key.Stop()
     let key = Key(number: 1, stop: stop)
@@ -155,7 +155,8 @@ struct SharedReadTests {
   }
 
   @Test(
-    "Readers at full speed find whole values, none older than written before", arguments: policies)
+    "Readers at full speed find whole values, none older than those written before",
+    arguments: policies)
   func threads(policy: EvictionPolicy) {
     let cache: MemoryCache<Int, Block> = scene.cache(count: 64) { $0.policy = policy }
     let keyCount = 8
@@ -171,7 +172,7 @@ struct SharedReadTests {
           let key = random.below(keyCount)
           cache[key] = Block(number)
           written.withLock { $0[key] = number }
-          // Others come and go, so that slots are used again and the table grows.
+          // Others come and go, so that slots are reused and the table grows.
           cache[1000 + number] = Block(number)
           if number % 7 == 0 { cache[1000 + number / 2] = nil }
           for _ in 0..<random.below(40) { _ = cache[random.below(keyCount)] }

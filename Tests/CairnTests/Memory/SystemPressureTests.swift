@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("What the kernel tells of memory", .timeLimit(.minutes(10)))
+@Suite("What the kernel reports about memory", .timeLimit(.minutes(10)))
 struct SystemPressureTests {
   /// A directory that stands for `/`, with these files.
   private func tree(_ files: [String: String]) throws -> String {
@@ -28,7 +28,7 @@ struct SystemPressureTests {
   }
 
   @Test(
-    "Without the kernel's word, what a group of version 2 uses of its limit decides",
+    "If the kernel does not notify, the usage of a version 2 group decides",
     arguments: [(910, MemoryPressure.moderate), (950, .high), (990, .critical)])
   func use(current: Int, pressure: MemoryPressure) throws {
     let root = try tree(limitedGroup(current: current + 100, inactive: 100, limit: "1000"))
@@ -38,7 +38,7 @@ struct SystemPressureTests {
     #expect(source.next() == pressure)
   }
 
-  @Test("A shortage that stays is told again after a time, one that grows at once")
+  @Test("A shortage that stays is reported again after a while, one that grows at once")
   func repeated() throws {
     let root = try tree(limitedGroup(current: 920, inactive: 0, limit: "1000"))
     defer { try? FileManager.default.removeItem(atPath: root) }
@@ -54,7 +54,7 @@ struct SystemPressureTests {
     #expect(patient.next() == .critical)
   }
 
-  @Test("A group of version 1, and one that a container sees a part of")
+  @Test("A version 1 group, and one that a container sees part of")
   func versionOne() throws {
     let root = try tree([
       "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/docker/abc/inner\n",
@@ -72,7 +72,7 @@ struct SystemPressureTests {
   }
 
   @Test(
-    "Where there is no limit and no word of the kernel, nothing is told and nothing waited for",
+    "Without a limit and without notifications, nothing is reported and nothing is awaited",
     arguments: [
       [:], ["proc/self/cgroup": "nonsense\n0:\n:::\n", "proc/self/mountinfo": "- - -\n1 2 3\n\n"],
       [
@@ -104,7 +104,7 @@ struct SystemPressureTests {
   }
 
   @Test(
-    "The real kernel takes the triggers, wakes nobody without cause, and lets go",
+    "The real kernel accepts the triggers, wakes nobody without cause, and lets go",
     .enabled(if: missing == nil, "needs /proc/pressure/memory, Linux 4.20 with CONFIG_PSI"))
   func realKernel() {
     let source = SystemPressureSource()
@@ -113,7 +113,7 @@ struct SystemPressureTests {
     let began = ContinuousClock.now
     Thread.detachNewThread {
       var last = source.next()
-      // A machine that is short of memory may well say so.
+      // A machine that is short of memory may report it.
       while last != nil { last = source.next() }
       ended.add(last)
     }

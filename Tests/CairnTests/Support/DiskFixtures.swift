@@ -5,8 +5,8 @@ import Testing
 
 @testable import Cairn
 
-/// What a test of a cache on disk has: a directory of its own, which goes with the last reference, the time,
-/// and when background work runs.
+/// What a test of a cache on disk needs: its own directory, which is removed with the last
+/// reference; the time; and control of background work.
 final class DiskScene: Sendable {
   let clock = ManualClock()
   let background = ManualBackgroundQueue()
@@ -34,7 +34,7 @@ final class DiskScene: Sendable {
 
   var path: String { self("cache") }
 
-  /// Opens the cache at `path` with these coders, limits, and what else the test wants.
+  /// Opens the cache at `path` with these coders, limits and other options.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     at path: String? = nil, keys: KeyCoder<Key>, values: ValueCoder<Value>, count: Int? = nil,
     bytes: Int? = nil, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
@@ -68,7 +68,7 @@ final class DiskScene: Sendable {
     return try Store(path: path, configuration: configuration)
   }
 
-  /// The names in the directory that begin so.
+  /// The names in the directory that begin with this.
   func names(_ prefix: String = "") throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory)
       .filter { $0.hasPrefix(prefix) }.sorted()
@@ -84,14 +84,14 @@ func contents(ofDirectory path: String) throws -> [String: Data] {
   return contents
 }
 
-/// The bytes of a file. Foundation loses some memory where it reads one without any, as `LOCK` is.
+/// The bytes of a file. Foundation leaks some memory when it reads an empty file, such as `LOCK`.
 func bytes(ofFile path: String) throws -> Data {
   let attributes = try FileManager.default.attributesOfItem(atPath: path)
   if attributes[.size] as? Int == 0 { return Data() }
   return try Data(contentsOf: URL(filePath: path))
 }
 
-/// Throws away a bit of a file, so that what is there is corrupt.
+/// Flips a bit of a file, so that it is corrupt.
 func damage(_ path: String, at offset: Int) throws {
   var bytes = try bytes(ofFile: path)
   bytes[offset] ^= 0x10
@@ -99,7 +99,7 @@ func damage(_ path: String, at offset: Int) throws {
 }
 
 extension DiskCache {
-  /// Counts each of the keys as just read, in this order, as a front does that was asked for them.
+  /// Counts each of the keys as just read, in this order, like a front that was asked for them.
   ///
   /// - Returns: how many of them have a value.
   @discardableResult

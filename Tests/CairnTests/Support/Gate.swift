@@ -1,7 +1,7 @@
 import CairnStore
 import Testing
 
-/// What tasks wait at until a test opens it.
+/// Tasks wait here until a test opens it.
 final class Gate: Sendable {
   private struct State {
     var isOpen = false
@@ -11,7 +11,7 @@ final class Gate: Sendable {
 
   private let state = Lock(State())
 
-  /// How many have come to it so far.
+  /// How many have arrived so far.
   var arrivedCount: Int { state.withLock { $0.arrivedCount } }
 
   func open() {
@@ -22,7 +22,7 @@ final class Gate: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Waits until it is open, also where the task is cancelled.
+  /// Waits until it is open, even if the task is cancelled.
   func wait() async {
     await withCheckedContinuation { continuation in
       let isOpen = state.withLock { state in
@@ -35,10 +35,10 @@ final class Gate: Sendable {
   }
 }
 
-/// Waits until `condition` holds, for what other tasks do.
+/// Waits until `condition` holds, which other tasks bring about.
 ///
-/// Where many tests run at once, a task gets its turn after all that stand in line before it, and what it starts
-/// stands behind them again: so turns are counted, not time alone.
+/// If many tests run at once, a task gets its turn after all that are queued before it, and what it
+/// starts is queued behind them again. So turns are counted, not only time.
 func eventually(
   _ condition: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
 ) async {

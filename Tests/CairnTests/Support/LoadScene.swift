@@ -4,12 +4,13 @@ import Testing
 
 @testable import Cairn
 
-/// The caches that load: in memory, on disk, and of both tiers.
+/// The caches that load: in memory, on disk, and with both tiers.
 enum LoadingKind: CaseIterable {
   case memory, disk, tiered
 }
 
-/// What a test of loads by a policy decides itself: the time, when time limits are looked at, and what is random.
+/// What a test of loads with a policy controls: the time, when time limits are checked, and random
+/// numbers.
 final class LoadScene: Sendable {
   let clock = ManualClock()
   let background = ManualBackgroundQueue()
@@ -35,7 +36,7 @@ final class LoadScene: Sendable {
     return MemoryCache(configuration: configuration, environment: environment)
   }
 
-  /// - Parameter memory: whether there is a tier in memory.
+  /// - Parameter memory: whether there is a memory tier.
   func disk(_ policy: LoadPolicy, memory: Bool = false) throws -> DiskCache<String, String> {
     var configuration = DiskCacheConfiguration(
       countLimit: nil, byteLimit: nil, memory: memory ? .unlimited : nil)
@@ -58,17 +59,17 @@ final class LoadScene: Sendable {
     }
   }
 
-  /// Lets time pass, and what is due then happen.
+  /// Lets time pass, and runs what is then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
   }
 }
 
-/// A cache of any kind, with what a test looks at beside its interface.
+/// A cache of any kind, with what a test inspects besides its interface.
 struct LoadSubject: Sendable {
   let cache: any Loading<String, String>
-  /// How often somebody was suspended for a load.
+  /// How often a caller was suspended for a load.
   let waitCount: @Sendable () -> UInt64
   /// How many loads there are.
   let flightCount: @Sendable () -> Int
@@ -88,7 +89,7 @@ struct LoadSubject: Sendable {
   var loads: LoadStatistics { cache.loadStatistics }
 }
 
-/// What is loaded from: counts the calls, and answers as the test wants.
+/// The origin of loads: counts the calls, and answers as the test wants.
 final class Origin: Sendable {
   struct Failure: Error {}
 

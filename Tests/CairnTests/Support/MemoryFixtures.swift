@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// What a test of a cache in memory decides itself: the time, when background work runs, and when memory
+/// What a test of a cache in memory controls: the time, when background work runs, and when memory
 /// is short.
 struct MemoryScene: Sendable {
   let clock = ManualClock()
@@ -15,7 +15,7 @@ struct MemoryScene: Sendable {
     monitor = PressureMonitor(source: SilentPressureSource(), queue: ManualBackgroundQueue())
   }
 
-  /// A cache with these limits, and what else the test wants.
+  /// A cache with these limits and other options.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     count: Int? = nil, cost: Int? = nil,
     _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
@@ -36,14 +36,14 @@ struct MemoryScene: Sendable {
       environment: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
-  /// Lets time pass, and what is due then happen.
+  /// Lets time pass, and runs what is then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
   }
 }
 
-/// A source that never tells anything.
+/// A source that never reports anything.
 struct SilentPressureSource: PressureSource {
   func next() -> MemoryPressure? { nil }
 }
@@ -60,7 +60,7 @@ final class Record<Element: Sendable>: Sendable {
   func removeAll() { elements.withLock { $0 = [] } }
 }
 
-/// A value that tells when it is destroyed.
+/// A value that reports its destruction.
 final class Witness: Sendable {
   private let atEnd: @Sendable () -> Void
 
@@ -69,7 +69,7 @@ final class Witness: Sendable {
   deinit { atEnd() }
 }
 
-/// Runs `body` on threads of its own, and waits for all of them.
+/// Runs `body` on separate threads, and waits for all of them.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
   let group = DispatchGroup()
   for thread in 0..<count {
@@ -82,9 +82,9 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
   group.wait()
 }
 
-/// Waits until `condition` holds, for what another thread does.
+/// Waits until `condition` holds, which another thread brings about.
 ///
-/// - Returns: whether it came to hold within a time that no sound run takes.
+/// - Returns: whether it held within a time that no sound run needs.
 func comesTrue(_ condition: () -> Bool) -> Bool {
   let end = ContinuousClock.now.advanced(by: .seconds(120))
   while !condition() {
@@ -103,6 +103,6 @@ enum TestSeed {
     return seed
   }()
 
-  /// What to say beside a failure.
+  /// The text to add to a failure.
   static var comment: Comment { "replay with CAIRN_TEST_SEED=\(current)" }
 }

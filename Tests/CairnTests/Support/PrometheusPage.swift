@@ -1,4 +1,4 @@
-/// A text in Prometheus' exposition format 0.0.4, read by the rules of the format alone.
+/// A text in Prometheus' exposition format 0.0.4, parsed by the rules of the format alone.
 struct PrometheusPage {
   struct Failure: Error, CustomStringConvertible {
     var description: String
@@ -20,7 +20,7 @@ struct PrometheusPage {
   /// In the order of the text.
   private(set) var samples: [(sample: Sample, family: String)] = []
 
-  /// The value of a sample; `nil`: there is none.
+  /// The value of a sample, or `nil` if there is none.
   subscript(name: String, labels: [String: String]) -> Double? {
     values[Sample(name: name, labels: labels)]
   }
@@ -92,7 +92,7 @@ struct PrometheusPage {
   private func check(_ family: Family) throws {
     let own = samples.filter { $0.family == family.name }.map(\.sample)
     if own.isEmpty { throw Failure(description: "no sample of \(family.name)") }
-    // What the documentation of the format and of metrics' names wants.
+    // What the documentation of the format and of metric names requires.
     if family.type == "counter" {
       guard family.name.hasSuffix("_total"), own.allSatisfy({ values[$0, default: -1] >= 0 }) else {
         throw Failure(description: "no counter: \(family.name)")

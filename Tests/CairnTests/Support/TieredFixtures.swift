@@ -4,16 +4,16 @@ import Testing
 
 @testable import Cairn
 
-/// What a test of both tiers decides itself: the directory, the time, and when background work runs.
+/// What a test of both tiers controls: the directory, the time, and when background work runs.
 final class TieredScene: Sendable {
   let disk = DiskScene()
-  /// Of the tier in memory, and what tells the disk of it.
+  /// The queue of the memory tier, and of its reports to the disk.
   let background = ManualBackgroundQueue()
   let monitor = PressureMonitor(source: SilentPressureSource(), queue: ManualBackgroundQueue())
 
   var clock: ManualClock { disk.clock }
 
-  /// A cache with these limits and coders, and what else the test wants.
+  /// A cache with these limits, coders and other options.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     keys: KeyCoder<Key>, values: ValueCoder<Value>, held: Int? = nil, cost: Int? = nil,
     count: Int? = nil, bytes: Int? = nil,
@@ -48,14 +48,14 @@ final class TieredScene: Sendable {
       files: nil, path: nil, change, costing: costing)
   }
 
-  /// Lets time pass, and what is due then happen.
+  /// Lets time pass, and runs what is then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
   }
 }
 
-/// Something that happened to a cache or to its tier in memory.
+/// An event of a cache or of its memory tier.
 struct TierEvent<Key: Hashable & Sendable>: Sendable, Hashable {
   enum Tier { case memory, disk }
 
@@ -69,7 +69,7 @@ struct TierEvent<Key: Hashable & Sendable>: Sendable, Hashable {
 }
 
 extension DiskCache {
-  /// Tells of the cache and of its tier in memory.
+  /// Reports events of the cache and of its memory tier.
   @discardableResult
   func observeTiers(
     _ body: @escaping @Sendable (TierEvent<Key>) -> Void
@@ -80,7 +80,7 @@ extension DiskCache {
     ]
   }
 
-  /// A write as far as another thread may have come with it: it is on disk, and not in memory.
+  /// A write as far as another thread may have got with it: it is on disk, but not in memory.
   @discardableResult
   func setStored(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
@@ -100,7 +100,7 @@ extension DiskCache {
     return version
   }
 
-  /// A value and its version, as a read that misses in memory finds them on disk.
+  /// A value and its version, as a read that misses memory finds them on disk.
   func fetchedValue(forKey key: Key) throws -> (value: Value, version: UInt64)? {
     guard let value = try storedValue(forKey: key), let info = try storedInfo(forKey: key) else {
       return nil
@@ -108,7 +108,7 @@ extension DiskCache {
     return (value, info.version)
   }
 
-  /// What does not agree: in memory itself, and between it and the disk.
+  /// Inconsistencies: in memory itself, and between memory and the disk.
   func audit() throws -> [String] {
     var faults = tier.held.audit()
     for entry in tier.held.entries() {

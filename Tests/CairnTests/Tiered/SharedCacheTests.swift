@@ -12,7 +12,7 @@ struct SharedCacheTests {
   let configuration = DiskCacheConfiguration(
     countLimit: nil, byteLimit: nil, memory: .unlimited)
 
-  /// Where a cache of this name lies.
+  /// The directory of a cache of this name.
   private func place(_ name: String) -> String { scene("\(CacheLocation.programName)/\(name)") }
 
   private func shared<Value: Codable & Sendable>(
@@ -25,7 +25,7 @@ struct SharedCacheTests {
       variables: ["XDG_CACHE_HOME": scene.directory])
   }
 
-  @Test("All who ask get the same one, as the first configured it")
+  @Test("All callers get the same cache, as the first configured it")
   func same() throws {
     let messages = Record<String>()
     let first: DiskCache<String, Int> = try shared("a") {
@@ -46,7 +46,7 @@ struct SharedCacheTests {
     #expect(other !== first && elsewhere !== first)
   }
 
-  @Test("One of another type is an error, and names no values")
+  @Test("A cache of another type is an error that names no values")
   func otherType() throws {
     let first: DiskCache<String, Int> = try shared("a")
     let error = #expect(throws: CacheError.self) {
@@ -59,7 +59,7 @@ struct SharedCacheTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test("It goes with the last reference, and is opened anew; so it is after a close")
+  @Test("It is released with the last reference and then reopened; so it is after a close")
   func ends() throws {
     do {
       let cache: DiskCache<String, Int> = try shared("a")
@@ -73,7 +73,7 @@ struct SharedCacheTests {
     #expect(try next.value(forKey: "k") == 1)
   }
 
-  @Test("Where it cannot be opened, the next one who asks tries again")
+  @Test("If it cannot be opened, the next caller tries again")
   func failure() throws {
     let before: DiskCache<String, Int> = try shared("a")
     try before.close()
@@ -87,7 +87,7 @@ struct SharedCacheTests {
     #expect(throws: CacheError.self) { let _: DiskCache<String, Int> = try shared("x/y") }
   }
 
-  @Test("Many that ask at once, while others let go, never find it locked")
+  @Test("Many callers at once, while others release it, never find it locked")
   func crowd() throws {
     let faults = Record<String>()
     onThreads(6) { thread in
@@ -102,12 +102,12 @@ struct SharedCacheTests {
     #expect(faults.all == [])
   }
 
-  @Test("One that closes is handed out to nobody")
+  @Test("A closing cache is returned to no caller")
   func closing() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
     let found = Record<DiskCache<String, Int>?>()
-    // Told when the store is closed already, and the call has not returned.
+    // Called when the store is already closed and the call has not returned.
     cache.tier.observe { event, _ in
       if case .removedAll = event { found.add(try? shared("a")) }
     }
@@ -115,7 +115,7 @@ struct SharedCacheTests {
     let next = try #require(found.all.first ?? nil)
     #expect(next !== cache && found.all.count == 1)
     #expect(try next.value(forKey: "k") == 1)
-    // The end of the close does not forget the new one, nor does another close of the old one.
+    // The end of the close does not drop the new one, nor does another close of the old one.
     try cache.close()
     try cache.close()
     let last: DiskCache<String, Int> = try shared("a")
@@ -133,7 +133,7 @@ struct SharedCacheTests {
     #expect(try next.value(forKey: "k") == 1)
   }
 
-  @Test("While some close it, others always get one, which nobody else has open")
+  @Test("While some close it, others always get one that no other process has open")
   func closingCrowd() throws {
     let faults = Record<String>()
     let closed = Record<Int>()
@@ -149,7 +149,7 @@ struct SharedCacheTests {
               closed.add(thread)
             }
           } catch CacheError.store(.closed) {
-            // By another; not before it was handed out, as far as one can see.
+            // By another; not before it was returned, as far as one can see.
           }
         } catch { faults.add("\(error)") }
       }
@@ -160,34 +160,34 @@ struct SharedCacheTests {
     #expect(try cache.count() == 6)
   }
 
-  @Test("A second close does not end the wait for the first, whichever began to")
+  @Test("A second close does not end the wait for the first, whichever began it")
   func secondClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // What another thread does that has come first, and closes the store last.
+    // What another thread does that came first and closes the store last.
     SharedCaches.beginClosing(cache)
     #expect(SharedCaches.count(below: scene.directory) == 1)
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 0)
     let next: DiskCache<String, Int> = try shared("a")
-    // Its own second close, which comes when the place is another's.
+    // Its own second close, which comes when the place belongs to another.
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
     let last: DiskCache<String, Int> = try shared("a")
     #expect(last === next)
   }
 
-  @Test("A close that has not closed the store leaves its place to who does")
+  @Test("A close that has not closed the store leaves its place to the one that does")
   func closeUnderWay() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // As long as a first close is at it.
+    // As long as a first close is in progress.
     try #require(try cache.store.closeOnce())
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
   }
 
-  @Test("Names of caches that are gone are not kept")
+  @Test("Names of released caches are not kept")
   func places() throws {
     for number in 0..<20 {
       let cache: DiskCache<String, Int> = try shared("\(number)")
@@ -228,7 +228,7 @@ struct SharedCacheTests {
     #expect(try both.value(forKey: "k") == 1)
   }
 
-  @Test("The asynchronous forms give the same ones")
+  @Test("The asynchronous forms return the same ones")
   func asynchronous() async throws {
     let variables = ["XDG_CACHE_HOME": scene.directory]
     let tiered = try await DiskCache<String, Int>.open(
@@ -247,10 +247,10 @@ struct SharedCacheTests {
     #expect(try opened.value(forKey: "k") == 1)
   }
 
-  @Test("An open that fails does not forget the one that is closing")
+  @Test("An open that fails does not drop the one that is closing")
   func failedOpenBesideClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
-    // As far as another thread may have come with its close.
+    // As far as another thread may have got with its close.
     SharedCaches.beginClosing(cache)
     #expect(throws: CacheError.self) {
       let _: DiskCache<String, Int> = try SharedCaches.cache(at: place("a")) {
@@ -262,7 +262,7 @@ struct SharedCacheTests {
     #expect(SharedCaches.count(below: scene.directory) == 0)
   }
 
-  @Test("Who opens it and asks for it meanwhile is told that it is locked")
+  @Test("A thread that opens it and asks for it meanwhile gets locked")
   func openerAsks() throws {
     let found = Record<CacheError?>()
     let ended = DispatchSemaphore(value: 0)
@@ -283,7 +283,7 @@ struct SharedCacheTests {
     #expect(try cache.count() == 0)
   }
 
-  @Test("Many tasks that wait for one to be opened take no thread each")
+  @Test("Many tasks that wait for an open take no thread each")
   func waitingTasks() async throws {
     let opening = Record<Int>()
     let gate = DispatchSemaphore(value: 0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("By what a cache of two tiers tells keys apart")
+@Suite("How a cache of two tiers distinguishes keys")
 struct TierKeyTests {
   let scene = TieredScene()
 
@@ -13,7 +13,7 @@ struct TierKeyTests {
   static let composed = "caf\u{E9}"
   static let decomposed = "cafe\u{301}"
 
-  @Test("Strings that are canonically equal and differ in their bytes are two keys, in both tiers")
+  @Test("Canonically equal strings with different bytes are two keys, in both tiers")
   func canonicalEquality() throws {
     #expect(Self.composed == Self.decomposed)
     let cache: DiskCache<String, Int> = try scene.cache()
@@ -40,7 +40,7 @@ struct TierKeyTests {
     var text: String
   }
 
-  @Test("Keys that are encoded are told apart by their bytes, whatever their equality says")
+  @Test("Keys that are encoded are distinguished by their bytes, whatever their equality says")
   func encoded() throws {
     let cache: DiskCache<Name, Int> = try scene.cache()
     try cache.setValue(1, forKey: Name(text: Self.composed))
@@ -50,7 +50,7 @@ struct TierKeyTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("Keys that differ and have the same bytes are one key, in both tiers")
+  @Test("Keys that differ but have the same bytes are one key, in both tiers")
   func coarse() throws {
     let coder = KeyCoder<String>.custom(
       encode: { Array($0.lowercased().utf8) },
@@ -64,7 +64,7 @@ struct TierKeyTests {
     #expect(try cache.value(forKey: "Key") == nil && cache.tier.count() == 0)
   }
 
-  @Test("Of a coder that agrees with equality, no key is encoded for a hit in memory")
+  @Test("With a coder that agrees with equality, a hit in memory encodes no key")
   func comparingByEquality() throws {
     let encoded = Record<Name>()
     let coder = KeyCoder<Name>.custom(
@@ -84,7 +84,7 @@ struct TierKeyTests {
     }
   }
 
-  @Test("A key that cannot be decoded any more takes nothing stale along")
+  @Test("A key that can no longer be decoded leaves nothing stale")
   func undecodable() throws {
     struct Odd: Error {}
     let fails = Record<Bool>()
@@ -101,7 +101,7 @@ struct TierKeyTests {
     #expect(try cache.value(forKey: "a") == 2)
   }
 
-  @Test("What cannot be decoded takes nothing else along where keys are known by their bytes")
+  @Test("If keys are known by their bytes, an undecodable key removes nothing else")
   func undecodableAlone() throws {
     struct Odd: Error {}
     let coder = KeyCoder<String>.custom(
@@ -114,7 +114,7 @@ struct TierKeyTests {
     try cache.removeValue(forKey: "b")
     #expect(try cache.tier.contains("c") && !cache.tier.contains("a"))
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, nil, 1])
-    // Of a coder of whose keys only equality is known, it is not known what to drop.
+    // If only the equality of a coder's keys is known, it is unknown what to drop.
     try cache.close()
     let other: DiskCache<String, Int> = try scene.cache(
       keys: coder.comparingByEquality(), values: .standard)

@@ -9,7 +9,7 @@ import Testing
 struct TieredCacheTests {
   let scene = TieredScene()
 
-  @Test("What is written is in both tiers, with the same version")
+  @Test("A written value is in both tiers, with the same version")
   func writeThrough() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     let version = try cache.setValue(
@@ -25,7 +25,7 @@ struct TieredCacheTests {
     #expect("\(cache)" == "DiskCache cache at \(cache.path)")
   }
 
-  @Test("A hit in memory does not go to the disk, and a miss in both is one of both")
+  @Test("A hit in memory does not go to the disk, and a miss in both counts in both")
   func hits() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
@@ -44,7 +44,7 @@ struct TieredCacheTests {
     #expect(try cache.statistics().memory?.hitCount == 2)
   }
 
-  @Test("Costs below 0 are as 0 in both tiers; the greatest one is kept")
+  @Test("Costs below 0 count as 0 in both tiers; the highest one is kept")
   func extremeCosts() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("x", forKey: "negative", options: .cost(-1))
@@ -75,13 +75,13 @@ struct TieredCacheTests {
     let promoted = try #require(try cache.tier.info(forKey: "a"))
     #expect(promoted.cost == 9 && promoted.version == version)
     #expect(promoted.expires == written.expires && promoted.idleLimit == .seconds(20))
-    // What was given none costs what memory makes of it, again.
+    // A value without its own cost again costs what memory computes.
     #expect(try cache.tier.info(forKey: "b")?.cost == 4)
     #expect(cache.tier.totalCost() == 13)
     #expect(try cache.audit() == [])
   }
 
-  @Test("A costing closure counts for what is set and for what comes from disk")
+  @Test("A costing closure applies to values that are set and to those from disk")
   func costing() throws {
     let cache: DiskCache<String, Int> = try scene.cache(
       costing: { $0.utf8.count + $1 })
@@ -93,7 +93,7 @@ struct TieredCacheTests {
   }
 
   @Test(
-    "Values of which nobody says what they cost cost their bytes on disk, however they come to memory"
+    "Values without any cost cost their bytes on disk, however they reach memory"
   )
   func costByDefault() async throws {
     struct Page: Codable, Equatable, Sendable { var text: String }
@@ -119,13 +119,13 @@ struct TieredCacheTests {
     #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
     _ = try await cache.value(forKey: "c") { large }
     #expect(cache.tier.totalCost() == cost(of: small) + 2 * cost(of: large))
-    // One that was given counts, also where it is zero.
+    // A given cost counts, even if it is zero.
     try await cache.setValue(large, forKey: "a", options: .cost(0))
     #expect(cache.tier.totalCost() == cost(of: small) + cost(of: large))
     cache.tier.removeAll()
     _ = try cache.value(forKey: "a")
     #expect(cache.tier.totalCost() == 0)
-    // So a limit holds without a word about costs.
+    // So a limit holds without any given cost.
     cache.tier.costLimit = 2000
     for number in 0..<40 { try await cache.setValue(large, forKey: "\(number)") }
     #expect(cache.tier.totalCost() <= 2000 && cache.tier.totalCost() > 1000)
@@ -145,7 +145,7 @@ struct TieredCacheTests {
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "configured") == nil)
     #expect(try !cache.contains("configured") && cache.count() == 1)
-    // One that comes from disk lives no longer either.
+    // A value from disk lives no longer either.
     cache.tier.removeAll()
     #expect(try cache.value(forKey: "own") == 2)
     scene.advance(by: .seconds(10))
@@ -154,7 +154,7 @@ struct TieredCacheTests {
     #expect(cache.tier.statistics().heldCount == 0)
   }
 
-  @Test("Who is read from memory is not idle on disk")
+  @Test("A key that is read from memory is not idle on disk")
   func idleLimits() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", options: .idleLimit(.seconds(100)))
@@ -171,7 +171,7 @@ struct TieredCacheTests {
     #expect(try cache.value(forKey: "a") == 1)
   }
 
-  @Test("What memory drops stays on disk, and what goes from disk goes from memory")
+  @Test("What memory drops stays on disk, and what leaves the disk leaves memory")
   func evictions() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 2, count: 4)
     for number in 0..<6 { try cache.setValue(number, forKey: number) }
@@ -186,7 +186,7 @@ struct TieredCacheTests {
     #expect(try cache.value(forKey: 5) == nil)
   }
 
-  @Test("A trim of the memory alone leaves the disk as it is")
+  @Test("A trim of memory alone leaves the disk unchanged")
   func memoryTrims() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<10 { try cache.setValue(number, forKey: number, options: .cost(number)) }
@@ -201,7 +201,7 @@ struct TieredCacheTests {
     cache.tier.countLimit = nil
     cache.tier.costLimit = 3
     #expect(try cache.values(forKeys: 0..<10) == Array(0..<10))
-    // What costs too much is read from disk each time.
+    // A value that costs too much is read from disk each time.
     #expect(Set(cache.tier.keys()).isSubset(of: [0, 1, 2, 3]))
     #expect(cache.tier.totalCost() <= 3)
     cache.enterBackground()
@@ -229,7 +229,7 @@ struct TieredCacheTests {
     #expect(deaf.tier.count() == 1)
   }
 
-  @Test("Removals go through both tiers and say what there was")
+  @Test("Removals go through both tiers and report what existed")
   func removals() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<8 { try cache.setValue(number, forKey: number) }
@@ -253,7 +253,7 @@ struct TieredCacheTests {
     #expect(try cache.value(forKey: 7) == nil && cache.tier.count() == 0)
   }
 
-  @Test("A compare-and-set goes by the version on disk, and its value is in both tiers")
+  @Test("A compare-and-set uses the version on disk, and its value is in both tiers")
   func compareAndSet() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     guard case .stored(let first) = try cache.compareAndSet(1, forKey: "a", expecting: nil) else {
@@ -276,7 +276,7 @@ struct TieredCacheTests {
     #expect(try cache.value(forKey: "b") == nil)
   }
 
-  @Test("A batch is in both tiers, of a key that comes twice the later value")
+  @Test("A batch is in both tiers; of a key that occurs twice, the later value is")
   func batches() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(0, forKey: "b")
@@ -322,7 +322,7 @@ struct TieredCacheTests {
     let entry = try #require(try cache.entry(forKey: "a"))
     #expect(entry.value == [1, 2, 3] && entry.metadata == [9] && entry.key == "a")
     #expect(entry.info.cost == 5 && entry.info.valueByteCount == 3)
-    // Of which the disk was not told yet.
+    // Which the disk does not know yet.
     #expect(entry.info.accessed == scene.clock.now())
     #expect(try cache.info(forKey: "a")?.accessed == scene.clock.now())
     #expect(try cache.entry(forKey: "b") == nil && cache.info(forKey: "b") == nil)
@@ -346,7 +346,7 @@ struct TieredCacheTests {
     #expect(try Data(contentsOf: URL(filePath: path)) == Data([1, 2, 3]))
   }
 
-  @Test("By subscript; what fails is counted and told to the log")
+  @Test("By subscript; failures are counted and logged")
   func subscripts() throws {
     let lines = Record<String>()
     let cache: DiskCache<String, Int> = try scene.cache {
@@ -365,7 +365,7 @@ struct TieredCacheTests {
     #expect(lines.all.count { $0.contains("by subscript") } == 2)
   }
 
-  @Test("What is written and removed on the disk tier alone is not hidden by memory")
+  @Test("Writes and removals on the disk tier alone are not hidden by memory")
   func diskAlone() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
@@ -380,7 +380,7 @@ struct TieredCacheTests {
     #expect(cache.tier.count() == 0)
   }
 
-  @Test("It is there when it is opened again, and after a close every call throws")
+  @Test("It survives a reopen, and after a close every call throws")
   func reopening() throws {
     do {
       let cache: DiskCache<String, Int> = try scene.cache()
@@ -403,7 +403,7 @@ struct TieredCacheTests {
     }
   }
 
-  @Test("The asynchronous forms do what the others do")
+  @Test("The asynchronous forms do the same as the others")
   func performing() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
       .path(scene.disk.path),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Both tiers go by one clock")
+@Suite("Both tiers use one clock")
 struct TieredClockTests {
   let scene = TieredScene()
   let clock = SeparateClock()
@@ -13,12 +13,12 @@ struct TieredClockTests {
     try scene.cache { [clock] in $0.store.clock = clock }
   }
 
-  /// Whether a key has a value in memory, and whether on disk, as each tier has it.
+  /// Whether a key has a value in memory and on disk, as each tier sees it.
   private func tiers(_ key: Int, in cache: DiskCache<Int, Int>) throws -> [Bool] {
     [try cache.tier.contains(key), try cache.containsStored(key)]
   }
 
-  @Test("A clock that is set back while the cache is open prolongs no life, in either tier")
+  @Test("A clock set back while the cache is open prolongs no lifetime, in either tier")
   func setBack() throws {
     let cache = try open()
     try cache.setValue(1, forKey: 1, lifetime: .seconds(10))
@@ -33,7 +33,7 @@ struct TieredClockTests {
     #expect(try tiers(2, in: cache) == [false, false])
   }
 
-  @Test("A clock that is set ahead ends lives in both tiers, and when it is set right, none early")
+  @Test("A clock set ahead ends lifetimes in both tiers; once set right, none ends early")
   func setAhead() throws {
     let cache = try open()
     try cache.setValue(1, forKey: 1, lifetime: .seconds(10))
@@ -47,7 +47,7 @@ struct TieredClockTests {
     #expect(try tiers(2, in: cache) == [false, false])
   }
 
-  @Test("Where the clock is behind what the store knows, memory holds nothing longer than the disk")
+  @Test("If the clock is behind the store's time, memory holds nothing longer than the disk")
   func behindAtOpen() throws {
     let first = try open()
     try first.setValue(1, forKey: 1, lifetime: .seconds(100))
@@ -68,7 +68,7 @@ struct TieredClockTests {
   }
 
   @Test(
-    "However the clock is set, memory holds what the disk has, and takes what it gives",
+    "However the clock is set, memory holds what the disk has, and accepts what it returns",
     arguments: 0..<10)
   func anyTime(run: Int) throws {
     var random = FuzzRandom(seed: TestSeed.current &+ UInt64(run))

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Cairn
 
-/// What several calls at once may do to each other, one order after the other.
-@Suite("No read finds what is older than what was found", .timeLimit(.minutes(10)))
+/// What several concurrent calls may do to each other, in one order after the other.
+@Suite("No read finds a value older than one found before", .timeLimit(.minutes(10)))
 struct TieredCoherenceTests {
   let scene = TieredScene()
 
@@ -20,7 +20,7 @@ struct TieredCoherenceTests {
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let old = try #require(try cache.fetchedValue(forKey: "a"))
     try cache.setValue(2, forKey: "a")
-    // Also where memory had to drop the new one.
+    // Even if memory had to drop the new one.
     cache.tier.removeAll()
     cache.tier.held.promote(
       old.value, forKey: key("a"), ticket: ticket, version: old.version)
@@ -49,7 +49,7 @@ struct TieredCoherenceTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("Of two writes the one that came last to the disk stays, however late the other comes here")
+  @Test("Of two writes, the last to reach the disk stays, however late the other reaches memory")
   func writes() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     func entry(_ value: Int) -> PublishedEntry<String, Int> {
@@ -64,7 +64,7 @@ struct TieredCoherenceTests {
       #expect(try cache.value(forKey: "a") == 2)
       #expect(try cache.audit() == [])
     }
-    // The other way round, the newer one comes in.
+    // The other way round, the newer one is inserted.
     let (old, new) = (entry(3), entry(4))
     let oldVersion = try cache.setStored(3, forKey: "a")
     let newVersion = try cache.setStored(4, forKey: "a")
@@ -73,7 +73,7 @@ struct TieredCoherenceTests {
     #expect(try cache.tier.value(forKey: "a") == 4)
   }
 
-  @Test("A write that was removed before it came to memory stays away")
+  @Test("A write whose value was removed before it reached memory stays away")
   func removedWrite() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     for removesAll in [false, true] {
@@ -85,20 +85,20 @@ struct TieredCoherenceTests {
     }
   }
 
-  @Test("Who has found nothing does not find a value then that went before")
+  @Test("A caller that has found nothing does not find an earlier value afterwards")
   func absence() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let version = try cache.setStored(1, forKey: "a")
     let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     let ticket = cache.tier.held.ticket(forKey: key("a"))
-    // It went, and memory was not told of that yet.
+    // It was removed, and memory was not told yet.
     #expect(cache.tier.held.noteAbsent(key("a")) == nil)
     entry.publish(to: cache.tier.held, version: version, byteCount: 0)
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
     #expect(try !cache.tier.contains("a"))
   }
 
-  @Test("Who has found a value does not find an older one then", arguments: 0..<4)
+  @Test("A caller that has found a value does not find an older one afterwards", arguments: 0..<4)
   func monotony(way: Int) throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let old = try cache.setStored(1, forKey: "a")
@@ -106,13 +106,13 @@ struct TieredCoherenceTests {
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let promoted = cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
     #expect(promoted)
-    // As if a new value were on disk, and memory not told of it yet.
+    // As if a new value were on disk and memory were not told yet.
     let new = old + 1
     switch way {
     case 0: cache.tier.held.noteShown(new, of: key("a"))
     // A promotion whose ticket is void.
     case 1: cache.tier.held.promote(2, forKey: key("a"), ticket: ticket, version: new)
-    // One that memory has no room for.
+    // One for which memory has no room.
     case 2:
       let now = cache.tier.held.ticket(forKey: key("a"))
       cache.tier.held.promote(2, forKey: key("a"), ticket: now, cost: 0, version: new)
@@ -126,7 +126,7 @@ struct TieredCoherenceTests {
     #expect(try cache.tier.value(forKey: "a") != 1)
   }
 
-  @Test("A write hides what is in memory, also where it replaced nothing on disk")
+  @Test("A write hides what is in memory, even if it replaced nothing on disk")
   func writeBelow() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     for way in 0..<3 {
@@ -144,7 +144,7 @@ struct TieredCoherenceTests {
     }
   }
 
-  @Test("A removal in a batch hides what another's removal has yet to take")
+  @Test("A removal in a batch hides what another removal has yet to remove")
   func removalBelow() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let version = try cache.setValue(1, forKey: "a")
@@ -157,13 +157,13 @@ struct TieredCoherenceTests {
     try cache.write { batch in try batch.removeValue(forKey: "a") }
     #expect(try cache.value(forKey: "a") == nil)
     #expect(told.all == [TierEvent(.removed(key: "a", cause: .removed), in: .memory)])
-    // A value that comes later is none of its business.
+    // A later value is not affected.
     try cache.setValue(2, forKey: "a")
     #expect(try cache.tier.value(forKey: "a") == 2)
     #expect(try cache.audit() == [])
   }
 
-  @Test("Who is shown that there is nothing does not find what went", arguments: 0..<7)
+  @Test("A caller that is shown absence does not find the removed value", arguments: 0..<7)
   func shownAbsent(way: Int) throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let version = try cache.setValue(1, forKey: "a")
@@ -184,7 +184,7 @@ struct TieredCoherenceTests {
     #expect(try cache.value(forKey: "a") == nil)
   }
 
-  @Test("Who looks at everything does not find what is older then", arguments: 0..<4)
+  @Test("A caller that lists everything does not find anything older afterwards", arguments: 0..<4)
   func shownAll(way: Int) throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let old = try cache.setValue(1, forKey: "a")
@@ -210,7 +210,8 @@ struct TieredCoherenceTests {
   }
 
   @Test(
-    "A removal of all leaves nothing, also where another's is still being told", arguments: 0..<6)
+    "A removal of all leaves nothing, even while another's is still being reported",
+    arguments: 0..<6)
   func othersRemoval(way: Int) async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let told = Record<TierEvent<String>>()
@@ -232,17 +233,17 @@ struct TieredCoherenceTests {
       }
       let event = TierEvent(CacheEvent<String>.removedAll(count: 1), in: .memory)
       #expect(told.all == (isHeld ? [event] : []))
-      // A read that began before.
+      // A read that began earlier.
       cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
       #expect(try cache.value(forKey: "a") == nil)
     }
   }
 
-  @Test("A value that came to memory while the disk was looked at is a hit and no miss")
+  @Test("A value that reached memory during the disk lookup is a hit and not a miss")
   func lateHit() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let ticket = cache.tier.held.ticket(forKey: key("a"))
-    // Written, read here, and gone from the disk; of which memory was not told yet.
+    // Written, read here, and gone from the disk; memory was not told yet.
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: 1)
     #expect(try cache.fetchValue(key("a"), ticket, in: cache.tier.held, counts: true) == 1)
     let statistics = try cache.statistics()
@@ -254,7 +255,7 @@ struct TieredCoherenceTests {
     #expect(try cache.statistics().missCount == 1)
   }
 
-  @Test("An extension of another value does not lengthen a newer one")
+  @Test("An extension of another value does not prolong a newer one")
   func extensions() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
@@ -266,12 +267,12 @@ struct TieredCoherenceTests {
   }
 
   @Test(
-    "What is in memory ends no later than what is on disk, and is fetched again where it ends earlier"
+    "A value in memory ends no later than on disk, and is fetched again if it ends earlier"
   )
   func ends() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
-    // As far as another thread may have come with it.
+    // As far as another thread may have got with it.
     #expect(try cache.store.extendLifetime(forKey: "a", to: .seconds(30)))
     scene.advance(by: .seconds(10))
     #expect(try !cache.tier.contains("a"))
@@ -280,7 +281,7 @@ struct TieredCoherenceTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("TMCache: an observer that used the cache waited for ever; here it runs under no lock")
+  @Test("TMCache: an observer that used the cache deadlocked; here it runs under no lock")
   func observers() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 2, count: 3)
     let depth = Record<Int>()
@@ -302,7 +303,7 @@ struct TieredCoherenceTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("An observer that is told of a removal does not find in memory what went")
+  @Test("An observer of a removal does not find the removed value in memory")
   func toldLater() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let found = Record<Int?>()
@@ -350,7 +351,7 @@ struct TieredCoherenceTests {
   }
 
   @Test(
-    "A write of which nobody knows whether it is durable is not in memory, nor is the old value")
+    "A write of unknown durability is not in memory, nor is the old value")
   func durabilityUnknown() throws {
     try simulated { cache, files in
       try cache.setValue([1], forKey: "a")

@@ -8,7 +8,7 @@ import Testing
 /// What one call did, between two moments of a count that all threads share.
 struct Observed: Sendable {
   enum Kind: Sendable, Equatable {
-    /// A value was written; its version.
+    /// A value was written, with this version.
     case wrote(UInt64)
     /// A version was seen.
     case saw(UInt64)
@@ -27,13 +27,14 @@ struct Observed: Sendable {
   var kind: Kind
 }
 
-/// All that happened to one key, in the order in which it ended, and what of it cannot be.
+/// Everything that happened to one key, in the order in which it ended, and what is impossible in
+/// it.
 ///
-/// The versions are the order of the writes on disk. So it is enough to look for what contradicts it: what
-/// was seen after something newer was there for certain.
+/// The versions are the order of the writes on disk. So it is enough to look for contradictions:
+/// something that was seen after something newer certainly existed.
 struct KeyHistory {
   var events: [Observed] = []
-  /// Whether values may go by themselves.
+  /// Whether values may be removed by themselves.
   var mayVanish: Bool
 
   private func wasExtended(during other: Observed) -> Bool {
@@ -42,7 +43,8 @@ struct KeyHistory {
 
   func faults(versions: [Int: UInt64]) -> [String] {
     var faults: [String] = []
-    // Of all calls that ended before a moment: the newest version that was there, the newest that was gone.
+    // Of all calls that ended before a moment: the newest version that existed, and the newest that
+    // was gone.
     var events = events
     for index in events.indices {
       if case .sawValue(let number) = events[index].kind {
@@ -66,10 +68,10 @@ struct KeyHistory {
           case .removedVersion(let other):
             if other >= version { faults.append("\(event) after \(earlier)") }
           case .sawNothing where wasExtended(during: earlier):
-            // The extension found the value alive by a time from before its end.
+            // The extension found the value alive by a time before its end.
             break
           case .removed, .sawNothing:
-            // What was there before that for certain was gone by then.
+            // Whatever certainly existed before that was gone by then.
             if writes.contains(where: { $0.version == version && $0.end < earlier.start }) {
               faults.append("\(event) after \(earlier)")
             }
@@ -102,7 +104,7 @@ struct TieredConcurrencyTests {
   static let threads = 4
   static let keys = 5
 
-  /// One kind of trial.
+  /// One kind of run.
   struct Trial: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var held: Int?
@@ -172,8 +174,8 @@ struct TieredConcurrencyTests {
             let version = try cache.setStored(
               number, forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
             versions.add((number, version))
-            // Its thread would not have returned yet: memory may hold what a removal has not told it of. Whoever knows of
-            // this version was shown it.
+            // Its thread would not have returned yet: memory may hold what a removal has not told
+            // it of. Any caller that knows this version was shown it.
             try cache.noteShown(version, of: key)
             return .wrote(version)
           }
@@ -196,7 +198,7 @@ struct TieredConcurrencyTests {
           }
         case 13:
           note {
-            // What has just been idle for too long, a removal leaves alone, and an access that began
+            // A removal spares an entry that has just been idle for too long. An access that began
             // before the time was up may still renew it.
             try cache.removeValue(forKey: key) || !trial.idles ? .removed : nil
           }
@@ -211,7 +213,7 @@ struct TieredConcurrencyTests {
           }
         case 16:
           note {
-            // Where it finds nothing, it may be that a removal is just under way.
+            // If it finds nothing, a removal may be in progress.
             try cache.removeValue(forKey: key) ? .removed : nil
           }
         case 17: note { try cache.contains(key) ? nil : .sawNothing }
@@ -260,7 +262,7 @@ struct TieredConcurrencyTests {
     #expect(try cache.audit() == [], TestSeed.comment)
     if let held = trial.held { #expect(cache.tier.statistics().heldCount <= held) }
     if let count = trial.count { #expect(try cache.count() <= count) }
-    // What memory holds is what the disk has.
+    // Memory holds what the disk has.
     for index in 0..<Self.keys {
       let key = "key \(index)"
       #expect(try cache.value(forKey: key) == cache.storedValue(forKey: key), TestSeed.comment)
@@ -288,7 +290,7 @@ struct TieredConcurrencyTests {
             default: try cache.remove { key, _ in key == "a" }.count == 1
             }
           if isRemoved { winners.add(thread) }
-          // What the disk does not show any more, memory may have until the removal under way is done.
+          // Memory may have what the disk no longer shows until the removal in progress is done.
           let isOfFront = (thread + round) % 6 < 4
           if isOfFront, try cache.contains("a") { faults.add("\(round): still there") }
         } catch { faults.add("\(error)") }
@@ -299,7 +301,7 @@ struct TieredConcurrencyTests {
     #expect(faults.all == [])
   }
 
-  /// What the caches have in common that load.
+  /// What loading caches have in common.
   struct Loader: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var value:
@@ -337,9 +339,9 @@ struct TieredConcurrencyTests {
         cache.tier.removeAll()
       }
     }
-    // What is loaded from. Each key has one writer, so its numbers grow.
+    // The origin of loads. Each key has one writer, so its numbers grow.
     let source = Shared([Int](repeating: 0, count: 6))
-    // What every read must find at least, since what is older was removed.
+    // What every read must find at least, because older values were removed.
     let floors = Shared([Int](repeating: 0, count: 6))
     let faults = Record<String>()
     await withTaskGroup(of: Void.self) { group in

@@ -4,11 +4,11 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What is told of a cache and its tier in memory, and counted")
+@Suite("What a cache and its memory tier report and count")
 struct TieredEventTests {
   let scene = TieredScene()
 
-  @Test("Memory is told first, also of what the disk drops")
+  @Test("Memory is told first, even of what the disk evicts")
   func events() throws {
     let cache: DiskCache<String, Int> = try scene.cache(held: 1, count: 2)
     let told = Record<TierEvent<String>>()
@@ -49,7 +49,7 @@ struct TieredEventTests {
     #expect(cache.tier.held.observerCount == 0 && cache.observerCount == 0)
   }
 
-  @Test("What the disk evicts is told of both tiers, with its cause")
+  @Test("A disk eviction is reported for both tiers, with its cause")
   func evictions() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 2)
     let told = Record<TierEvent<Int>>()
@@ -61,7 +61,7 @@ struct TieredEventTests {
     #expect(told.all == [TierEvent(event, in: .memory), TierEvent(event, in: .disk)])
   }
 
-  @Test("A close tells that memory is emptied, once, and where there was something")
+  @Test("A close reports once that memory is emptied, if it had contents")
   func closing() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     try cache.setValue(1, forKey: 1)
@@ -98,14 +98,14 @@ struct TieredEventTests {
     }
     try await cache.setValue(1, forKey: 1)
     try await cache.close()
-    // Held, so that it is not the end of the cache that ends them.
+    // Held, so that the streams are not ended by the end of the cache.
     #expect(await told.value == [.inserted(key: 1)])
     for await event in cache.events() { Issue.record("\(event)") }
     #expect(cache.observerCount == 0)
     withExtendedLifetime(cache) {}
   }
 
-  @Test("With a cache goes what memory holds; the disk was told what was read")
+  @Test("Memory's contents are released with the cache; the disk was told what was read")
   func cacheGone() throws {
     var cache: DiskCache<Int, Int>? = try scene.cache {
       // Every close keeps the order of use.
@@ -124,7 +124,7 @@ struct TieredEventTests {
     #expect(try again.value(forKey: 2) == 2)
   }
 
-  @Test("The memory tier tells of itself, with values")
+  @Test("The memory tier reports its own events, with values")
   func memory() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let told = Record<Int?>()
@@ -134,7 +134,7 @@ struct TieredEventTests {
     #expect(told.all == [5, nil])
   }
 
-  @Test("Statistics count by tier, and are pairs of names and numbers for who polls")
+  @Test("Statistics count by tier, and are pairs of names and numbers for polling")
   func statistics() async throws {
     let cache: DiskCache<String, Int> = try scene.cache(held: 1)
     try await cache.setValue(1, forKey: "a")

@@ -8,7 +8,7 @@ import Testing
 struct TieredLoadingTests {
   let scene = TieredScene()
 
-  @Test("Ten thousand that ask for one key at once have it loaded once, and both tiers keep it")
+  @Test("Ten thousand callers of one key have it loaded once, and both tiers keep it")
   func thundering() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let calls = Record<Int>()
@@ -33,21 +33,21 @@ struct TieredLoadingTests {
     #expect(loads.startedCount == 1 && loads.joinedCount == 9_999)
   }
 
-  @Test("What is on disk is not loaded, and comes to memory")
+  @Test("A value on disk is not loaded, and is copied into memory")
   func fromDisk() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try await cache.setValue(1, forKey: "a")
     cache.tier.removeAll()
     #expect(try await cache.value(forKey: "a") { 2 } == 1)
     #expect(try cache.tier.contains("a"))
-    // Also where it came since the caller looked.
+    // Even if it appeared since the caller looked.
     cache.tier.removeAll()
     #expect(try await cache.loadValue(forKey: "a") { Loaded(3) } == 1)
     #expect(try cache.tier.contains("a"))
     #expect(cache.loadStatistics.startedCount == 0)
   }
 
-  @Test("The call and the load say how the value is kept, in both tiers")
+  @Test("The call and the load determine how the value is kept, in both tiers")
   func attributes() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     _ = try await cache.value(
@@ -72,7 +72,7 @@ struct TieredLoadingTests {
     case set, removed, taken, removedMany, removedAll, removedBelow, setAndRemoved
   }
 
-  @Test("What was written or removed during a load is not undone by it", arguments: Change.allCases)
+  @Test("A load does not undo a write or removal during it", arguments: Change.allCases)
   func writtenMeanwhile(change: Change) async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
@@ -111,7 +111,7 @@ struct TieredLoadingTests {
   func appeared() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let value = try await cache.value(forKey: "a") {
-      // Not noted, as it is by no method of the cache.
+      // Not noted, because no method of the cache did it.
       try cache.store.setValue("2", forKey: "a")
       return 1
     }
@@ -119,7 +119,7 @@ struct TieredLoadingTests {
     #expect(try cache.value(forKey: "a") == 2)
   }
 
-  @Test("A value that the disk does not take is handed out all the same, and counted")
+  @Test("A value that the disk refuses is still returned, and counted")
   func unkept() async throws {
     let lines = Record<String>()
     let coder = ValueCoder<Int>.custom(
@@ -133,7 +133,7 @@ struct TieredLoadingTests {
     #expect(try !cache.tier.contains("a"))
   }
 
-  @Test("While the disk is full the log is told once of values that are not kept")
+  @Test("While the disk is full, the log is told once of values that are not kept")
   func unkeptForRoom() async throws {
     let lines = Record<String>()
     let disk = SimulatedDisk()
@@ -159,7 +159,7 @@ struct TieredLoadingTests {
     scene.disk.background.discardAll()
   }
 
-  @Test("Errors are told and not kept, and a loader may use the cache and load with it")
+  @Test("Errors are thrown and not kept, and a loader may use the cache and load with it")
   func nested() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     await #expect(throws: LoadFailure()) {
@@ -179,13 +179,13 @@ struct TieredLoadingTests {
   }
 
   @Test(
-    "A load that is not kept takes nothing from memory, nor from who is about to put something in")
+    "A load that is not kept removes nothing from memory, and stops no insertion")
   func unwantedLoad() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let entry = Record<PublishedEntry<String, Int>>()
     let value = try await cache.value(forKey: "a") {
       try cache.removeValue(forKey: "a")
-      // A set that has not come to the disk when the load ends.
+      // A set that has not reached the disk when the load ends.
       entry.add(try #require(try cache.published(2, "a", .standard)))
       return 1
     }
@@ -195,7 +195,7 @@ struct TieredLoadingTests {
     #expect(try cache.tier.value(forKey: "a") == 2)
   }
 
-  @Test("Who is cancelled leaves, and the load goes on while anybody waits")
+  @Test("A cancelled caller leaves, and the load continues while any caller waits")
   func cancellation() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
@@ -219,7 +219,7 @@ struct TieredLoadingTests {
     #expect(try cache.storedValue(forKey: "a") == 4)
   }
 
-  @Test("A load under way when the cache is closed gives its value, and nothing is kept")
+  @Test("A load in progress at a close returns its value, and nothing is kept")
   func closed() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let gate = Gate()
@@ -237,7 +237,7 @@ struct TieredLoadingTests {
     await #expect(throws: CacheError.self) { try await cache.value(forKey: "a") { 1 } }
   }
 
-  @Test("What a loader tells beside the value is kept on disk")
+  @Test("Options that a loader returns with the value are kept on disk")
   func metadata() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let load: @Sendable () async throws -> Loaded<Int> = { Loaded(1, options: .metadata([7, 8])) }
@@ -271,12 +271,12 @@ struct TieredLoadingTests {
     #expect(try cache.value(forKey: "b") == nil)
   }
 
-  @Test("A removal that ends while a value is being kept leaves nothing behind")
+  @Test("A removal that ends while a value is being kept leaves nothing")
   func removedWhileKept() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<400 {
       let waiter = Task { try await cache.value(forKey: key) { key } }
-      // From when the load has begun, all that comes after the removal is the removal's.
+      // Once the load has begun, everything after the removal is the removal's.
       while cache.loadStatistics.startedCount <= UInt64(key) { await Task.yield() }
       try await cache.removeValue(forKey: key)
       let afterwards = try cache.value(forKey: key)

@@ -4,11 +4,11 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Reads that are no accesses, and reads that tell more, of a cache on disk")
+@Suite("Reads of a cache on disk that are not accesses, and reads that return more")
 struct TieredLookingTests {
   let scene = TieredScene()
 
-  @Test("A peek is no hit and no miss, and keeps nothing in memory")
+  @Test("A peek is neither a hit nor a miss, and keeps nothing in memory")
   func peeks() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
@@ -23,21 +23,21 @@ struct TieredLookingTests {
     #expect(try cache.tier.contains("a"))
   }
 
-  @Test("What a peek has shown, no later read goes back behind")
+  @Test("No later read goes back behind what a peek has shown")
   func peekIsSeen() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
     let old = try #require(try cache.info(forKey: "a")).version
     try cache.setValue(2, forKey: "a")
     cache.tier.removeAll()
-    // Another thread has read the first value, before the second was written, and keeps it late.
+    // Another thread read the first value before the second was written, and keeps it late.
     let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
     #expect(try cache.peekValue(forKey: "a") == 2)
     cache.tier.held.promote(1, forKey: TierKey("a"), ticket: ticket, version: old)
     #expect(try cache.value(forKey: "a") == 2)
   }
 
-  /// Has something happen when a key is encoded for the time after so many others.
+  /// Makes something happen when a key is next encoded after this many others.
   private final class EncodingHook: Sendable {
     private let state = Lock<(count: Int, body: @Sendable () -> Void)?>(nil)
 
@@ -61,22 +61,23 @@ struct TieredLookingTests {
     }
   }
 
-  @Test("A value that is written between the two looks of a look-up is found")
+  @Test("A value that is written between the two reads of a lookup is found")
   func writtenMeanwhile() throws {
     let hook = EncodingHook()
     let cache: DiskCache<String, Int> = try scene.disk.cache(keys: hook.coder, values: .standard)
-    // Each look encodes the key.
+    // Each read encodes the key.
     hook.arm(after: 1) { [unowned cache] in _ = try? cache.setValue(7, forKey: "a") }
     #expect(try cache.lookUp("a") == .found(7) && hook.isDone)
   }
 
-  @Test("What a look-up has not found, no later read finds in memory")
+  @Test("What a lookup has not found, no later read finds in memory")
   func absenceIsSeen() throws {
     let hook = EncodingHook()
     let cache: DiskCache<String, Int> = try scene.cache(keys: hook.coder, values: .standard)
     let version = try cache.setValue(1, forKey: "a")
     try cache.removeValue(forKey: "a")
-    // For memory, for the first look, and for the second: by then another thread keeps what it read before the removal.
+    // For memory, for the first read, and for the second: by then another thread keeps what it read
+    // before the removal.
     hook.arm(after: 2) { [unowned cache] in
       guard let key = try? cache.tierKey("a") else { return }
       let held = cache.tier.held
@@ -86,7 +87,7 @@ struct TieredLookingTests {
     #expect(try cache.value(forKey: "a") == nil)
   }
 
-  @Test("Memory that has dropped an expired value still tells that it has expired")
+  @Test("Memory that has dropped an expired value still reports that it expired")
   func expiredInMemory() throws {
     let cache: DiskCache<String, Int> = try scene.cache { $0.store.maintenanceInterval = nil }
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
@@ -100,7 +101,7 @@ struct TieredLookingTests {
     #expect(throws: CacheError.self) { try cache.peekValue(forKey: "a") }
   }
 
-  @Test("The host's word that memory is short makes the tier smaller, and no other")
+  @Test("The host's report that memory is short shrinks the tier, and no other")
   func pressure() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<10 { try cache.setValue(number, forKey: number) }

@@ -12,7 +12,7 @@ struct TieredModelTests {
   }
 
   @Test(
-    "Whatever is loaded by a policy is given as the model says, and the origin is asked as it says",
+    "Values loaded with a policy are returned as the model says, and the origin is asked as it says",
     arguments: 0..<20)
   func loads(run: Int) async throws {
     let tally = try await LoadModelRun.run(seed: TestSeed.current &+ UInt64(run))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What is read from memory is in use on disk", .timeLimit(.minutes(10)))
+@Suite("What is read from memory counts as used on disk", .timeLimit(.minutes(10)))
 struct TieredRecencyTests {
   let scene = TieredScene()
 
@@ -26,7 +26,7 @@ struct TieredRecencyTests {
     }
   }
 
-  @Test("Nothing is told with a read, and all of it in order after a while")
+  @Test("A read reports nothing; after a while, all reads are reported in order")
   func batches() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<5 { try cache.setValue(key, forKey: key) }
@@ -37,7 +37,7 @@ struct TieredRecencyTests {
     #expect(scene.background.delays.count == 1)
     scene.advance(by: .seconds(1))
     #expect(try keysByRecency(cache) == [2, 4, 3, 1, 0])
-    // Nothing goes on while nobody reads, and the next read asks again.
+    // Nothing runs while nobody reads, and the next read requests it again.
     #expect(scene.background.delays.isEmpty)
     _ = try cache.value(forKey: 2)
     scene.advance(by: .seconds(1))
@@ -46,7 +46,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "Also with the policies that do not keep the order of use in memory",
+    "Even with the policies that do not keep the order of use in memory",
     arguments: [EvictionPolicy.sieve, .s3FIFO])
   func sieve(policy: EvictionPolicy) throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = policy }
@@ -58,7 +58,7 @@ struct TieredRecencyTests {
     }
     scene.advance(by: .seconds(1))
     #expect(try keysByRecency(cache) == [1, 3, 2, 0])
-    // Hits of what the next report covers are shared, and others are not.
+    // Hits that the next report covers are shared, and others are not.
     for key in [1, 1, 1, 1, 1, 1, 3] {
       scene.clock.advance(by: .milliseconds(1))
       _ = try cache.value(forKey: key)
@@ -67,7 +67,7 @@ struct TieredRecencyTests {
     #expect(try keysByRecency(cache) == [2, 0, 1, 3])
   }
 
-  @Test("It is told before a trim, whose victims are then exactly those")
+  @Test("The disk is told before a trim, whose victims are then exact")
   func beforeTrim() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<600 { try cache.setValue(key, forKey: key) }
@@ -80,7 +80,7 @@ struct TieredRecencyTests {
     #expect(try Set(cache.keys()) == [2, 4])
   }
 
-  @Test("It is told before entries go to keep a limit")
+  @Test("The disk is told before entries are evicted for a limit")
   func beforeEviction() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -93,7 +93,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "What is in use stays among many, though the disk is not told before each eviction",
+    "Used entries stay among many, even if the disk is not told before each eviction",
     arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
   func manyEvictions(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(
@@ -101,7 +101,7 @@ struct TieredRecencyTests {
     for key in 0..<2000 { try cache.setValue(key, forKey: key) }
     for next in 2000..<9000 {
       if next % 50 == 0 { for hot in 0..<20 { _ = try cache.value(forKey: hot) } }
-      // Of a user's coder that compares by equality, the disk does not ask.
+      // For a user's coder that compares by equality, the disk does not ask.
       if coder.identity == .equality && next % 50 == 0 { cache.recency?.tell() }
       try cache.setValue(next, forKey: next)
     }
@@ -110,7 +110,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "Where all was read and not told, the least recently read goes, and not what was just written",
+    "If everything was read but not reported, the least recently read goes, not the newest write",
     arguments: [3, 100, 2000, 5000])
   func allRead(limit: Int) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: limit)
@@ -126,7 +126,7 @@ struct TieredRecencyTests {
     }
   }
 
-  @Test("What is over is not spared, though it was read")
+  @Test("An expired entry is not spared, even if it was read")
   func overIsNotSpared() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 200)
     for key in 0..<100 { try cache.setValue(key, forKey: key, lifetime: .seconds(10)) }
@@ -138,7 +138,7 @@ struct TieredRecencyTests {
     #expect(try cache.store.usage().indexedKeyCount <= 200)
   }
 
-  @Test("Where many were read, the background tells of them at once, so that no write has to")
+  @Test("If many were read, the background reports them at once, so that no write has to")
   func many() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<5000 { try cache.setValue(key, forKey: key) }
@@ -155,7 +155,7 @@ struct TieredRecencyTests {
     #expect(scene.background.delays == [.seconds(1), .zero])
   }
 
-  @Test("What is about to be told counts as in use until it is")
+  @Test("An entry that is about to be reported counts as used until it is")
   func sparedWhileTold() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -167,14 +167,14 @@ struct TieredRecencyTests {
     }
     #expect(cache.tier.held.takeRecentKeys().map(\.key) == [0, 1])
     #expect(try isInUse(0) && isInUse(1) && !isInUse(2))
-    // Of those that were told, and of what was told at once, nobody needs to know.
+    // Entries that were reported before, or at once, need no such mark.
     #expect(try !isInUse(0) && !isInUse(3))
     for key in [0, 1] { _ = try cache.value(forKey: key) }
     cache.recency?.tell()
     #expect(try !isInUse(0) && !isInUse(1))
   }
 
-  @Test("What is told of a read later does not prolong the life of what may not be idle for long")
+  @Test("A late report of a read does not prolong the life of an entry with a short idle limit")
   func idleToldLater() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 1)
     func isThereAfterTelling() throws -> Bool {
@@ -183,7 +183,7 @@ struct TieredRecencyTests {
       scene.clock.advance(by: .seconds(1))
       return try cache.contains(0)
     }
-    // Read at the moment at which it was written, and evicted from memory.
+    // Read at the moment when it was written, and evicted from memory.
     try cache.setValue(0, forKey: 0, options: .idleLimit(.seconds(9)))
     #expect(try cache.value(forKey: 0) == 0)
     let isInUse = try KeyCoder<Int>.integer.encode(0) { cache.recency?.isInUse($0) == true }
@@ -191,7 +191,7 @@ struct TieredRecencyTests {
     #expect(try cache.value(forKey: 0) == 0)
     try cache.setValue(1, forKey: 1)
     #expect(try isThereAfterTelling() == false)
-    // What was read is not what is there since.
+    // The value that was read is not the current one.
     try cache.setValue(0, forKey: 0)
     scene.clock.advance(by: .seconds(1))
     #expect(try cache.value(forKey: 0) == 0)
@@ -200,7 +200,7 @@ struct TieredRecencyTests {
     #expect(try isThereAfterTelling() == false)
   }
 
-  @Test("Where memory is short, it is freed before the disk is told")
+  @Test("If memory is short, it is freed before the disk is told")
   func freedFirst() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -216,7 +216,7 @@ struct TieredRecencyTests {
     observation.cancel()
   }
 
-  @Test("Who tells while another waits in the coder of a user tells the rest himself")
+  @Test("A report that waits in a user's coder is completed by its own thread")
   func sharedTelling() throws {
     let gate = DispatchSemaphore(value: 0)
     let isWaiting = Record<Int>()
@@ -251,7 +251,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "Many that tell at once leave nothing untold",
+    "Many reports at once leave nothing unreported",
     arguments: [KeyCoder<Int>.integer, .json().comparingByEquality()])
   func tellingCrowd(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard)
@@ -273,10 +273,10 @@ struct TieredRecencyTests {
     #expect(order.suffix(100).sorted() == read)
   }
 
-  @Test("It is told before a close, and before memory is emptied")
+  @Test("The disk is told before a close, and before memory is emptied")
   func beforeClose() throws {
     do {
-      // Also of few writes a checkpoint is made, which is what keeps the order.
+      // Even after few writes a checkpoint is made, which keeps the order.
       let cache: DiskCache<Int, Int> = try scene.cache {
         $0.store.checkpointRecordThreshold = 0
       }
@@ -296,7 +296,7 @@ struct TieredRecencyTests {
     #expect(try keysByRecency(cache) == [1, 2, 3, 0])
   }
 
-  @Test("With the last reference it is told, too")
+  @Test("The disk is also told when the last reference is released")
   func atEnd() throws {
     do {
       let cache: DiskCache<Int, Int> = try scene.cache {
@@ -309,7 +309,7 @@ struct TieredRecencyTests {
     #expect(try keysByRecency(cache) == [1, 2, 0])
   }
 
-  @Test("A walk through memory finds all that was used, whatever moves meanwhile")
+  @Test("A walk through memory finds everything that was used, even if entries move meanwhile")
   func walk() throws {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 3000)
     for key in 0..<3000 { cache[key] = key }
@@ -318,7 +318,7 @@ struct TieredRecencyTests {
     cache.read(0)
     cache[5] = 5
     cache.read(7)
-    // What was written between two reads is among them, what was written before is not.
+    // Values written between two reads are included, those written before are not.
     #expect(cache.takeRecentKeys() == [0, 5, 7])
     #expect(cache.takeRecentKeys() == [])
     let told = Record<Int>()

@@ -16,19 +16,19 @@ struct TieredTellingTests {
     }
   }
 
-  @Test("What is read again after it was taken to be told is told once more")
+  @Test("What is read again after it was taken for a report is reported once more")
   func readWhileTold() throws {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 3000)
     for key in 0..<1000 { cache[key] = key }
     for key in 0..<1000 { cache.read(key) }
     #expect(cache.takeRecentKeys() == Array(0..<1000))
-    // None of them is told yet, so that this read changes the order alone.
+    // None of them is reported yet, so this read changes only the order.
     cache.read(3)
     #expect(cache.takeRecentKeys() == [3])
     #expect(cache.takeRecentKeys() == [])
   }
 
-  @Test("What is read is told, though memory has dropped it meanwhile")
+  @Test("A read is reported even if memory has dropped the entry meanwhile")
   func droppedBefore() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 2)
     for key in 0..<5 { try cache.setValue(key, forKey: key) }
@@ -42,7 +42,7 @@ struct TieredTellingTests {
     #expect(try keysByRecency(cache) == [4, 0, 1, 3, 2])
   }
 
-  @Test("Where memory is short, it is freed while another telling reads the disk")
+  @Test("If memory is short, it is freed while another report reads the disk")
   func freedMeanwhile() throws {
     let clock = GatedClock()
     let cache: DiskCache<Int, Int> = try scene.cache { $0.store.clock = clock }
@@ -72,7 +72,8 @@ struct TieredTellingTests {
 
   private static let coders = [KeyCoder<Int>.integer, .json().comparingByEquality()]
 
-  @Test("It is told before a batch that begins below the limit and ends above", arguments: coders)
+  @Test(
+    "The disk is told before a batch that begins below the limit and ends above", arguments: coders)
   func beforeBatch(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 10)
     for key in 0..<8 { try cache.setValue(key, forKey: key) }
@@ -82,7 +83,8 @@ struct TieredTellingTests {
   }
 
   @Test(
-    "It is told before a large value that has no room beside the others", arguments: coders, 0..<3)
+    "The disk is told before a large value that has no room beside the others", arguments: coders,
+    0..<3)
   func beforeLargeValue(coder: KeyCoder<Int>, way: Int) async throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(
       keys: coder, values: .standard, bytes: 512 << 10)
@@ -117,7 +119,7 @@ private final class GatedClock: WallClock {
 
   var isWaiting: Bool { state.withLock { $0.isWaiting } }
 
-  /// Has this thread wait when it next asks for the time.
+  /// Makes this thread wait when it next asks for the time.
   func waitsHere() { state.withLock { $0.waiter = ObjectIdentifier(Thread.current) } }
 
   func open() { gate.signal() }

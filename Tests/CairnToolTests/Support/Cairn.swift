@@ -2,13 +2,13 @@ import Glibc
 
 /// The built command, and how tests run it.
 enum Command {
-  /// What it can be told to do, in the order of its help.
+  /// Everything that it can be told to do, in the order of its help.
   static let names = [
     "put", "get", "info", "delete", "expire", "keys", "stats", "top", "verify", "scrub", "salvage",
     "trim", "compact", "backup", "import", "export", "completions", "version", "help",
   ]
 
-  /// Lies beside the program that runs the tests, in whatever scratch path was built to.
+  /// It is beside the program that runs the tests, in whatever scratch path was built.
   static let path: String = {
     // SAFETY: the call writes at most the size of the buffer.
     var buffer = [CChar](repeating: 0, count: 4096)
@@ -40,7 +40,7 @@ func cairn(bytes arguments: [[UInt8]], input: [UInt8] = []) throws -> ChildProce
   try ChildProcess.run(Command.path, arguments, input: input)
 }
 
-/// What `diff -r` finds different between two trees; empty where they are equal.
+/// The differences that `diff -r` finds between two trees; empty if they are equal.
 func differences(_ left: String, _ right: String) throws -> String {
   let outcome = try ChildProcess.run(
     "/usr/bin/diff",

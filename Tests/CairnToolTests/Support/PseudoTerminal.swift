@@ -1,6 +1,6 @@
 import Glibc
 
-/// A terminal of a test's own, on which it runs the command.
+/// A test's own terminal, on which it runs the command.
 final class PseudoTerminal {
   private let controller: Int32
   private let path: String
@@ -22,18 +22,19 @@ final class PseudoTerminal {
 
   deinit { close(controller) }
 
-  /// Runs the command to its end, with standard input, output and errors on the terminal, and returns all
-  /// that the terminal got.
+  /// Runs the command to its end, with standard input, output and errors on the terminal, and
+  /// returns everything that the terminal received.
   func cairn(_ arguments: String...) throws -> String { try run(arguments).text }
 
-  /// The same, with its status as `waitpid` has it.
+  /// The same, with its status in the form of `waitpid`.
   ///
-  /// - Parameter isEnough: asked with what the terminal has got so far; once it is, the command is interrupted.
+  /// - Parameter isEnough: called with what the terminal has received so far. Once it returns true,
+  ///   the command is interrupted.
   func run(
     _ arguments: [String], environment: [String] = [],
     interruptedWhen isEnough: (String) -> Bool = { _ in false }
   ) throws -> (text: String, status: Int32) {
-    // Without it, what was written would be gone with the last who has the terminal open.
+    // Without it, the output would be gone when the last process closes the terminal.
     let user = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
     defer { close(user) }
     let process = try spawn(

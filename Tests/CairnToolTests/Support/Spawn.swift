@@ -1,7 +1,7 @@
 import Glibc
 
-/// Starts a program with no environment but the given variables. Its arguments are bytes; `files` are
-/// what it has open.
+/// Starts a program with no environment but the given variables. Its arguments are bytes; `files`
+/// are its open files.
 func spawn(
   _ executable: String, _ arguments: [[UInt8]], environment: [String] = [],
   files: [(number: Int32, path: String, flags: Int32)] = []
@@ -35,8 +35,8 @@ func spawn(
   return identifier
 }
 
-/// Waits for the end of a program and returns its status as `waitpid` has it. A program that takes
-/// longer than any should is killed, which its status then tells.
+/// Waits for the end of a program and returns its status in the form of `waitpid`. A program that
+/// takes longer than any should is killed, and its status shows this.
 func waitForEnd(of identifier: pid_t) throws -> Int32 {
   var status: Int32 = 0
   // SAFETY: the status lives across the call.

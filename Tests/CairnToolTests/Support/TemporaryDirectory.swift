@@ -1,6 +1,6 @@
 import Glibc
 
-/// A directory of a test's own, which goes when the test ends. Names in it are bytes.
+/// A test's own directory, which is removed when the test ends. Names in it are bytes.
 final class TemporaryDirectory: Sendable {
   let path: String
 
@@ -14,7 +14,7 @@ final class TemporaryDirectory: Sendable {
   }
 
   deinit {
-    // `rm` copes with trees deeper than a path may be long.
+    // `rm` can remove trees deeper than a path may be long.
     if let child = try? spawn("/bin/rm", ["-rf", path].map { Array($0.utf8) }) {
       _ = try? waitForEnd(of: child)
     }
@@ -42,7 +42,7 @@ final class TemporaryDirectory: Sendable {
     }
   }
 
-  /// Makes a file that is all hole.
+  /// Makes a file that is one hole.
   func makeSparseFile(_ name: String, byteCount: Int) throws {
     try makeFile(name, [])
     try check("truncate", unsafe truncate(path + "/" + name, byteCount))
@@ -79,8 +79,8 @@ final class TemporaryDirectory: Sendable {
     unsafe access(terminated(Array(name.utf8)), F_OK) == 0
   }
 
-  /// Makes directories of one name inside each other, with a file `leaf` in the deepest, without
-  /// ever using a path of more than one name.
+  /// Makes nested directories of one name, with a file `leaf` in the deepest, without ever using a
+  /// path of more than one name.
   func makeChain(_ name: String, depth: Int, leaf: [UInt8]) throws {
     var directory = try check("open", unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
     for _ in 0..<depth {
@@ -98,7 +98,7 @@ final class TemporaryDirectory: Sendable {
     try check("write", unsafe write(file, leaf, leaf.count))
   }
 
-  // Bytes with a zero after them, as the C library has paths.
+  // Bytes with a zero after them, the C library's form of a path.
   private func terminated(_ name: [UInt8]) -> [CChar] {
     (Array(path.utf8) + [UInt8(ascii: "/")] + name + [0]).map { CChar(bitPattern: $0) }
   }
