@@ -1,9 +1,10 @@
 import Foundation
 import FuzzSupport
 
-/// A store under churn on the real disk: overwrites and removals by Zipf's law, batches, short lives,
-/// a limit on the number of keys, many times its size written, processes killed in between. Whatever
-/// is read is compared with a model; at the end space, descriptors, mappings and memory are counted.
+/// A store under churn on the real disk: overwrites and removals by Zipf's law, batches, short
+/// lives, a limit on the number of keys, many times its size written, processes killed in between.
+/// Every read is compared with a model. At the end, space, descriptors, mappings and memory are
+/// counted.
 @main
 enum ChurnRun {
   static func main() {
@@ -77,12 +78,12 @@ struct ChurnOptions {
   var keyCount = 100_000
   /// The limit on the number of keys, or `nil`.
   var countLimit: Int? = 60_000
-  /// Bytes of values to be written in all.
+  /// The total bytes of values to write.
   var byteCount = 400 << 20
   var killCount = 20
-  /// How long a life lasts at most, but for a fifth of a second.
+  /// The maximum length of a life, except for a fifth of a second.
   var secondsBetweenKills = 2.0
-  /// How much longer than the disk's each sync takes.
+  /// How much longer each sync takes than the disk needs.
   var syncDelay = Duration.zero
   /// How many descriptors each process may have, or `nil`.
   var descriptorLimit: UInt?
@@ -90,7 +91,7 @@ struct ChurnOptions {
   var isWorker = false
 
   let spaceBound = 1.5
-  /// The store allocates ahead, and gives nothing back below some segments.
+  /// The store preallocates, and reclaims nothing below some segments.
   var floorByteCount: Int { 6 * segmentByteLimit }
   var sampleInterval: Int { 20_000 }
 

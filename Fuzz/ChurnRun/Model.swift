@@ -1,14 +1,14 @@
 import CairnStore
 import FuzzSupport
 
-/// What the store must hold: for each key the operation that wrote its value.
+/// What the store should contain: for each key, the operation that wrote its value.
 ///
-/// With a limit, entries go that were not used for long; which, is known from one side only: what was
-/// among the last 90 % of the limit to be accessed must be there.
+/// With a limit, entries are evicted that were not used for long. Which ones is known only partly:
+/// entries among the last 90 % of the limit to be accessed must exist.
 struct Model {
   private let plan: Plan
   private let countLimit: Int?
-  /// The number of the operation, or -1 where there must be nothing.
+  /// The number of the operation, or -1 if the key must be absent.
   private(set) var writer: [Int]
   private var written: [Int]
   private var accessed: [Int]
@@ -56,7 +56,7 @@ struct Model {
     return accessCount - accessed[key] >= countLimit * 9 / 10
   }
 
-  /// Checks what a read of a key gave. What is not there once does not come back.
+  /// Checks what a read of a key returned. Once a value is absent, it does not reappear.
   mutating func check(_ key: Int, _ value: [UInt8]?) throws {
     guard let value else {
       guard mayBeAbsent(key) else {
@@ -73,11 +73,11 @@ struct Model {
     }
   }
 
-  /// Finds out whether the operation that was under way when the process died has happened: all of it
-  /// or nothing.
+  /// Finds out whether the operation in progress when the process died has happened: all of it or
+  /// nothing.
   mutating func settle(_ number: Int, in store: Store) throws -> Bool {
     let values = try plan[number].written.map { ($0, try store.value(forKey: plan.keyBytes($0))) }
-    // What a removal or a short life leaves looks the same where there was nothing before.
+    // A removal, or a short life, of an absent key leaves no trace.
     var hasHappened =
       switch plan[number] {
       case .remove, .putShortLived: values.allSatisfy { $0.1 == nil }
@@ -89,7 +89,7 @@ struct Model {
     return hasHappened
   }
 
-  /// Checks all that the store holds.
+  /// Checks the whole contents of the store.
   mutating func checkAll(_ store: Store) throws {
     var found = Set<Int>()
     var values: [(Int, [UInt8])] = []

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// What a churn run does: every operation follows from the seed and its number alone, so that a
-/// process that takes over after a kill knows what those before it did.
+/// The operations of a churn run. Each follows from the seed and its number alone, so that a
+/// process that takes over after a kill knows what earlier ones did.
 struct Plan {
   enum Operation {
     case put(key: Int)
@@ -61,15 +61,14 @@ struct Plan {
     }
   }
 
-  /// Popular keys lie anywhere.
+  /// Popular keys are anywhere.
   private func key(_ random: inout FuzzRandom) -> Int {
     zipf.rank(&random) &* 0x9E3_779B1 % keyCount
   }
 
   func keyBytes(_ key: Int) -> [UInt8] { Array("churn/key/\(key)".utf8) }
 
-  /// The value that an operation gives a key. It tells both, so that a wrong one is known for what it
-  /// is.
+  /// The value that an operation gives a key. It shows both, so that a wrong value is recognised.
   func value(of number: Int, for key: Int) -> [UInt8] {
     var random = FuzzRandom(seed: seed ^ UInt64(number) << 20 ^ UInt64(key))
     let byteCount = random.below(1000) == 0 ? 20_000 + random.below(80_000) : 16 + random.below(400)
@@ -82,7 +81,7 @@ struct Plan {
   }
 }
 
-/// Ranks from 0 on, the lower the more often: Zipf's law with exponent 0.99, as in YCSB (Gray et al.,
+/// Ranks from 0 on, lower ranks more often: Zipf's law with exponent 0.99, as in YCSB (Gray et al.,
 /// "Quickly generating billion-record synthetic databases", 1994).
 struct Zipf {
   private let count: Double

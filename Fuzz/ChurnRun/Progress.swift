@@ -1,7 +1,7 @@
 import FuzzSupport
 import Glibc
 
-/// How far the run has come, in a file beside the store, which outlives the process that writes it.
+/// The progress of the run, in a file beside the store, which survives the process that writes it.
 final class Progress {
   private let descriptor: Int32
 
@@ -24,7 +24,7 @@ final class Progress {
     precondition(count == 8, "the progress cannot be written")
   }
 
-  /// Operations that have begun, but for which of them the last was acknowledged.
+  /// Operations that have begun. Only the last of them may not be acknowledged.
   var begun: Int {
     get { load(0) }
     set { store(newValue, 0) }
@@ -36,7 +36,7 @@ final class Progress {
     set { store(newValue, 1) }
   }
 
-  /// Operations that a kill kept from happening.
+  /// Operations that did not happen because of a kill.
   var skipped: Set<Int> { Set((0..<load(3)).map { load(4 + $0) }) }
 
   func skip(_ number: Int) {

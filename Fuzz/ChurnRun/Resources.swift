@@ -1,14 +1,14 @@
 import FuzzSupport
 import Glibc
 
-/// What the process holds, as the kernel says.
+/// What the process holds, according to the kernel.
 struct Resources {
   var descriptorCount = 0
-  /// Mappings of files that lie in the store.
+  /// Mappings of the store's files.
   var mappingCount = 0
-  /// Of these, files that have no name any more.
+  /// How many of these files have no name any more.
   var deletedMappingCount = 0
-  /// RssAnon: memory that is no file's, in bytes.
+  /// RssAnon: memory that belongs to no file, in bytes.
   var anonymousByteCount = 0
 
   static func current(store path: String) throws -> Resources {

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// One process of a churn run: opens the store, checks all of it against the model, goes on where
-/// the last one died, and at the end says what it holds.
+/// One process of a churn run. It opens the store, compares all of it with the model, continues
+/// where the last one died, and at the end reports what it holds.
 struct Worker {
   let options: ChurnOptions
   private let plan: Plan
@@ -38,7 +38,7 @@ struct Worker {
       next += 1
       progress.acknowledged = next
     }
-    // Whatever was to live shortly is gone by now.
+    // Everything with a short life is gone by now.
     usleep(50_000)
     try model.checkAll(store)
 
@@ -92,7 +92,7 @@ struct Worker {
     return written
   }
 
-  /// Bytes on disk for each live byte beyond the floor below which nothing is given back.
+  /// Bytes on disk for each live byte beyond the floor below which nothing is reclaimed.
   private func ratio(_ store: Store) throws -> Double {
     let statistics = try store.statistics()
     let excess = statistics.allocatedByteCount - options.floorByteCount
@@ -122,7 +122,7 @@ struct Worker {
       anonymous memory \(middle.anonymousByteCount >> 10) KiB, \(end.anonymousByteCount >> 10) KiB
       """)
     try require(ratio <= options.spaceBound, "the space bound does not hold: \(ratio)")
-    // The segments, the one that comes next, the lock, the directory, this run's own.
+    // The segments, the next one, the lock, the directory, and this run's own.
     try require(
       end.descriptorCount <= statistics.segmentCount + 12,
       "\(end.descriptorCount) descriptors for \(statistics.segmentCount) segments")

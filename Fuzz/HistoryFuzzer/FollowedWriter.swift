@@ -2,9 +2,10 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// The process that others follow: it performs the operations of a `FollowedHistory` until it is killed.
+/// The process that others follow. It performs the operations of a `FollowedHistory` until it is
+/// killed.
 enum FollowedWriter {
-  /// - Parameter finishes: notes down what came of the last operation, and ends.
+  /// - Parameter finishes: records the result of the last operation, and ends.
   static func run(
     store path: String, directory: String, _ history: FollowedHistory, finishes: Bool
   ) throws {
@@ -41,7 +42,7 @@ enum FollowedWriter {
     try Store(path: path, configuration: FollowedWorkload.configuration)
   }
 
-  /// For each key the operation that wrote what it holds, 0 for nothing.
+  /// For each key, the operation that wrote its value, or 0 if it has none.
   static func held(_ store: Store, _ history: FollowedHistory) throws -> [Int] {
     try (0..<FollowedHistory.keyCount).map { key in
       guard let value = try store.value(forKey: FollowedHistory.key(key)) else { return 0 }

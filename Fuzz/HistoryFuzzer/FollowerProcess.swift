@@ -2,7 +2,8 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// A process that follows a store, and notes down what it sees until it is killed or nothing is written any more.
+/// A process that follows a store, and records what it sees until it is killed or nothing more is
+/// written.
 struct FollowerProcess {
   private let path: String
   private let history: FollowedHistory
@@ -45,7 +46,7 @@ struct FollowerProcess {
     try finish()
   }
 
-  /// What it sees in the end is the end.
+  /// What it sees at the end is the end.
   private mutating func finish() throws {
     let store = try open()
     try orOutdated { try $0.catchUp(store) }
@@ -54,7 +55,7 @@ struct FollowerProcess {
     }
     note(.endOfView)
     note(.end)
-    // What the writer has removed takes no space any more.
+    // Files that the writer has removed take no more space.
     let limit = HistoryLog.now() + 10_000_000_000
     while try holdsRemovedFiles() {
       if HistoryLog.now() > limit { throw FuzzFailure("files that were removed are still held") }
@@ -101,7 +102,7 @@ struct FollowerProcess {
     isInView = true
   }
 
-  /// Goes on with what is there now, if what was seen is gone.
+  /// Continues with the current contents if what was seen is gone.
   private mutating func orOutdated(_ body: (inout FollowerProcess) throws -> Void) throws {
     do { try body(&self) } catch StoreError.outdated {
       note(.outdated)
@@ -129,7 +130,7 @@ struct FollowerProcess {
   }
 
   private func read(_ key: Int, in store: Store) throws {
-    // With an interval, only a call that asks for it finds what is new.
+    // With an interval, only a call that requests it finds new writes.
     let done = freshness == .everyRead ? writer.done : 0
     let entry = try store.entry(forKey: FollowedHistory.key(key))
     try note(entry, of: key, done: done)

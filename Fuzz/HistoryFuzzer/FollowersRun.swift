@@ -2,10 +2,11 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Processes that follow a store while another one writes to it. All are killed again and again.
+/// Processes that follow a store while another one writes to it. All of them are killed again and
+/// again.
 ///
-/// Sometimes another store takes the place of the first one: then, and only then, each follower is told once that what it has
-/// seen is gone.
+/// Sometimes another store replaces the first one. Then, and only then, each follower is told once
+/// that what it has seen is gone.
 final class FollowersRun {
   static let followerCount = 4
 
@@ -71,7 +72,8 @@ final class FollowersRun {
     return tally
   }
 
-  /// A new store, which its writer announces from the beginning: who opens it before that may see writes later.
+  /// A new store, which its writer announces from the beginning. A follower that opens it before
+  /// that may see writes later.
   private static func makeStore(at path: String) throws {
     try Store(path: path, configuration: FollowedWorkload.configuration).close()
   }
@@ -92,7 +94,7 @@ final class FollowersRun {
     ])
   }
 
-  /// Ends the writer, and has the next one note down what came of the last operation.
+  /// Ends the writer, and makes the next one record the result of the last operation.
   private func finishWriter() throws {
     writer.kill()
     tally["kills of writers"] += 1

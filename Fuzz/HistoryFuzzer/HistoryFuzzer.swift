@@ -3,15 +3,16 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Threads that use a store at once, on the real disk: what each call answered must be what it would have
-/// answered had all calls come one after the other, as `Linearizability` says it, with batches and snapshots in one
-/// piece. With `--kill` the threads are those of another process, which is killed; whatever it had been told is there,
-/// and what it had not is there or not, a batch all of it or nothing. With `--tiered` it is a cache of two tiers.
-/// With `--tiered-model` one thread alone uses such a cache, and a model knows each answer exactly; with `--loads` the same of
-/// calls that load by policies, with memory or without.
+/// Threads that use a store at once, on the real disk. Each call must answer as if all calls had
+/// come one after the other, by the rules of `Linearizability`, with batches and snapshots atomic.
+/// With `--kill`, the threads are those of another process, which is killed. Whatever was
+/// acknowledged exists. Whatever was not exists or not, and a batch completely or not at all. With
+/// `--tiered`, it is a cache of two tiers. With `--tiered-model`, only one thread uses such a
+/// cache, and a model knows each answer exactly. `--loads` does the same for calls that load with
+/// policies, with or without memory.
 ///
-/// A seed decides what the threads do, not how they meet, so a failure need not come again; the history
-/// that nothing explains is printed with it.
+/// A seed decides what the threads do, not how they interleave, so a failure may not be repeatable.
+/// A history that nothing explains is printed.
 @main
 enum HistoryFuzzer {
   static func main() {
@@ -81,14 +82,14 @@ enum HistoryFuzzer {
 }
 
 extension Store {
-  /// The number of a key's value and its version; 0 for nothing.
+  /// The number of a key's value, and its version; 0 if there is none.
   func state(_ key: Int) throws -> (value: UInt64, version: UInt64) {
     guard let entry = try entry(forKey: HistoryPlan.key(key)) else { return (0, 0) }
     return (try HistoryPlan.number(of: entry.value), entry.info.version)
   }
 }
 
-/// Threads of this process, some rounds of them on one store, which is closed and opened in between.
+/// Threads of this process, in some rounds on one store, which is closed and opened in between.
 enum ThreadRun {
   static func run(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
@@ -151,7 +152,7 @@ enum ThreadRun {
       let cache = subject.cache
       try check.check(log, timePassed: timePasses) { number in
         let key = HistoryPlan.key(number)
-        // What memory finds and what the disk finds are the same.
+        // Memory and the disk find the same.
         let value = try cache.value(forKey: key)
         guard let entry = try cache.entry(forKey: key) else {
           guard value == nil else { throw FuzzFailure("memory has what the disk has not") }

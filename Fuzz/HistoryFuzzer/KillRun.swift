@@ -2,7 +2,7 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Threads of a process that is killed, again and again, on one store.
+/// Threads of a process that is killed again and again, on one store.
 enum KillRun {
   private static let threadCount = 3
   private static let keyCount = 3
@@ -36,7 +36,7 @@ enum KillRun {
         throw FuzzFailure("the worker ended by itself: \(text)")
       }
       killCount += 1
-      // Nothing was written where it did not get so far.
+      // Nothing was written if it did not get that far.
       guard FileManager.default.fileExists(atPath: directory.store + "/MANIFEST") else { continue }
       let configuration = StoreSubject.configuration
       // Sometimes the next writer recovers the store.

@@ -3,12 +3,13 @@ import CairnStore
 import FuzzSupport
 import Synchronization
 
-/// A cache of two tiers, whose memory holds few of the keys, so that they come and go.
+/// A cache of two tiers. Its memory holds few of the keys, so that they come and go.
 struct TieredSubject: HistorySubject {
   let cache: DiskCache<[UInt8], [UInt8]>
   private let choice = Choice()
 
-  /// Which of the ways to do the same comes next. Every other read asks for the version too, which goes to disk.
+  /// Which of the equivalent ways comes next. Every other read also asks for the version, which
+  /// goes to disk.
   private final class Choice: Sendable {
     let number = Atomic(0)
     func isDue(each count: Int) -> Bool {
@@ -25,7 +26,7 @@ struct TieredSubject: HistorySubject {
     cache = try DiskCache.open(.path(path), configuration: configuration)
   }
 
-  // A batch is one on disk alone.
+  // A batch goes to the disk alone.
   var unityOfChanges: HistoryCall.Unity { .apart }
   var unityOfRemovalOfAll: HistoryCall.Unity { .apart }
   func unityOfReads(choice: Int) -> HistoryCall.Unity { .apart }

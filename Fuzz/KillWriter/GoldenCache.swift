@@ -1,8 +1,8 @@
 package import Cairn
 package import Foundation
 
-/// What the golden store of a cache holds: a cache of each ready-made coder of keys and of values wrote
-/// into the same store. The tests know it from here.
+/// The contents of a cache's golden store: a cache of each built-in coder of keys and of values
+/// wrote into the same store. The tests use this list.
 package enum GoldenCache {
   package struct Page: Codable, Hashable, Sendable {
     package var title: String

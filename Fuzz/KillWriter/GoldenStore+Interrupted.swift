@@ -5,28 +5,29 @@ import Glibc
 extension GoldenStore {
   /// Where a compaction or a backup was when its process died.
   package enum Moment: String {
-    /// Its output is named and not yet part of the log.
+    /// Its output has its name but is not yet part of the log.
     case compacting
-    /// Its output is part of the log, and what it replaces is still there.
+    /// Its output is part of the log, and the replaced segments still exist.
     case compacted
-    /// A segment is compacted by pieces, the last of which the manifest does not list any more.
+    /// A segment is compacted by pieces, and the manifest no longer lists the last of them.
     case cut
-    /// All of a backup is there but its manifest.
+    /// All of a backup exists except its manifest.
     case copying
   }
 
-  /// What the stores of interrupted compactions hold besides.
+  /// The additional contents of the stores of interrupted compactions.
   package static let entriesMeanwhile: [String: Expected] = {
     var entries: [String: Expected] = [:]
     for number in 0..<30 { entries["meanwhile \(number)"] = Expected(byteCount: 3000) }
     return entries
   }()
 
-  /// Of a batch that had not come to its end.
+  /// Left by a batch that was not finished.
   package static let keysOfHalfBatch = ["half a batch", "the other half"]
 
-  /// Writes one whose process died in a compaction, while the log went on in two open segments and ended with half
-  /// a batch; or in one by pieces, or the copy that a backup had made so far.
+  /// Writes a store whose process died during a compaction, while the log continued in two open
+  /// segments and ended with half a batch; or during one by pieces; or the copy that a backup had
+  /// made so far.
   static func writeInterrupted(path: String, at moment: Moment) throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -55,7 +56,7 @@ extension GoldenStore {
       }
       guard image == nil, FileName.isSegment(name) else { return nil }
       if call == .synchronize, !known.contains(name) { synced.insert(name) }
-      // The first is what the log goes on in, the second what is copied.
+      // The log continues in the first, and the second is copied.
       if synced.count == 2, !isWritten {
         isWritten = true
         if let error = storeError({ try writeMeanwhile(to: store) }) { fail("\(error)") }

@@ -1,8 +1,9 @@
 import CairnStore
 import Glibc
 
-/// The stores that every later version must open: one that was closed and others whose process died, with
-/// every kind of file and of record in them. What they hold is said by `entries`, from which the tests know it.
+/// The stores that every later version must open: one that was closed, and others whose process
+/// died. They have every kind of file and of record. `entries` lists their contents, which the
+/// tests use.
 package enum GoldenStore {
   package struct Expected: Equatable, Sendable {
     package var byteCount: Int
@@ -31,7 +32,7 @@ package enum GoldenStore {
     return (0..<byteCount).map { UInt8(truncatingIfNeeded: ($0 &* 31 &+ seed) >> 3 &+ $0) }
   }
 
-  /// What each store holds.
+  /// The contents of each store.
   package static let entries: [String: Expected] = {
     var entries: [String: Expected] = [
       "plain": Expected(byteCount: 100), "empty": Expected(byteCount: 0),
@@ -48,7 +49,7 @@ package enum GoldenStore {
     return entries
   }()
 
-  /// Keys that were there once.
+  /// Keys that once existed.
   package static let absent = [
     "before all was removed", "removed", "expired", "removed in a batch",
   ]
@@ -59,11 +60,12 @@ package enum GoldenStore {
     case closed
     /// Its process died.
     case killed
-    /// It was closed, and the process of the next died, which had gone on in the same segment.
+    /// It was closed, and the process of the next session died after continuing in the same
+    /// segment.
     case resumed
   }
 
-  /// What a store that was resumed holds besides.
+  /// The additional contents of a store that was resumed.
   package static let entriesAfterwards = ["after a close": Expected(byteCount: 200)]
 
   /// Writes one.
@@ -93,7 +95,7 @@ package enum GoldenStore {
     return configuration
   }
 
-  /// What is in a checkpoint where there are two sessions.
+  /// What is in a checkpoint if there are two sessions.
   static func begin(_ store: Store) throws {
     func set(_ key: String, _ byteCount: Int) throws {
       try store.setValue(value(key, byteCount: byteCount), forKey: key)
@@ -105,7 +107,7 @@ package enum GoldenStore {
       try set("number \(number)", 400 + number)
     }
     for key in ["overwritten", "removed", "set again"] { try set(key, 500) }
-    // Of what follows, some is moved and some is not; tombstones stay in the log in between.
+    // Some of what follows is moved and some is not. Tombstones stay in the log in between.
     try store.compact()
     try store.removeValue(forKey: "removed")
     try store.removeValue(forKey: "set again")

@@ -1,12 +1,12 @@
 import CairnStore
 import Glibc
 
-/// What the tests run as a process of its own: a writer to be killed, and situations that would
+/// What the tests run as a separate process: a writer to be killed, and situations that would
 /// disturb the process of the tests: another user, no standard streams, limits, signals, fork.
 ///
 ///     KillWriter MODE PATH [ARGUMENT...]
 ///
-/// Exits with 0 where all went as it should, else with 1 and the reason on standard output.
+/// Exits with 0 if everything went as it should, else with 1 and the reason on standard output.
 @main
 enum KillWriter {
   static func main() {
@@ -61,7 +61,7 @@ func fail(_ reason: String) -> Never {
   exit(1)
 }
 
-/// Ends the process where something does not hold.
+/// Ends the process if a condition does not hold.
 func require(_ holds: Bool, _ reason: @autoclosure () throws -> String) rethrows {
   if !holds { fail(try reason()) }
 }

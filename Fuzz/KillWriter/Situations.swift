@@ -3,16 +3,16 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Runs nothing, so that there is no thread beside the main one.
+/// Runs nothing, so that there is no thread besides the main one.
 private struct IdleQueue: BackgroundQueue {
   func run(_ job: @escaping @Sendable () -> Void) {}
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {}
 }
 
-/// How often a signal has come.
+/// How many signals have come.
 private let ticks = Atomic(0)
 
-/// Situations that only a process of its own can be in.
+/// Situations that need a separate process.
 enum Situations {
   /// Holds a store open until standard input ends.
   static func hold(path: String) throws {
@@ -41,7 +41,8 @@ enum Situations {
     _exit(0)
   }
 
-  /// Calls everything that a store has, and returns what did not fail with the error expected.
+  /// Calls everything that a store offers, and returns the calls that did not fail with the
+  /// expected error.
   private static func firstWrongUse(of store: Store, expecting expected: StoreError) -> String? {
     let uses: [() throws -> Void] = [
       { _ = try store.value(forKey: "key") }, { _ = try store.contains("key") },
@@ -65,10 +66,11 @@ enum Situations {
     return nil
   }
 
-  /// A forked child that uses its parent's store gets an error; the parent goes on.
+  /// A forked child that uses its parent's store gets an error, and the parent continues.
   ///
-  /// A child has only the thread that forked, and a lock that another one held stays locked in it,
-  /// those of the language's runtime too. So there is no other: nothing runs in the background.
+  /// A child has only the thread that forked. A lock that another thread held stays locked in it,
+  /// even those of the language's runtime. So there is no other thread: nothing runs in the
+  /// background.
   static func fork(path: String) throws {
     let environment = Environment(fileSystem: SystemFileSystem(), background: IdleQueue())
     func open(_ path: String) throws -> Store {
@@ -87,14 +89,14 @@ enum Situations {
     let tasks = try environment.fileSystem.openDirectory(path: "/proc/self/task")
     let threadCount = try environment.fileSystem.names(in: tasks).count
     require(threadCount == 1, "\(threadCount) threads before the fork")
-    // Swift marks fork unavailable, for good reasons; here it is what is looked at.
-    // SAFETY: the symbol is fork(2), which has this type.
+    // Swift marks fork unavailable, for good reasons. Here it is what is tested. SAFETY: the symbol
+    // is fork(2), which has this type.
     guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
     typealias Fork = @convention(c) () -> pid_t
     let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
     let child = fork()
     if child == 0 {
-      // Ends it, should it hang after all.
+      // Ends it if it hangs after all.
       alarm(30)
       let expected = StoreError.usedAfterFork(path: path)
       var wrong = firstWrongUse(of: store, expecting: expected)
@@ -113,7 +115,7 @@ enum Situations {
     try store.close()
   }
 
-  /// Makes a store, with everything there is in it, under a umask.
+  /// Makes a store with all kinds of contents, under a umask.
   static func umask(path: String, mask: mode_t) throws {
     _ = Glibc.umask(mask)
     let store = try Store(path: path, configuration: configuration())
@@ -133,7 +135,7 @@ enum Situations {
       }
       try store.setValue("v", forKey: "durable", durability: .durable)
       for descriptor in Int32(0)...2 {
-        // A file that the background opens has such a number until it was moved above.
+        // A file that the background opens has such a number until it is moved above.
         for _ in 0..<2000 where fcntl(descriptor, F_GETFD) != -1 { usleep(1000) }
         if fcntl(descriptor, F_GETFD) != -1 { exit(10 + descriptor) }
       }
@@ -142,9 +144,9 @@ enum Situations {
     }
   }
 
-  /// Opens, reads and writes as another user, and tells what came of each.
+  /// Opens, reads and writes as another user, and reports the result of each.
   static func asUser(path: String, identifier: uid_t) throws {
-    // Whoever is not root is the one that is asked for.
+    // If this process is not root, its user is the one that was requested.
     require(setgid(identifier) == 0 || getuid() != 0, "no other group")
     require(setuid(identifier) == 0, "no other user")
     do {
@@ -158,13 +160,13 @@ enum Situations {
     }
   }
 
-  /// Does everything while signals interrupt the system calls, a thousand of them at least.
+  /// Does everything while signals interrupt the system calls, at least a thousand of them.
   static func signals(path: String) throws {
     var action = sigaction()
-    // Read once before, since making a global is nothing for a handler.
+    // Read once before, because a handler must not make a global.
     require(ticks.load(ordering: .relaxed) == 0, "ticks")
     unsafe action.__sigaction_handler.sa_handler = { _ in
-      // Minutes of them: something starts again and again and never gets done.
+      // Minutes of them mean that something starts again and again and never finishes.
       if ticks.add(1, ordering: .relaxed).newValue > 500_000 { _exit(3) }
     }
     // Without SA_RESTART.
@@ -173,7 +175,7 @@ enum Situations {
       it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))
     require(unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil) == 0, "setitimer")
     var round = 0
-    // A fast machine is done with a few rounds before many have come.
+    // A fast machine finishes a few rounds before many have come.
     while round < 5 || ticks.load(ordering: .relaxed) < 1000 {
       defer { round += 1 }
       let store = try Store(path: path, configuration: configuration())
@@ -192,7 +194,7 @@ enum Situations {
     }
   }
 
-  /// Fills a store up to a limit on the size of files, which must be an error and no signal.
+  /// Fills a store up to a limit on the size of files, which must be an error and not a signal.
   static func fileSizeLimit(path: String, byteCount: UInt64, ignoring: Bool) throws {
     if ignoring { signal(SIGXFSZ, SIG_IGN) }
     var configuration = configuration()
@@ -213,7 +215,7 @@ enum Situations {
     }
     guard case .noSpace(_, _, .fileSize) = error else { fail("\(String(describing: error))") }
     require(written > 5, "only \(written) values")
-    // A value beyond the limit, in a segment of its own.
+    // A value beyond the limit, in a separate segment.
     guard
       case .noSpace(_, _, .fileSize) = storeError({
         try store.setValue([UInt8](repeating: 1, count: 8 << 20), forKey: "huge")
@@ -233,13 +235,13 @@ enum Situations {
     require(try Store.verify(path: path).errors.isEmpty, "verify")
   }
 
-  /// Uses a store that has something to maintain where no thread can be made.
+  /// Uses a store that has maintenance to do when no thread can be started.
   static func threadLimit(path: String) throws {
     var configuration = configuration()
     configuration.maintenanceInterval = .milliseconds(1)
-    // Nothing is made ready in the background when it is opened, for which there would be a thread.
+    // When it is opened, nothing is prepared in the background, for which there would be a thread.
     configuration.durability = .durable
-    // The queue that a store has for it; and no other thread, whose stack could be used again.
+    // The queue that a store has for it, and no other thread whose stack could be used again.
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: IdleQueue(),
       maintenance: Environment.system().maintenance)
@@ -252,7 +254,7 @@ enum Situations {
     let store = try Store(
       path: path, configuration: configuration, environment: environment, readOnly: false)
     require(try store.value(forKey: "before") != nil, "a value is lost")
-    // Memory that goes back to the heap, and something above it, so that it stays there.
+    // Memory that returns to the heap, and something above it, so that it stays there.
     var memory = (0..<64).map { _ in [UInt8](repeating: 1, count: 32 << 10) }
     let above = [UInt8](repeating: 1, count: 100)
     memory = []
@@ -261,7 +263,7 @@ enum Situations {
     let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     let usual = limit.rlim_cur
-    // What is mapped already is more: a thread's stack is refused.
+    // More is already mapped, so a thread's stack is refused.
     limit.rlim_cur = 1 << 20
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     try store.setValue("value", forKey: "short", lifetime: .seconds(0))
@@ -278,10 +280,10 @@ enum Situations {
 
   /// Opens and uses a store with each limit on descriptors, from far too low to enough.
   ///
-  /// - Parameter timersRun: whether Dispatch has set up its timers before, for which it needs
+  /// - Parameter timersRun: whether Dispatch has already set up its timers, for which it needs
   ///   descriptors.
   static func descriptorLimit(path: String, timersRun: Bool) throws {
-    // What was inherited would count.
+    // Inherited ones would count.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     if timersRun {
       let done = DispatchSemaphore(value: 0)
@@ -346,7 +348,7 @@ enum Situations {
         let first = try store.value(forKey: key)?.first
         require(first.map { Int($0) >= number } ?? false, "\(key) of \(number) is \(first ?? 0)")
       }
-      // A segment takes a descriptor, so they must not add up.
+      // A segment takes a descriptor, so they must not accumulate.
       try store.removeAll()
       known = [:]
       try store.close()
@@ -361,9 +363,9 @@ enum Situations {
     require(left.isEmpty, "left open: \(left.map(target))")
   }
 
-  /// Does everything with a store of many segments where the process may have 64 descriptors.
+  /// Does everything with a store of many segments in a process that may have 64 descriptors.
   static func manySegments(path: String, count segmentCount: Int, byCalls: Bool) throws {
-    // What was inherited would count.
+    // Inherited ones would count.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -372,7 +374,7 @@ enum Situations {
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     var configuration = configuration()
     configuration.access = byCalls ? .systemCalls : .mapped
-    // What goes wrong in the background is only told.
+    // Failures in the background are only logged.
     configuration.log = DiagnosticLog(from: .warning) { fail("\($0)") }
     let count = 2 * segmentCount
     func value(_ number: Int) -> [UInt8] { [UInt8](repeating: UInt8(number & 255), count: 30_000) }
@@ -387,7 +389,7 @@ enum Situations {
     try require(try store.count() == count, "\(try store.count()) keys after a reopening")
     let snapshot = try store.snapshot()
     try snapshot.backup(to: path + ".backup")
-    // By calls, the files that a snapshot shows stay open when they lose their names.
+    // With system calls, the files that a snapshot shows stay open when they lose their names.
     if byCalls { snapshot.close() }
     for number in 0..<count where number % 5 != 0 {
       require(try store.removeValue(forKey: "key \(number)"), "a removal has failed")

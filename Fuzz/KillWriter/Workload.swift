@@ -1,8 +1,8 @@
 package import CairnStore
 import FuzzSupport
 
-/// What one thread writes: known from a seed alone, so that whoever kills the writer can tell what
-/// must be there from how much was acknowledged.
+/// What one thread writes. It follows from a seed alone, so a test that kills the writer can tell
+/// from the number of acknowledgements what must exist.
 package struct Workload: Sendable {
   package var seed: UInt64
   package var thread: Int
@@ -19,7 +19,7 @@ package struct Workload: Sendable {
     package var isBatch: Bool
   }
 
-  /// The keys of a thread begin with this; no two threads share a key.
+  /// The keys of a thread begin with this. No two threads share a key.
   package static func prefix(ofThread thread: Int) -> String { "thread \(thread) " }
 
   /// The operation with a number, from 1.
@@ -54,7 +54,7 @@ package struct Workload: Sendable {
   }
 }
 
-/// An acknowledgement, as it goes through the pipe.
+/// An acknowledgement, as it is sent through the pipe.
 package struct Acknowledgement: Sendable {
   package static let byteCount = 8
   package var thread: Int

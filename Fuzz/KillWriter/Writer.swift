@@ -4,9 +4,10 @@ import Dispatch
 import FuzzSupport
 import Glibc
 
-/// Writes until it is killed, and tells standard output of each write once it was acknowledged.
+/// Writes until it is killed, and reports each acknowledged write on standard output.
 enum Writer {
-  /// - Parameter mayFail: whether a failure ends the process with 3 and no word: the disk is taken away.
+  /// - Parameter mayFail: whether a failure ends the process with 3 and no message, because the
+  ///   disk is taken away.
   static func run(path: String, seed: UInt64, threads: Int, mayFail: Bool) throws {
     let store = try Store(path: path, configuration: configuration())
     DispatchQueue.concurrentPerform(iterations: threads) { thread in
@@ -60,7 +61,7 @@ enum Writer {
     }
   }
 
-  /// One write to a pipe of so few bytes is whole or did not happen.
+  /// A write of so few bytes to a pipe is whole or did not happen.
   private static func acknowledge(_ acknowledgement: Acknowledgement) {
     let bytes = acknowledgement.encoded
     // SAFETY: the pointer is used for the call only, within the array's bounds.

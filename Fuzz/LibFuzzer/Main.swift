@@ -38,7 +38,7 @@ enum LibFuzzer {
       var argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = unsafe arguments
       exit(
         unsafe LLVMFuzzerRunDriver(&argc, &argv) { data, size in
-          // SAFETY: libFuzzer's bytes are live for the time of the call.
+          // SAFETY: libFuzzer's bytes are live during the call.
           let bytes = unsafe [UInt8](UnsafeBufferPointer(start: data, count: size))
           do { try unsafe LibFuzzer.target?.run(bytes) } catch { fatalError("\(error)") }
           return 0

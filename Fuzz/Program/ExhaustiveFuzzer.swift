@@ -1,7 +1,7 @@
 import FuzzSupport
 
-/// All workloads of two operations on a tiny store, cut and killed at every call, with
-/// six decisions of a cut free; with `--three` all of three operations, with ten. Iteration `i` is
+/// All workloads of two operations on a tiny store, cut and killed at every call, with six
+/// decisions of a cut free. With `--three`, all of three operations, with ten. Iteration `i` is
 /// workload `i`.
 enum ExhaustiveFuzzer {
   static func run() -> Never {

@@ -1,9 +1,9 @@
 import FuzzSupport
 
-/// Calls that fail, disks that are full: random workloads with some faults each, or with `--sweep`
-/// every fault at every call of scripted workloads, also in pairs: a sync that fails, and a call of
-/// the recovery after it; with `--sampled` one of each call, which the seed decides; with `--full-disk`
-/// stores that fill a small disk.
+/// Failing calls and full disks: random workloads with some faults each. With `--sweep`, every
+/// fault at every call of scripted workloads, also in pairs: a sync that fails, and then a call of
+/// the recovery. With `--sampled`, one fault for each call, which the seed decides. With
+/// `--full-disk`, stores that fill a small disk.
 enum FaultFuzzer {
   static func run() -> Never {
     var fuzzer = Fuzzer(

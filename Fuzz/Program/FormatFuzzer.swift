@@ -1,6 +1,7 @@
 import FuzzSupport
 
-/// Bytes that are no store's, or not this one's. With `--metadata`: records that are sound, and no cache's.
+/// Bytes that are not a store's, or not this store's. With `--metadata`: sound records that are not
+/// a cache's.
 enum FormatFuzzer {
   static func run() -> Never {
     let fuzzer = Fuzzer(name: "FormatFuzzer", iterations: 100_000, options: ["--metadata"])

@@ -1,6 +1,6 @@
 import FuzzSupport
 
-/// The fuzzers that need no process but their own:
+/// The fuzzers that need only their own process:
 ///
 ///     Fuzz NAME [--seed S] [--iterations N] [--seconds T] [options of that one]
 @main

@@ -1,6 +1,7 @@
 import FuzzSupport
 
-/// Random damage to random stores, which are then salvaged, against the known history of writes.
+/// Random damage to random stores, which are then salvaged and compared with the known history of
+/// writes.
 enum SalvageFuzzer {
   static func run() -> Never {
     Fuzzer(name: "SalvageFuzzer", iterations: 1000).run { seed in

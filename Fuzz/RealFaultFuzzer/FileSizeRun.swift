@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// A process under the limit on the size of files (`RLIMIT_FSIZE`): no signal ends it, each refusal is `noSpace`
-/// for that limit, and a process without the limit finds all that was acknowledged.
+/// A process under the limit on the size of files (`RLIMIT_FSIZE`): no signal ends it, each refusal
+/// is `noSpace` for that limit, and a process without the limit finds everything acknowledged.
 enum FileSizeRun {
   /// Decided by the seed, for both processes.
   struct Plan {
@@ -52,7 +52,8 @@ enum FileSizeRun {
     return tally
   }
 
-  /// In the worker: writes all, and prints the numbers of what was taken, and a dash for each refusal.
+  /// In the worker: writes everything, and prints the numbers of accepted writes, and a dash for
+  /// each refusal.
   static func work(store path: String, seed: UInt64) throws {
     let plan = Plan(seed: seed)
     if plan.ignoresSignal { signal(SIGXFSZ, SIG_IGN) }

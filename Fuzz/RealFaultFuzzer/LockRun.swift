@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// Processes that want one store at the same time: one has it, the others are told so, and after its end, by
-/// itself or by a kill, one of the next has it with all that was written.
+/// Processes that want one store at the same time. One has it, and the others are told so. When it
+/// ends, by itself or by a kill, one of the others gets it with everything that was written.
 enum LockRun {
   static func run(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
@@ -42,7 +42,7 @@ enum LockRun {
     return tally
   }
 
-  /// In the worker: has the store until standard input ends, if it gets it.
+  /// In the worker: holds the store until standard input ends, if it gets it.
   static func work(store path: String) throws {
     var opened: Store?
     if let error = try storeError({ opened = try Store(path: path) }) {

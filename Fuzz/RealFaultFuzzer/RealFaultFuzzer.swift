@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// Faults that the machine makes, and no simulation: small filesystems that are filled to the last page, the
-/// limit on the size of files, and processes that want the same store.
+/// Faults made by the machine, not by a simulation: small filesystems that are filled to the last
+/// page, the limit on the size of files, and processes that want the same store.
 ///
 ///     RealFaultFuzzer --full-disk | --file-size | --locks
 @main

@@ -1,14 +1,15 @@
 import CairnStore
 import FuzzSupport
 
-/// A store on a filesystem of 1 to 16 MiB that it fills, and others with it. Nothing is lost, every refusal is
-/// `noSpace` and changes nothing, everything can be removed, and there is room again once space was freed.
+/// A store that fills a filesystem of 1 to 16 MiB, together with other programs. Nothing is lost,
+/// every refusal is `noSpace` and changes nothing, everything can be removed, and there is room
+/// again once space was freed.
 struct SmallDiskRun {
   private var random: FuzzRandom
   private let disk: TinyDisk
   private let configuration: StoreConfiguration
   private var store: Store
-  /// What the store must hold.
+  /// What the store should contain.
   private var values: [Int: [UInt8]] = [:]
   private var nextKey = 0
   private let meanByteCount: Int
@@ -67,10 +68,10 @@ struct SmallDiskRun {
     random.bytes(count: 1 + random.below(2 * meanByteCount))
   }
 
-  /// Puts, overwrites and removes until it was refused some times.
+  /// Puts, overwrites and removes until it was refused several times.
   private mutating func fill() throws {
     var refusalsLeft = 1 + random.below(6)
-    // Where it overwrites much it need not ever be full.
+    // If it overwrites much, it need not ever be full.
     var operationsLeft = 3 * disk.byteCount / meanByteCount
     let overwrites = random.below(4)
     while refusalsLeft > 0, operationsLeft > 0 {
@@ -123,7 +124,7 @@ struct SmallDiskRun {
     return true
   }
 
-  /// A refusal is for want of space, names the store, and leaves it usable.
+  /// A refusal is due to lack of space, names the store, and leaves it usable.
   private mutating func note(_ error: StoreError) throws {
     guard case .noSpace(let path, _, .disk) = error, path.hasPrefix(store.path) else {
       throw FuzzFailure("refused with \(error)")
@@ -139,7 +140,7 @@ struct SmallDiskRun {
     tally["removals"] += 1
   }
 
-  /// Frees space by one of the ways there are; after it, there is room again.
+  /// Frees space in one of the possible ways. Afterwards there is room again.
   private mutating func makeRoom() throws {
     let before = values.values.reduce(0) { $0 + $1.count }
     switch random.below(4) {
@@ -170,7 +171,7 @@ struct SmallDiskRun {
     }
     if random.once(in: 2) { _ = try store.compact() }
     let after = values.values.reduce(0) { $0 + $1.count }
-    // What little there was need not make a block free.
+    // The little that existed may not make a block free.
     if before - after > 512 << 10 { try putSome("\(before - after) of \(before) bytes went") }
   }
 

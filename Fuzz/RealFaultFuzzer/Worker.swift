@@ -1,7 +1,7 @@
 import Foundation
 import FuzzSupport
 
-/// A process of this program that does one thing, and tells of it line by line.
+/// A process of this program that does one thing and reports on it line by line.
 final class Worker {
   private let process = Process()
   private let input = Pipe()
@@ -18,7 +18,7 @@ final class Worker {
 
   var identifier: Int32 { process.processIdentifier }
 
-  /// The next line that it tells; empty where there is none any more.
+  /// The next line that it reports; empty if there are no more.
   func line() -> String {
     while true {
       if let end = text.firstIndex(of: UInt8(ascii: "\n")) {
@@ -31,7 +31,7 @@ final class Worker {
     }
   }
 
-  /// All the lines that are left.
+  /// All the remaining lines.
   func lines() -> [String] {
     text += output.fileHandleForReading.readDataToEndOfFile()
     return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
@@ -51,7 +51,7 @@ final class Worker {
   // MARK: In the process itself
 
   static func run(_ mode: String, store: String, _ arguments: [String]) -> Never {
-    // Should whoever made it be gone.
+    // In case the process that made it is gone.
     alarm(60)
     do {
       switch mode {

@@ -2,7 +2,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Replays every input that was kept: seeds, and what the fuzzers found.
+/// Replays every kept input: seeds, and what the fuzzers found.
 @Suite("The corpus of the fuzzers")
 struct CorpusTests {
   private static let folder = URL(filePath: #filePath)

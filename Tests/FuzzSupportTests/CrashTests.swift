@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The fuzzers of crashes")
 struct CrashTests {
-  @Test("Random workloads with crashes find nothing, and try all there is")
+  @Test("Random workloads with crashes find nothing, and try everything")
   func random() throws {
     var tally = Tally()
     for seed in 0..<12 as Range<UInt64> {
@@ -42,7 +42,7 @@ struct CrashTests {
     #expect(tally["cuts"] > 0)
   }
 
-  @Test("A state that never was is noticed, and one that was is not")
+  @Test("A state that never existed is noticed, and one that did is not")
   func oracle() throws {
     let clock = ManualClock()
     let disk = SimulatedDisk()

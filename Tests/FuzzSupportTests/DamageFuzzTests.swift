@@ -24,7 +24,7 @@ struct DamageFuzzTests {
     for name in names { #expect(tally[name] > 0, "\(name)") }
   }
 
-  @Test("What a bit costs besides what it may is noticed")
+  @Test("A bit that costs more than it may is noticed")
   func dearBits() throws {
     let store = try DamagedStore(.closed)
     let map = DamageMap(store)
@@ -63,7 +63,7 @@ struct DamageFuzzTests {
     for store in stores { #expect(store.byteCount < 150_000) }
   }
 
-  @Test("A bit of the checkpoint costs nothing, one of the manifest the open")
+  @Test("A bit of the checkpoint costs nothing, a bit of the manifest costs the open")
   func otherFiles() throws {
     for store in try DamagedStore.all() {
       let map = DamageMap(store)
@@ -79,7 +79,7 @@ struct DamageFuzzTests {
     }
   }
 
-  @Test("The last 64 KiB of a log cut off, zeroed, filled with garbage, a sample")
+  @Test("The last 64 KiB of a log cut off, zeroed or filled with garbage, a sample")
   func tails() throws {
     var sweep = try DamageSweep.tails()
     #expect(sweep.caseCount == 2 * 196_608)
@@ -102,7 +102,7 @@ struct DamageFuzzTests {
     }
   }
 
-  @Test("A wrong value, a lost key and a state that is too old are noticed")
+  @Test("A wrong value, a lost key and too old a state are noticed")
   func wrongStates() throws {
     let store = try DamagedStore(.closed)
     let stranger = try DamagedStore(.closed, seed: 2)

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Cases that random workloads came upon, each as a workload of its own: what is asserted is that the
-/// run finds nothing wrong and that it met what it is about.
+/// Cases that random workloads found, each as a separate workload. Each test asserts that the run
+/// finds nothing wrong and that it met its case.
 @Suite("The fuzzer of faults: cases of random workloads")
 struct FaultExpectationTests {
   private func put(_ key: Int, _ byteCount: Int, _ durability: Durability) -> FaultWorkload.Step {
@@ -22,13 +22,13 @@ struct FaultExpectationTests {
     return run.calls
   }
 
-  /// The manifest that lists the next segment cannot be cut to its length, in the background. The
-  /// store takes no more writes from then on, and syncs nothing, so that what was to be durable within
-  /// an interval is not, which nobody was told yet. The fuzzer went by the kinds of the calls that had
-  /// failed, in which a truncation was missing, and took the loss for a bug of the store.
-  /// `FaultFuzzer --seed 136`.
+  /// In the background, the manifest that lists the next segment cannot be cut to its length. From
+  /// then on the store accepts no more writes and syncs nothing. So data that should be durable
+  /// within an interval is not, and no caller was told yet. The fuzzer went by the kinds of the
+  /// failed calls, which lacked truncation, and took the loss for a bug of the store. `FaultFuzzer
+  /// --seed 136`.
   @Test(
-    "A store that is poisoned in the background makes nothing durable any more",
+    "A store that is poisoned in the background makes nothing more durable",
     arguments: [SystemError.accessDenied, SystemError.tooManyOpenFiles])
   func poisonedInTheBackground(number: Int32) throws {
     let workload = FaultWorkload(steps: [
@@ -49,10 +49,10 @@ struct FaultExpectationTests {
     #expect(errors > 0)
   }
 
-  /// The log is written by calls on a disk that reserves nothing, so that the tombstones of a trim can
-  /// find no room. Those of a whole group did not; then one after the other did, and the trim did all
-  /// that it was asked for. The fuzzer wanted an error. `FaultFuzzer --seed 20`.
-  @Test("A trim whose tombstones find room one by one is no failure")
+  /// The log is written by calls on a disk that reserves nothing, so the tombstones of a trim may
+  /// find no room. Those of a whole group found none. Then they found room one after the other, and
+  /// the trim did everything it should. The fuzzer expected an error. `FaultFuzzer --seed 20`.
+  @Test("A trim whose tombstones find room one by one has not failed")
   func trimOneByOne() throws {
     var workload = FaultWorkload(
       steps: (0..<8).map { put($0, 100 + $0, .process) } + [.operation(.trim(toCount: 2, .process))]
@@ -70,9 +70,9 @@ struct FaultExpectationTests {
     }
   }
 
-  /// The record tells that a lifetime has ended, and cannot be read. Then a removal takes the key for
-  /// one that is there. The fuzzer knew better. `FaultFuzzer --seed 723`.
-  @Test("A removal of an expired key whose record cannot be read may find it there")
+  /// The record shows that a lifetime has ended, but it cannot be read. Then a removal treats the
+  /// key as present. The fuzzer knew better. `FaultFuzzer --seed 723`.
+  @Test("A removal of an expired key whose record is unreadable may find it present")
   func removalOfUnreadable() throws {
     var short = entry(40)
     short.expires = ManualClock.start.advanced(by: .seconds(1))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The fuzzer of faults")
 struct FaultTests {
-  @Test("Faults at calls all through the scripted workloads, a sample, find nothing")
+  @Test("A sample of faults at calls throughout the scripted workloads finds nothing")
   func sweep() throws {
     let sweep = try FaultSweep.scripted(failedSyncCount: 1)
     #expect(sweep.callCount > 1000)
@@ -12,7 +12,7 @@ struct FaultTests {
     var tally = Tally()
     let sampleCount = 25
     for seed in 0..<UInt64(sampleCount) {
-      // Places all over the sweep.
+      // Places throughout the sweep.
       let place = seed * UInt64(sweep.places.count) / UInt64(sampleCount)
       tally.add(try sweep.run(sweep.sampledCase(seed: place)))
     }
@@ -22,15 +22,15 @@ struct FaultTests {
     }
   }
 
-  /// A checkpoint took along that the bytes of such a record counted as live, which the next open was
-  /// blamed for. `FaultFuzzer --sweep --sampled --seed 3807`.
-  @Test("Records that cannot be read and are overwritten")
+  /// A checkpoint kept the bytes of such a record counted as live, and the next open was blamed for
+  /// it. `FaultFuzzer --sweep --sampled --seed 3807`.
+  @Test("Unreadable records that are overwritten")
   func unreadableRecords() throws {
     let workload = FaultWorkload.scripted(access: .systemCalls)
     let plain = FaultRun(workload, fault: nil)
     try plain.run()
     let reads = plain.calls.indices.filter { plain.calls[$0] == .read }
-    // The first few are those of the first writes to a key that is there.
+    // The first few are those of the first writes to an existing key.
     for index in reads.prefix(5) {
       let fault = Fault(index: index, effect: .error(SystemError.interrupted), extent: .kind)
       try FaultRun(workload, fault: fault).run()
@@ -47,7 +47,7 @@ struct FaultTests {
     #expect(tally["recoveries"] > 12)
   }
 
-  @Test("Stores that fill a small disk are trimmed back")
+  @Test("Stores that fill a small disk can be trimmed")
   func fullDiskTrims() throws {
     var tally = Tally()
     for seed in 0..<6 as Range<UInt64> {
@@ -89,11 +89,11 @@ struct FaultTests {
     #expect(visits.allSatisfy { $0 == 2 })
   }
 
-  @Test("An error with a wrong number or path is noticed, and one that is kept quiet")
+  @Test("An error with a wrong number or path is noticed, and so is a silent one")
   func wrongErrors() throws {
     let fault = Fault(index: 0, effect: .error(SystemError.inputOutput), extent: .once)
     let run = FaultRun(.scripted(), fault: fault)
-    // Its first call, the making of the directory, fails.
+    // Its first call, which creates the directory, fails.
     try run.run()
     let path = SimulatedProcess.path
     let noSpace = SystemError.noSpace

@@ -2,12 +2,12 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// What followers note down, as a right one would, and as wrong ones would.
+/// What followers record: a correct one, and wrong ones.
 @Suite("The check of what followers see")
 struct FollowedCheckTests {
   private let history = FollowedHistory(seed: 1)
 
-  /// The number of the first operation from there on that is of a kind.
+  /// The number of the first operation of a kind from there on.
   private func number(
     from start: Int, _ isWanted: (FollowedHistory.Operation) -> Bool
   ) -> Int {
@@ -59,9 +59,9 @@ struct FollowedCheckTests {
     #expect(isExplained([read(a, 0), read(a, first), read(b, 0), read(b, second)], timeline))
     #expect(isExplained([read(b, second), read(a, first)], timeline))
     #expect(!isExplained([read(a, first), read(a, 0)], timeline))
-    // The second write was seen, so the first is there.
+    // The second write was seen, so the first one exists.
     #expect(!isExplained([read(b, second), read(a, 0)], timeline))
-    // Of an operation that was lost with its process.
+    // The value of an operation that was lost with its process.
     #expect(!isExplained([read(b, second)], self.timeline([first])))
     #expect(!isExplained([read(a, 0, done: first)], timeline))
     #expect(
@@ -78,7 +78,7 @@ struct FollowedCheckTests {
     let (view, end) = (FollowedEvent(.view), FollowedEvent(.endOfView))
     #expect(isExplained([view, read(a, first), read(b, 0), end, read(b, second)], timeline))
     #expect(!isExplained([view, read(a, 0), read(b, second), end], timeline))
-    // What would be right in two moments.
+    // Correct only across two moments.
     #expect(isExplained([read(a, 0), read(b, second)], timeline))
     // Half of a batch.
     let number = number(from: 1) { if case .batch = $0 { true } else { false } }
@@ -91,7 +91,7 @@ struct FollowedCheckTests {
     }
   }
 
-  @Test("A trim may be seen in parts, and is over once it was acknowledged")
+  @Test("A trim may be seen partly, and is complete once it was acknowledged")
   func trims() {
     let (first, second, a, b) = puts()
     let trim = number(from: second + 1) { if case .trim = $0 { true } else { false } }
@@ -102,7 +102,7 @@ struct FollowedCheckTests {
     #expect(!isExplained([read(a, 0, done: trim), read(b, second)], timeline))
   }
 
-  @Test("Another store in the place of the first one is told of once, and only then")
+  @Test("Another store in place of the first is reported once, and only then")
   func replacement() {
     let (first, second, a, b) = puts()
     var timeline = timeline([first])
@@ -124,7 +124,7 @@ struct FollowedCheckTests {
         timeline, replacement: number))
   }
 
-  @Test("A value names the operation that wrote it, and no other value passes")
+  @Test("A value identifies the operation that wrote it, and no other value is accepted")
   func values() throws {
     let value = history.value(7, forKey: 3, inBatch: false)
     #expect(try history.number(of: value, forKey: 3) == 7)

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Decoders with mistakes: each must be found out.
+/// Decoders with mistakes, each of which must be found.
 @Suite("The checks of the format find what is wrong")
 struct FormatCheckTests {
   // MARK: Records
@@ -54,7 +54,7 @@ struct FormatCheckTests {
     }
   }
 
-  @Test("A field that is not the one in the bytes is reported")
+  @Test("A field that differs from the bytes is reported")
   func wrongField() {
     #expect(throws: FuzzFailure.self) { try Self.check { $0.expires += 1 } }
     #expect(throws: FuzzFailure.self) { try Self.check { $0.sequenceDelta ^= 1 } }
@@ -88,7 +88,7 @@ struct FormatCheckTests {
     try bytes.withSpan { (span) throws(StoreError) in try Manifest(decoding: span) }
   }
 
-  @Test("A manifest that loses a field, takes any checksum, or ends with the wrong error")
+  @Test("A manifest that loses a field, accepts any checksum, or ends with the wrong error")
   func manifest() throws {
     var generator = EncodingGenerator(random: FuzzRandom(seed: 4))
     let bytes = generator.manifest().encoding.bytes
@@ -111,7 +111,7 @@ struct FormatCheckTests {
     #expect(throws: FuzzFailure.self) { try ManifestCheck.check(bytes: damaged, decode: trusting) }
   }
 
-  @Test("A header of a segment that loses a field or is taken whatever its version")
+  @Test("A header of a segment that loses a field or is accepted whatever its version")
   func segmentHeader() throws {
     var generator = EncodingGenerator(random: FuzzRandom(seed: 5))
     let (header, encoding) = generator.segmentHeader()

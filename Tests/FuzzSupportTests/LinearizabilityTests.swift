@@ -1,7 +1,7 @@
 import FuzzSupport
 import Testing
 
-/// Histories of one key or a few, as threads would write them down.
+/// Histories of one key or a few, as threads would record them.
 @Suite("The check of histories")
 struct LinearizabilityTests {
   private typealias Operation = HistoryOperation
@@ -17,7 +17,7 @@ struct LinearizabilityTests {
     _ operations: [HistoryOperation], from state: KeyState = KeyState()
   ) -> Bool { (try? check(operations, from: state)) != nil }
 
-  /// Each operation a call of a thread of its own.
+  /// Each operation is a call of a separate thread.
   private func check(
     _ operations: [HistoryOperation], from state: KeyState = KeyState()
   ) throws -> KeyState {
@@ -54,7 +54,7 @@ struct LinearizabilityTests {
     return (try? Linearizability.check(calls, from: states)) != nil
   }
 
-  @Test("Calls that come one after the other answer as a dictionary does")
+  @Test("Calls one after the other answer as a dictionary does")
   func sequential() throws {
     let history = [
       operation(.read, .found(value: 0, version: 0), 1, 2),
@@ -71,7 +71,7 @@ struct LinearizabilityTests {
       operation(.erase, .done, 23, 24),
     ]
     #expect(try check(history).value == 0)
-    // In another order the answers would be wrong, but for four that do not tell.
+    // In another order the answers would be wrong, except for four that show nothing.
     for index in history.indices.dropFirst() {
       var other = history
       other.swapAt(index, index - 1)
@@ -83,7 +83,7 @@ struct LinearizabilityTests {
     }
   }
 
-  @Test("Reads beside a write find the old value or the new one, and never the old one again")
+  @Test("Reads during a write find the old or the new value, and never the old one again")
   func overlapping() {
     let write = operation(.write(value: 2), .stored(version: 5), 10, 20)
     func history(_ first: UInt64, _ second: UInt64) -> [HistoryOperation] {
@@ -100,7 +100,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(history(3, 3), from: before))
   }
 
-  @Test("What was written and returned is seen by whoever calls after that")
+  @Test("A completed write is seen by every later call")
   func stale() {
     let history = [
       operation(.write(value: 1), .done, 1, 2), operation(.write(value: 2), .done, 3, 4),
@@ -110,7 +110,7 @@ struct LinearizabilityTests {
     #expect(isExplained(Array(history.dropLast())))
   }
 
-  @Test("Of two that expect the same version one alone can have it")
+  @Test("Of two that expect the same version, only one can succeed")
   func lostUpdate() {
     let history = [
       operation(.compareAndSet(expecting: 3, value: 8), .stored(version: 4), 1, 10),
@@ -129,7 +129,7 @@ struct LinearizabilityTests {
     #expect(!isExplained([history[0]], from: KeyState(value: 5, version: 9)))
   }
 
-  @Test("What was under way at a kill happened or did not; what was acknowledged did")
+  @Test("An operation in progress at a kill happened or did not; an acknowledged one did")
   func pending() {
     func history(_ outcome: HistoryOperation.Outcome, _ found: UInt64) -> [HistoryOperation] {
       [
@@ -147,7 +147,7 @@ struct LinearizabilityTests {
   }
 
   @Test(
-    "Of a batch that was under way at a kill all is there or nothing, but for what others overwrote"
+    "Of a batch in progress at a kill, all or nothing exists, except what others overwrote"
   )
   func halfABatch() {
     func history(_ unity: HistoryCall.Unity, _ found: [UInt64]) -> [HistoryCall] {
@@ -167,7 +167,7 @@ struct LinearizabilityTests {
         .apart,
         [HistoryOperation(.write(value: 5), .pending, begin: 5, end: .max, thread: 2, key: 1)]))
     #expect(isExplained(others))
-    // A removal of all is whole, too.
+    // A removal of all is atomic too.
     func cleared(_ found: [UInt64]) -> [HistoryCall] {
       [
         call(.together, 0, 10, 20, [(.erase, .pending), (.erase, .pending)]),
@@ -178,7 +178,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(cleared([1, 0])))
   }
 
-  @Test("A snapshot shows no half of a batch; reads one by one may see it arrive")
+  @Test("A snapshot shows no partial batch; single reads may see it arrive")
   func snapshots() {
     func history(
       _ unity: HistoryCall.Unity, _ found: [UInt64], from: UInt64 = 11, to: UInt64 = 12
@@ -195,13 +195,13 @@ struct LinearizabilityTests {
       #expect(!isExplained(history(.apart, found, from: 1, to: 2)))
       #expect(!isExplained(history(.apart, found, from: 21, to: 22)))
     }
-    // One that another's write explains.
+    // One that another thread's write explains.
     var others = history(.atOnce, [5, 2])
     others.append(call(.apart, 2, 9, 19, [(.write(value: 5), .done)]))
     #expect(isExplained(others))
   }
 
-  @Test("Of two batches at once one comes after the other")
+  @Test("Of two concurrent batches, one comes after the other")
   func mixedBatches() {
     func history(_ found: [UInt64]) -> [HistoryCall] {
       [
@@ -216,7 +216,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(history([5, 4])))
   }
 
-  @Test("What was to end when time passes is gone then, but for what was extended, and not before")
+  @Test("Values that end when time passes are then gone, unless extended, and not before")
   func endings() {
     func history(
       _ ending: HistoryOperation.Ending, extended: Bool?, passes: Bool, _ found: UInt64
@@ -246,7 +246,7 @@ struct LinearizabilityTests {
     }
   }
 
-  @Test("Of two that take a value one gets it")
+  @Test("Of two that take a value, one gets it")
   func taken() {
     func history(_ second: UInt64) -> [HistoryOperation] {
       [
@@ -259,7 +259,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(history(1), from: KeyState(value: 1, version: 4)))
   }
 
-  @Test("At a kill a thread has one call under way, and those before it are there")
+  @Test("At a kill a thread has one call in progress, and those before it happened")
   func beginnings() {
     let first = operation(.write(value: 3), .pending, 10, 20)
     var second = operation(.write(value: 4), .pending, 30, 40)
@@ -274,7 +274,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(returned + [reads(.atOnce, 1, 100, 101, [1, 4])]))
   }
 
-  @Test("A process that died while it noted the answers of a call had them")
+  @Test("A process that died while it recorded the answers of a call had received them")
   func answersHalfNoted() throws {
     let log = try HistoryLog(path: nil, threadCount: 1, capacity: 10)
     let entries = log.begin(
@@ -284,14 +284,14 @@ struct LinearizabilityTests {
     #expect(call.unity == .together)
     #expect(call.operations.map(\.outcome) == [.done, .done, .done])
     #expect(call.operations.allSatisfy { $0.end == call.operations[0].end })
-    // Of reads those count that were noted.
+    // Of the reads, those that were recorded count.
     log.clear()
     let reads = log.begin(0, [(0, .read), (1, .read)], .atOnce)
     log.end(0, reads.prefix(1), [.found(value: 7, version: 1)])
     #expect(try log.calls().map { $0.operations.map(\.key) } == [[0]])
   }
 
-  @Test("What a log holds is read as it was written, whole, pending or not begun")
+  @Test("A log is read as it was written, whole, pending or not begun")
   func log() throws {
     let log = try HistoryLog(path: nil, threadCount: 2, capacity: 14)
     #expect(!log.hasBegun)

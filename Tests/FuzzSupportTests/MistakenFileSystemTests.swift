@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Mistakes in the calls that make things durable")
 struct MistakenFileSystemTests {
-  /// A call, and what it was for.
+  /// A call, and its purpose.
   private struct Call: Hashable {
     var call: SimulatedFileSystem.Call
     var path: String?
@@ -49,12 +49,12 @@ struct MistakenFileSystemTests {
     return calls
   }
 
-  @Test("A mistake changes what is called", arguments: FileMistake.allCases)
+  @Test("A mistake changes the calls", arguments: FileMistake.allCases)
   func changes(mistake: FileMistake) throws {
     #expect(try calls(mistake) != calls(nil))
   }
 
-  @Test("Without one the same is called every time")
+  @Test("Without a mistake, the calls are the same every time")
   func same() throws {
     #expect(try calls(nil) == calls(nil))
   }

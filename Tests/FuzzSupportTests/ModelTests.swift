@@ -2,7 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// What the model says of operations that go by bytes, where it knows the sizes of records only within a few.
+/// What the model predicts for operations by bytes, if it knows the sizes of records only within a
+/// few bytes.
 @Suite("The model of the fuzzers")
 struct ModelTests {
   private let clock = ManualClock()
@@ -20,7 +21,7 @@ struct ModelTests {
     return (store, state)
   }
 
-  /// How many of an operation's steps a store shows to have been taken.
+  /// How many of an operation's steps a store shows as taken.
   private func taken(
     by operation: Operation, from state: ModelState, in store: Store
   ) throws -> Int {
@@ -30,7 +31,7 @@ struct ModelTests {
     ).count
   }
 
-  @Test("A trim to bytes that takes what it has to, and one that takes more or less")
+  @Test("A trim to bytes that removes what it must, and trims that remove more or less")
   func trimBytes() throws {
     let (store, state) = try fill()
     let limit = try store.statistics().liveByteCount - 10
@@ -65,7 +66,7 @@ struct ModelTests {
     process.kill()
   }
 
-  @Test("A trim by access spares what was read, takes what was not, and may take what nobody knows")
+  @Test("A trim by access spares what was read, removes what was not, and may remove unknown cases")
   func trimUnused() throws {
     var (store, state) = try fill()
     clock.advance(by: .seconds(100))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The fuzzer of salvage")
 struct SalvageRunTests {
-  @Test("Random damage finds nothing, and all is tried")
+  @Test("Random damage finds nothing, and everything is tried")
   func random() throws {
     var tally = Tally()
     for seed in 200..<212 as Range<UInt64> {

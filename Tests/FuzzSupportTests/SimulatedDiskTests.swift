@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The simulated disk")
 struct SimulatedDiskTests {
-  /// A file of two sectors, of which the first was synced and both were written to since.
+  /// A file of two sectors. The first was synced, and both were written to since.
   private func disk() throws -> SimulatedDisk {
     let disk = SimulatedDisk(sectorByteCount: 512)
     disk.setContents([UInt8](repeating: 1, count: 1024), of: "/file")
@@ -17,7 +17,7 @@ struct SimulatedDiskTests {
     return disk
   }
 
-  @Test("What was not synced is there or not, each sector for itself; what was is there")
+  @Test("Each unsynced sector may or may not be there; synced ones are")
   func sectors() throws {
     let disk = try disk()
     var found: Set<[UInt8]> = []
@@ -32,7 +32,7 @@ struct SimulatedDiskTests {
     #expect(disk.contents(of: "/file") == [UInt8](repeating: 2, count: 1024))
   }
 
-  @Test("After a sync no cut takes anything away, after one that failed only the cache has it")
+  @Test("After a sync no cut removes anything; after a failed one only the cache has it")
   func syncs() throws {
     for fails in [false, true] {
       let disk = try disk()

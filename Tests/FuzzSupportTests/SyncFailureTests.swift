@@ -8,8 +8,8 @@ struct SyncFailureTests {
   private let configuration = StoreConfiguration.simulated(ManualClock())
   private func value(_ index: Int) -> [UInt8] { [UInt8](repeating: UInt8(index), count: 900) }
 
-  /// A disk on which a sync failed after six puts, of which the first was durable; the process
-  /// died of it. What reached the disk depends on the seed.
+  /// A disk on which a sync failed after six puts. The first of them was durable, and the process
+  /// died of the failure. What reached the disk depends on the seed.
   private func disk(seed: UInt64) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: seed)
@@ -22,11 +22,11 @@ struct SyncFailureTests {
     return disk
   }
 
-  @Test("It opens in the same run of the machine, with what was durable and a prefix of the rest")
+  @Test("It opens before a restart, with the durable data and a prefix of the rest")
   func opens() throws {
-    // CrashFuzzer, seed 50. After a failed sync the kernel takes pages for clean that are not on
+    // CrashFuzzer, seed 50. After a failed sync, the kernel treats pages as clean that are not on
     // disk. The next process drops them from the cache, as it must, and finds a hole in the log
-    // that only a power cut leaves, though the boot identifier says that the machine has not
+    // that only a power cut leaves, though the boot identifier shows that the machine has not
     // restarted. Nothing durable is missing.
     var tornCount = 0
     for seed in 0..<40 as Range<UInt64> {
@@ -45,12 +45,12 @@ struct SyncFailureTests {
     #expect(tornCount > 10)
   }
 
-  @Test("Reading it, checking it and salvaging it go by the same rule")
+  @Test("Reading, checking and salvaging it use the same rule")
   func others() throws {
     // Each of them reads the log by itself.
     for seed in 0..<10 as Range<UInt64> {
       let disk = try disk(seed: seed)
-      // What the recovery will find: the cache still shows what the disk never got.
+      // What the recovery will find: the cache still shows what the disk never received.
       disk.dropCaches()
       let reader = SimulatedProcess.start(on: disk, seed: 1)
       let count = try reader.open(configuration, readOnly: true).count()
@@ -71,7 +71,7 @@ struct SyncFailureTests {
     }
   }
 
-  @Test("Once it was recovered, damage is damage again")
+  @Test("Once it was recovered, damage counts as damage again")
   func markIsCleared() throws {
     let disk = try disk(seed: 3)
     #expect(disk.contents(of: "/store/LOCK")?.count == 1)
@@ -81,10 +81,10 @@ struct SyncFailureTests {
     #expect(disk.contents(of: "/store/LOCK") == [])
   }
 
-  @Test("What the next session makes durable stands on what is on disk, also beside the old store")
+  @Test("What the next session makes durable relies on the disk, even beside the old store")
   func sameProcess() throws {
     // Found in a review. The open drops the segments from the cache to see what the disk has, but
-    // the kernel keeps what is mapped, and the poisoned store of the same process still mapped it:
+    // the kernel keeps mapped pages. The poisoned store of the same process still mapped them, so
     // its pages passed for durable, were sealed, and were gone after the next power cut.
     for seed in 0..<20 as Range<UInt64> {
       let disk = SimulatedDisk(sectorByteCount: 4096)
@@ -106,11 +106,11 @@ struct SyncFailureTests {
     }
   }
 
-  @Test("A mark that a recovery left behind does not hide damage for ever")
+  @Test("A mark that a recovery left does not hide damage for ever")
   func staleMark() throws {
-    // Found in a review. The mark was cleared as the last act of a recovery alone; where the process
-    // died just before, the store was clean and nobody cleared it. After the next kill, damage in
-    // the middle of the log passed for a torn tail, and acknowledged writes were dropped silently.
+    // Found in a review. Only the last act of a recovery cleared the mark. If the process died just
+    // before, the store was clean and nothing cleared the mark. After the next kill, damage in the
+    // middle of the log passed for a torn tail, and acknowledged writes were silently dropped.
     let disk = try disk(seed: 3)
     let second = SimulatedProcess.start(on: disk, seed: 1)
     var isSwitched = false
@@ -129,7 +129,7 @@ struct SyncFailureTests {
     #expect(disk.contents(of: "/store/LOCK") == [])
   }
 
-  @Test("What is read in a recovery was written out and dropped from the cache before")
+  @Test("What a recovery reads was written out and dropped from the cache before")
   func order() throws {
     let disk = SimulatedDisk()
     let first = SimulatedProcess.start(on: disk, seed: 1)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the documents name must be there.
+/// Names in the documents must exist.
 @Suite("The documents")
 struct DocumentTests {
   struct Document: Sendable, CustomTestStringConvertible {
@@ -25,13 +25,13 @@ struct DocumentTests {
     }()
   }
 
-  /// The functions of each type of the tests, by its name.
+  /// The functions of each test type, by its name.
   private static let tests: [String: Set<String>] = {
     var tests: [String: Set<String>] = [:]
     for file in (try? Source.all(in: "Tests")) ?? [] {
       var type: String?
       for line in file.code {
-        // Most lines are neither, and to see that so is quick.
+        // Most lines are neither, and that is quick to see.
         guard let first = line.first else { continue }
         if first != " " {
           guard let match = line.firstMatch(of: /^(?:struct|extension|final class|class) (\w+)/)
@@ -48,14 +48,14 @@ struct DocumentTests {
     return tests
   }()
 
-  @Test("Every test that a document names is there", arguments: Document.all)
+  @Test("Every test that a document names exists", arguments: Document.all)
   func namedTests(document: Document) {
     for match in document.text.matches(of: /`(\w+Tests)(?:\.(\w+))?`/) {
       expectTest(match.1, match.2, in: document.path)
     }
   }
 
-  @Test("Every test that a finding names is there")
+  @Test("Every test that a finding names exists")
   func testsOfFindings() throws {
     let path = "Fuzz/Findings.json"
     let text = try String(contentsOf: Source.root.appending(path: path), encoding: .utf8)
@@ -96,7 +96,7 @@ struct DocumentTests {
     for link in document.links where !link.contains("://") {
       let parts = link.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
       let path = parts[0].removingPercentEncoding ?? String(parts[0])
-      // Links of DocC to pages and symbols are checked by it.
+      // DocC checks its own links to pages and symbols.
       if path.hasPrefix("doc:") { continue }
       var target = document
       if !path.isEmpty {
@@ -114,8 +114,8 @@ struct DocumentTests {
     }
   }
 
-  /// A page that grows makes room: what is said twice goes, and figures of runs are data in `Fuzz/Runs`. The format has no
-  /// limit, nor do decisions and examples.
+  /// A page that grows must make room: repetitions go, and figures of runs are data in `Fuzz/Runs`.
+  /// The format has no limit, nor do decisions and examples.
   @Test("The documents stay short enough to be read")
   func wordCounts() {
     func wordCount(_ documents: [Document]) -> Int {
@@ -130,7 +130,7 @@ struct DocumentTests {
     #expect(wordCount(Document.all.filter { $0.path == "README.md" }) <= 1_100)
   }
 
-  @Test("Links and anchors are found as GitHub has them")
+  @Test("Links and anchors are found as GitHub finds them")
   func linksOfText() {
     let document = Document(
       path: "",
@@ -162,7 +162,7 @@ extension DocumentTests.Document {
     }
   }
 
-  /// Where its links lead to.
+  /// The targets of its links.
   var links: [String] {
     let code = /`[^`]*`/
     let inText = /\]\(([^)\s]+)[^)]*\)/
@@ -174,8 +174,8 @@ extension DocumentTests.Document {
     }
   }
 
-  /// What links to its headings have behind the "#": the heading in lower case, without all but letters,
-  /// digits, "-" and "_", spaces as "-", and a number where it comes again.
+  /// What links to its headings have after the "#": the heading in lower case, with only letters,
+  /// digits, "-" and "_", spaces as "-", and a number if it occurs again.
   var anchors: Set<String> {
     var counts: [String: Int] = [:]
     for line in prose {

@@ -20,7 +20,7 @@ struct LayerTests {
         ["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Files"], ["Opening"],
         ["Salvage", "Verification"], ["Engine"], ["API"],
       ]),
-    // What lies beside its folders bridges to Foundation and knows none of them.
+    // Files beside its folders bridge to Foundation and know none of them.
     Module(
       name: "Cairn",
       layers: [["Base"], ["Platform"], ["Loading"], ["Memory"], ["Disk"]]),
@@ -49,7 +49,7 @@ struct LayerTests {
     }
   }
 
-  @Test("Files of the store use each other in no circle")
+  @Test("Files of the store use each other without cycles")
   func circles() throws {
     let files = try Source.all(in: "Sources/CairnStore")
     var owners: [String: String] = [:]
@@ -60,7 +60,8 @@ struct LayerTests {
     for file in files {
       uses[file.name] = Set(file.words.compactMap { owners[$0] }).subtracting([file.name])
     }
-    // What uses nothing that is left is in no circle, nor is what nothing that is left uses.
+    // A file that uses none of the remaining files is in no cycle, nor is a file that none of them
+    // uses.
     var count = 0
     while count != uses.count {
       count = uses.count
@@ -91,7 +92,7 @@ struct LayerTests {
     }
   }
 
-  @Test("Public types of the store are words of Base or stand under API")
+  @Test("Public types of the store are words of Base or are under API")
   func publicTypes() throws {
     let files = try Source.all(in: "Sources/CairnStore")
     var names: [String] = []
@@ -108,7 +109,7 @@ struct LayerTests {
     #expect(names.contains("Store") && names.contains("StoreError"))
   }
 
-  @Test("Offsets of bytes in files stand in Format")
+  @Test("Offsets of bytes in files are in Format")
   func offsets() throws {
     for file in try Source.all(in: "Sources/CairnStore")
     where !["Format", "Platform"].contains(file.folder) {
@@ -119,17 +120,17 @@ struct LayerTests {
     }
   }
 
-  @Test("Every folder of a module with layers is one", arguments: modules)
+  @Test("Every folder of a module with layers is a layer", arguments: modules)
   func folders(module: Module) throws {
     let url = Source.root.appending(path: "Sources/\(module.name)")
     let names = try FileManager.default.contentsOfDirectory(atPath: url.path)
-    // The documentation is no layer.
+    // The documentation is not a layer.
     let folders = names.filter { !$0.hasSuffix(".swift") && $0 != "\(module.name).docc" }
     #expect(Set(folders) == Set(module.layers.joined()))
     if module.name == "CairnStore" { #expect(names.allSatisfy { !$0.hasSuffix(".swift") }) }
   }
 
-  @Test("The C library is imported under Platform only", arguments: modules)
+  @Test("The C library is imported only under Platform", arguments: modules)
   func systemImports(module: Module) throws {
     let names = ["Glibc", "Musl", "Darwin", "CCairn"]
     for file in try Source.all(in: "Sources/\(module.name)") where file.folder != "Platform" {
@@ -139,7 +140,7 @@ struct LayerTests {
     }
   }
 
-  @Test("Foundation is not imported by the store")
+  @Test("The store does not import Foundation")
   func foundation() throws {
     for file in try Source.all(in: "Sources/CairnStore") {
       for line in file.code where line.contains("import") {
@@ -157,10 +158,10 @@ struct LayerTests {
     }
   }
 
-  /// Where unsafe code may stand outside Platform: spans of bytes and lifetimes, no pointers.
+  /// Where unsafe code is allowed outside Platform: spans of bytes and lifetimes, no pointers.
   static let unsafeFiles: Set = ["ByteSource.swift"]
 
-  @Test("Unsafe code stands under Platform, and where it is listed", arguments: modules)
+  @Test("Unsafe code is under Platform, or where it is listed", arguments: modules)
   func unsafeCode(module: Module) throws {
     for file in try Source.all(in: "Sources/\(module.name)") where file.folder != "Platform" {
       let isUnsafe = file.words.contains("unsafe")
@@ -180,7 +181,7 @@ struct LayerTests {
     "SharedPage.swift", "SharedReaders.swift", "SharedWords.swift", "SlotArray.swift",
   ]
 
-  @Test("Thread safety is taken on trust only where it is listed, with the reason")
+  @Test("Thread safety is unchecked only where it is listed, with the reason")
   func uncheckedSendable() throws {
     for file in try Source.all(in: "Sources") {
       let isUnchecked = file.code.contains { $0.contains("@unchecked Sendable") }
@@ -196,8 +197,8 @@ struct LayerTests {
     }
   }
 
-  /// The checksum is the larger part: `Docs/Performance.md` says what its two ways of counting gave. Pins need a variable of
-  /// each thread, which Swift does not have.
+  /// The checksum is the larger part: `Docs/Performance.md` has the figures of its two ways. Pins
+  /// need a thread-local variable, which Swift does not have.
   @Test("The C target stays below 500 lines, and below 300 without the checksum")
   func cTarget() throws {
     let folder = Source.root.appending(path: "Sources/CCairn")
@@ -247,7 +248,7 @@ struct Source {
     return sources
   }
 
-  /// The identifiers in the code, not those that a literal speaks of.
+  /// The identifiers in the code, without those in literals.
   var words: Set<String> {
     let lines = code.map { $0.replacing(/"[^"\\]*"/, with: "\"\"") }
     return Set(

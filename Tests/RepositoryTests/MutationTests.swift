@@ -22,7 +22,7 @@ struct MutationTests {
     }
   }
 
-  @Test("Each hunk applies to one place, and no two to the same but as alternatives")
+  @Test("Each hunk applies to one place, and no two to the same except as alternatives")
   func places() throws {
     let hunks = Self.all.flatMap { mutation in mutation.hunks.map { (mutation.name, $0) } }
     for (path, hunks) in Dictionary(grouping: hunks, by: \.1.path) {
@@ -46,7 +46,7 @@ struct MutationTests {
     }
   }
 
-  @Test("The sources make no mistakes on purpose")
+  @Test("The sources contain no deliberate mistakes")
   func sources() throws {
     for file in try Source.all(in: "Sources") {
       for line in file.code {
@@ -56,7 +56,7 @@ struct MutationTests {
   }
 }
 
-/// A file of Fuzz/Mutations; the script says what is in one.
+/// A file of Fuzz/Mutations. The script describes its contents.
 struct Mutation {
   struct Hunk {
     var path: String

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the compiler recorded in a debug build: which file uses which declaration of another.
+/// What the compiler recorded in a debug build: which file uses which declaration of another file.
 enum ReferenceIndex {
   struct Reference {
     /// Both are paths below the repository.
@@ -10,7 +10,7 @@ enum ReferenceIndex {
     var name: String
   }
 
-  /// Lies beside the program that runs the tests.
+  /// It is beside the program that runs the tests.
   private static let store: String? = {
     let running = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     for start in [running ?? "", CommandLine.arguments[0]] {

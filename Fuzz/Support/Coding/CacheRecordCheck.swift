@@ -2,13 +2,14 @@ import Cairn
 import CairnStore
 import FoundationEssentials
 
-/// Puts a record into a store and reads it through a cache in every way that there is: whatever its key,
-/// metadata and value are, no call traps, and each gives what the document and the formats say or an error
-/// that says why not. The record stays where it is to be kept, and goes where it is to be dropped.
+/// Puts a record into a store and reads it through a cache in every possible way. Whatever its key,
+/// metadata and value are, no call traps. Each returns what the document and the formats say, or an
+/// error that says why not. The record stays if it is to be kept, and is removed if it is to be
+/// dropped.
 ///
-/// Without the coder of property lists: Foundation's decoder traps on some that were made up.
+/// Without the coder of property lists: Foundation's decoder traps on some crafted ones.
 package enum CacheRecordCheck {
-  /// What became of a record.
+  /// What happened to a record.
   package enum Outcome: String, Sendable { case read, undecodable, changed, other }
 
   @discardableResult
@@ -104,7 +105,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return try withCache(.drop) { cache in
       let outcome = try dropOrRead(cache, version)
       if let key = try usableKey(cache), case .value(let value) = value {
-        // Whatever was there, what is written now is what is found.
+        // Whatever was there, a value that is written now is found.
         try cache.setValue(value, forKey: key, options: .metadata([1, 2]))
         try require(try cache.value(forKey: key) == value, "a value comes back changed")
         try require(try cache.metadata(forKey: key) == [1, 2], "metadata comes back changed")
@@ -113,7 +114,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     }
   }
 
-  /// A store with the record alone, closed.
+  /// A store with only the record, closed.
   private func makeStore() throws -> UInt64 {
     let process = SimulatedProcess.start(on: disk, seed: 1)
     defer { process.kill() }
@@ -140,18 +141,18 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return result
   }
 
-  /// The key that the record's bytes are of, if any is.
+  /// The key whose bytes the record has, if any.
   private func usableKey(_ cache: DiskCache<Key, Value>) throws -> Key? {
     guard case .value(let key) = key else { return nil }
     let bytes = try cache.bytes(of: key)
-    // JSON can be written in several ways; a cache finds what it writes itself.
+    // JSON can be written in several ways. A cache finds what it writes itself.
     if bytes == input.key { return key }
     try require(
       try cache.value(forKey: key) == nil, "a record is found by a key with other bytes")
     return nil
   }
 
-  /// What a read of the value must give.
+  /// What a read of the value should return.
   private var expected: (outcome: CacheRecordCheck.Outcome, metadata: [UInt8]) {
     guard case .ofCache(let tag, let rest) = ReadMetadata(input.metadata) else {
       return (.undecodable, [])

@@ -1,7 +1,7 @@
 import FoundationEssentials
 
-/// Records from a seed for `CacheRecordCheck`: as a cache writes them, changed in some bits, cut, spliced, or
-/// any bytes.
+/// Records from a seed for `CacheRecordCheck`: as a cache writes them, with flipped bits, cut,
+/// spliced, or arbitrary bytes.
 package enum CacheRecordFuzz {
   package static func iteration(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
@@ -72,7 +72,7 @@ package enum CacheRecordFuzz {
         ? Array("null".utf8) : try json(Double(Int64(bitPattern: random.next())) / 1000)
     case 6: return Array((random.once(in: 2) ? "true" : "false").utf8)
     default:
-      // Nested more deeply than Foundation bears, now and then.
+      // Sometimes nested more deeply than Foundation can handle.
       if random.once(in: 50) {
         return [UInt8](repeating: UInt8(ascii: "["), count: 400 + random.below(400))
       }

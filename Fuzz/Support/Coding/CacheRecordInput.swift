@@ -1,13 +1,13 @@
 import FoundationEssentials
 
-/// A record as a cache on disk may find it, and the cache that reads it, made of any bytes:
+/// A record as a cache on disk may find it, and the cache that reads it, made from any bytes:
 ///
 ///     0        1         2         3          4 …
 ///     ┌────────┬─────────┬─────────┬──────────┬─────┬──────────┬───────
 ///     │ coders │ options │ of key  │ of metad.│ key │ metadata │ value
 ///     └────────┴─────────┴─────────┴──────────┴─────┴──────────┴───────
 ///
-/// Where fewer bytes are left than a length says, it has what is left. A key is never empty.
+/// If fewer bytes are left than a length says, it has what is left. A key is never empty.
 package struct CacheRecordInput: Sendable {
   package var keyCoder: UInt8 = 0
   package var valueCoder: UInt8 = 0
@@ -57,7 +57,7 @@ struct CodedPage: Codable, Equatable, Sendable {
   var inner: [CodedPage]?
 }
 
-/// What must come of bytes.
+/// The expected result for some bytes.
 enum Decoded<Value> {
   case value(Value)
   case failure
@@ -76,7 +76,8 @@ extension Decoded where Value: Decodable {
   }
 }
 
-/// The metadata of a record, read as Docs/FileFormat.md has it and not by the cache's own code.
+/// The metadata of a record, parsed as Docs/FileFormat.md describes it and not by the cache's own
+/// code.
 enum ReadMetadata: Equatable {
   case ofCache(tag: UInt32, rest: [UInt8])
   case foreign

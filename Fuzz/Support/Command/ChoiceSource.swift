@@ -1,5 +1,5 @@
-/// Where decisions come from: random numbers, the bytes of a coverage-guided fuzzer, or a search
-/// that makes all of them in turn.
+/// The source of decisions: random numbers, the bytes of a coverage-guided fuzzer, or a search that
+/// makes all of them in turn.
 package protocol ChoiceSource {
   /// A number in `0..<bound`; `bound` is at least 1.
   mutating func below(_ bound: Int) -> Int
@@ -18,7 +18,7 @@ extension ChoiceSource {
   }
 }
 
-/// Decisions from bytes, two a decision where it needs them; all zeros at the end.
+/// Decisions from bytes, two for a decision if needed. All zeros at the end.
 package struct ByteChoices: ChoiceSource {
   private let bytes: [UInt8]
   private var offset = 0

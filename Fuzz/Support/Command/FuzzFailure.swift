@@ -1,4 +1,4 @@
-/// Something that must hold and did not.
+/// A condition that should hold but did not.
 package struct FuzzFailure: Error, CustomStringConvertible {
   package var description: String
 

@@ -1,4 +1,4 @@
-/// Random numbers that can be had again from a seed: SplitMix64 (Steele, Lea and Flood, 2014).
+/// Random numbers that a seed reproduces: SplitMix64 (Steele, Lea and Flood, 2014).
 package struct FuzzRandom: RandomNumberGenerator, ChoiceSource, Sendable {
   private var state: UInt64
 
@@ -31,6 +31,6 @@ package struct FuzzRandom: RandomNumberGenerator, ChoiceSource, Sendable {
     return bytes
   }
 
-  /// A generator of its own, which leaves this one's sequence as it is but for one step.
+  /// A separate generator, which advances this one's sequence by only one step.
   package mutating func split() -> FuzzRandom { FuzzRandom(seed: next()) }
 }

@@ -4,22 +4,22 @@ import Glibc
 ///
 ///     [Fuzz] NAME [--seed S] [--iterations N] [--seconds T]
 ///
-/// Iteration `i` is decided by the seed `S + i` alone, so any failure is had again by the one line
-/// that is printed with it, also where the process dies of a trap.
+/// Iteration `i` is decided by the seed `S + i` alone. So the one line that is printed with a
+/// failure reproduces it, even if the process dies of a trap.
 package struct Fuzzer {
   package var name: String
   package var seed: UInt64
   package var iterationCount: Int
-  /// When to stop though there are iterations left.
+  /// When to stop although there are iterations left.
   package var seconds: Double?
-  /// What else was given, to be understood by the fuzzer; repeated in the replay line.
+  /// Other arguments, for the fuzzer to interpret. Repeated in the replay line.
   package var arguments: [String] = []
-  /// Whether it is a command of `Fuzz`, not a program.
+  /// Whether it is a command of `Fuzz` rather than a program.
   private let isPartOfFuzz: Bool
   private var givesSeed = false
   private var givesIterations = false
 
-  /// Reads the command line; ends the process with 2 where it is wrong.
+  /// Parses the command line. Ends the process with 2 if it is wrong.
   package init(name: String, iterations: Int, options: [String] = []) {
     self.name = name
     seed = UInt64.random(in: 0..<1 << 48)
@@ -52,21 +52,21 @@ package struct Fuzzer {
     }
   }
 
-  /// Makes the iterations numbered cases, of which there are `count`, in place of random ones: all
-  /// of them, or so many as were asked for, from the one on that was given as the seed.
+  /// Makes the iterations numbered cases, `count` in total, instead of random ones: all of them, or
+  /// as many as requested, starting at the seed.
   package mutating func enumerate(_ count: Int) {
     if !givesSeed { seed = 0 }
     let rest = count - Int(min(seed, UInt64(count)))
     iterationCount = givesIterations ? min(iterationCount, rest) : rest
   }
 
-  /// Makes the iterations a sample of numbered cases, one of each of `count` equal parts: so many
-  /// as were asked for, or one of every part.
+  /// Makes the iterations a sample of numbered cases, one from each of `count` equal parts: as many
+  /// as requested, or one from every part.
   package mutating func sample(_ count: Int) {
     if !givesIterations { iterationCount = count }
   }
 
-  /// The case that stands for the part of a sample that a seed decides.
+  /// The case that represents the part of a sample that a seed decides.
   package static func sampledCase(seed: UInt64, sampleCount: Int, caseCount: Int) -> Int {
     let part = Int(seed % UInt64(sampleCount))
     let first = part * caseCount / sampleCount
@@ -74,8 +74,8 @@ package struct Fuzzer {
     return first + random.below(max(1, (part + 1) * caseCount / sampleCount - first))
   }
 
-  /// Runs all iterations, prints what was counted, and ends the process: with 0, or with 1 at the
-  /// first failure.
+  /// Runs all iterations, prints the counts, and ends the process: with 0, or with 1 at the first
+  /// failure.
   package func run(_ iteration: (UInt64) throws -> Tally) -> Never {
     guard iterationCount > 0, seconds ?? 1 > 0 else {
       Self.end(with: 2, "\(name): there is nothing to run: no iterations, or no time")
@@ -114,7 +114,7 @@ package struct Fuzzer {
   }
 }
 
-/// The replay line of the iteration that runs, written out when a signal ends the process.
+/// The replay line of the running iteration, which is written out when a signal ends the process.
 private enum Replay {
   // SAFETY: written between iterations by the one thread that runs them; read in the handler of a
   // signal that ends the process, by write(2) alone.

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Where the call is made that the process is about to make.
+/// The place of the call that the process is about to make.
 extension SimulatedFileSystem {
   /// The number of the segment that it is for.
   private var segmentName: String? {
@@ -9,8 +9,8 @@ extension SimulatedFileSystem {
     }
   }
 
-  /// Whether it is for a segment that a compaction wrote: a new one of the log has no records yet when
-  /// it is synced as a whole.
+  /// Whether it is for a segment that a compaction wrote. A new segment of the log has no records
+  /// yet when it is synced as a whole.
   var isAtOutputOfCompaction: Bool {
     guard segmentName != nil, let path = currentPath, let bytes = disk.contents(of: path) else {
       return false
@@ -18,8 +18,8 @@ extension SimulatedFileSystem {
     return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
   }
 
-  /// Whether it is for a segment that the manifest lists as sealed. Such a one is read under no lock that
-  /// a write needs.
+  /// Whether it is for a segment that the manifest lists as sealed. Such a segment is read under no
+  /// lock that a write needs.
   var isAtSealedSegment: Bool {
     guard let segmentName,
       let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)"),

@@ -1,8 +1,9 @@
 import CairnStore
 
-/// What those see who follow the store of a run.
+/// What followers of a run's store see.
 extension CrashRun {
-  /// Looks at the store as the followers do: before a call of the writer, or after one of its writes into a mapping.
+  /// Looks at the store as the followers do: before a call of the writer, or after one of its
+  /// writes into a mapping.
   ///
   /// - Parameter legal: what the store may hold; `nil`: what the operation may have led to.
   func lookAsFollowers(in operation: Operation, legal: [ModelState]? = nil) {
@@ -17,7 +18,7 @@ extension CrashRun {
     }
   }
 
-  /// What may be found when the process has died now: nothing earlier than what a follower has seen.
+  /// What may be found if the process dies now: nothing earlier than what a follower has seen.
   var deathStates: [ModelState] {
     let states = model.afterDeath
     let seenCount = followers?.seenCount ?? 0
@@ -26,7 +27,7 @@ extension CrashRun {
 }
 
 extension Operation {
-  /// Whether the states that it may lead to come one after the other, in a known order.
+  /// Whether the possible states come one after the other, in a known order.
   fileprivate var leadsInOrder: Bool {
     switch self {
     case .trimBytes, .trimOlder: false

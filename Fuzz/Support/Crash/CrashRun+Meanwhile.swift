@@ -1,10 +1,10 @@
 import CairnStore
 
-/// What another thread does in the course of an operation.
+/// What another thread does during an operation.
 extension CrashRun {
-  /// Another thread writes while a sync runs, and is done before it.
+  /// Another thread writes while a sync runs, and finishes before it.
   ///
-  /// - Parameter removes: whether most of it are removals of what is there.
+  /// - Parameter removes: whether most of the writes are removals of existing keys.
   func writeMeanwhile(during other: Operation, removes: Bool = false) {
     guard let store = process.store, !isMeanwhile else { return }
     isMeanwhile = true
@@ -18,7 +18,7 @@ extension CrashRun {
     let operation: Operation
     switch prefersRemoval ? 0 : choices.below(8) {
     case 6...7:
-      // Of what a compaction may have copied already, among others.
+      // Including keys that a compaction may already have copied.
       operation = .extend(key: key, .milliseconds(1 + choices.below(8000)), .process)
     case 0: operation = .remove(key: key, .process)
     case 1:
@@ -54,7 +54,7 @@ extension CrashRun {
     } catch { noteMeanwhile(error, of: .checkpoint, during: other) }
   }
 
-  /// Keeps an error that must not be, for when the operation under way is done.
+  /// Keeps an unexpected error until the current operation is done.
   private func noteMeanwhile(
     _ error: any Error, of operation: Operation, during other: Operation
   ) {
@@ -63,8 +63,8 @@ extension CrashRun {
       "\(operation.name) in the course of \(other.name) failed: \(error)")
   }
 
-  /// Whether the process is dead, so that nobody was told; or the store is being closed, or a sync has failed,
-  /// and the error says so.
+  /// Whether the process is dead, so that no caller was told; or the store is being closed, or a
+  /// sync has failed, and the error says so.
   private func isExcused(_ error: any Error, during other: Operation) -> Bool {
     if process.fileSystem.isDead { return true }
     return switch error as? StoreError {
@@ -76,7 +76,7 @@ extension CrashRun {
 }
 
 extension Operation {
-  /// Whether it may write beside the log, where what others write meanwhile comes before it.
+  /// Whether it may write outside the log, where writes that others make meanwhile come before it.
   var writesAside: Bool {
     switch self {
     case .put, .compareAndSet, .update, .batch: true
@@ -84,7 +84,7 @@ extension Operation {
     }
   }
 
-  /// Whether its syncs are made with none of the locks that a removal of all needs.
+  /// Whether its syncs run under none of the locks that a removal of all needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
     case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true

@@ -1,8 +1,8 @@
 import CairnStore
 
-/// What snapshots and backups of a run must show, and stores that take no more writes.
+/// What snapshots and backups of a run should show, and stores that accept no more writes.
 extension CrashRun {
-  /// A snapshot shows what it did when it was taken, whatever has happened since.
+  /// A snapshot shows what it did when it was taken, whatever happens later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil
@@ -18,7 +18,7 @@ extension CrashRun {
     tally["snapshots"] += 1
   }
 
-  /// What is a store where a backup was made is the store that it was made of.
+  /// A store at the destination of a backup is the store that was backed up.
   func checkBackup(
     _ path: String, on environment: Environment, legal: [ModelState]
   ) throws {
@@ -36,7 +36,7 @@ extension CrashRun {
     if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
   }
 
-  /// A store whose sync has failed takes no more writes, and reads go on.
+  /// A store whose sync has failed accepts no more writes, and reads continue.
   func checkPoisoned(by operation: Operation) throws {
     if case .reopen = operation { return }
     guard let store = process.store, !process.fileSystem.isDead else { return }

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What scrubs tell of.
+/// What scrubs report.
 private final class FoundDamage: Sendable {
   private let event = Lock<DamageEvent?>(nil)
 
@@ -11,9 +11,9 @@ private final class FoundDamage: Sendable {
 
 /// A workload on a simulated disk, with power cuts and deaths of the process at any call.
 ///
-/// While it runs, images are taken of what a power cut at that very moment would leave; each is
-/// recovered and compared with the model. Now and then the crash is real for the run itself, which
-/// goes on with what was recovered.
+/// While it runs, images are taken of what a power cut at that moment would leave. Each is
+/// recovered and compared with the model. Sometimes the crash is real for the run itself, which
+/// continues with what was recovered.
 package final class CrashRun<Choices: ChoiceSource> {
   var choices: Choices
   var generator = OperationGenerator()
@@ -25,29 +25,29 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// What a power cut would have left, what may be found then, and when that was.
   private var images:
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
-  /// Whether a sync failed in the operation that is under way.
+  /// Whether a sync failed in the current operation.
   var hasFailedSync = false
   var isMeanwhile = false
-  /// What was wrong with what another thread did in the course of an operation.
+  /// What was wrong with another thread's action during an operation.
   var failureMeanwhile: FuzzFailure?
-  /// What a scrub has found, of which there is nothing.
+  /// What a scrub has found, although nothing is damaged.
   private let damage = FoundDamage()
-  /// Whether something was written since the store was opened and since the last checkpoint.
+  /// Whether anything was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package internal(set) var tally = Tally()
 
-  /// A snapshot that is held, and what it must show.
+  /// A snapshot that is held, and what it should show.
   var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
   /// The files of checkpoints that were listed once, the newest last.
   private var checkpoints: [[UInt8]] = []
 
-  /// Who follows the store meanwhile, if anybody does.
+  /// The followers of the store, if there are any.
   var followers: SimulatedFollowers?
 
-  /// One call in so many is looked at, in the mean.
+  /// One call in this many is examined, on average.
   private let cutInterval: Int
 
-  /// Told of each step, for a person who looks at a failure.
+  /// Called for each step, for a person who examines a failure.
   let trace: ((String) -> Void)?
 
   /// - Parameter isFollowed: whether other processes follow the store.
@@ -95,7 +95,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     self.choices = choices
   }
 
-  /// Runs so many operations, or as many as there are decisions for.
+  /// Runs this many operations, or as many as there are decisions for.
   package func run(operationCount: Int) throws {
     defer {
       process.kill()
@@ -121,15 +121,15 @@ package final class CrashRun<Choices: ChoiceSource> {
 
   // MARK: Operations
 
-  /// Performs one operation, in the course of which the process may die.
+  /// Performs one operation, during which the process may die.
   private func perform(_ operation: Operation) throws {
-    // Death comes to one operation in thirty.
+    // One operation in thirty is killed.
     var callsToDeath = choices.once(in: 30) ? choices.below(30) : -1
     var untilCut = 1 + choices.below(2 * cutInterval)
     var fails = choices.once(in: 25)
     hasFailedSync = false
     var isAlone = choices.once(in: 2) || configuration.byteLimit != nil
-    // How far these come is only known once they are done.
+    // How far these got is known only once they are done.
     switch operation {
     case .trimBytes, .trimOlder(_, .access, _): isAlone = true
     default: break
@@ -165,9 +165,9 @@ package final class CrashRun<Choices: ChoiceSource> {
         untilCut = 1 + choices.below(2 * cutInterval)
         takeImage(before: call, in: operation, model)
       }
-      // The store notes a failed sync with its next call; a death in between is a gap that is known.
+      // The store notes a failed sync with its next call. A death in between is a known gap.
       if hasFailedSync { return nil }
-      // Where one manifest has taken the other's place and nothing says yet that it stays.
+      // One manifest has replaced the other, and nothing shows yet that it stays.
       if hasSwitched, diesAfterSwitch {
         diesAfterSwitch = false
         return .die
@@ -186,7 +186,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       let versions = try result.get()
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
-      // In the background nobody is told.
+      // In the background, no caller is told.
       if hasFailedSync { return try crash(afterFailedSync: true) }
       let taken =
         if let store = process.store {
@@ -195,9 +195,9 @@ package final class CrashRun<Choices: ChoiceSource> {
         } else { steps }
       acknowledge(taken, versions, operation)
     } catch {
-      // What a process answers that has died meanwhile nobody was told.
+      // If the process has died meanwhile, its answer reached no caller.
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
-      // After a failed sync it is open what is on disk, whatever the cache shows.
+      // After a failed sync it is unknown what is on disk, whatever the cache shows.
       switch error as? StoreError {
       case .durabilityUnknown, .poisoned:
         if choices.once(in: 2) { try checkPoisoned(by: operation) }
@@ -213,7 +213,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Does it, and returns the versions of what was put.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
-      // Without a write there is no new checkpoint, and reads since the last are forgotten.
+      // Without a write there is no new checkpoint, and reads since the last one are forgotten.
       try followers?.finishReads()
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
@@ -234,7 +234,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     case .compact where !process.fileSystem.isDead:
       tally["compactions"] += 1
       let statistics = try store.statistics()
-      // Each segment that was left for the next ends with a record that counts as dead.
+      // Each rolled segment ends with a record that counts as dead.
       if statistics.lastVersion == lastVersion,
         statistics.deadByteCount > statistics.segmentCount * RecordHeader.rollByteCount
       {
@@ -268,7 +268,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     return versions
   }
 
-  /// Reads all of the log, which is sound, and looks at what maintenance has found of it.
+  /// Reads all of the log, which is sound, and checks what maintenance has found in it.
   private func scrub(_ store: Store) throws {
     let report = try store.scrub()
     if let damage = damage.first {
@@ -316,17 +316,17 @@ package final class CrashRun<Choices: ChoiceSource> {
     tally["cuts"] += 1
   }
 
-  /// The process dies, and perhaps the power goes with it; the run goes on with what is found. After
-  /// a failed sync the process may also go on by itself, and open the store again.
+  /// The process dies, and perhaps the power fails too. The run continues with what is found. After
+  /// a failed sync, the process may also continue by itself and reopen the store.
   private func crash(afterFailedSync: Bool = false) throws {
     process.fileSystem.intervene = nil
     if !process.fileSystem.isDead { try checkSnapshot() }
-    // What a process found that died in a read, nobody was told.
+    // If a process died during a read, no caller was told what it found.
     if process.fileSystem.isDead { damage.forget() }
     held = nil
     if afterFailedSync {
       tally["failed syncs"] += 1
-      // What is discarded then may have been seen.
+      // What is then discarded may have been seen.
       followers?.allowOutdated()
     }
     if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {
@@ -345,7 +345,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       return try reopen(model.afterPowerCut)
     }
     tally["kills"] += 1
-    // Clean pages may go at any time, and what a failed sync left clean goes with them.
+    // Clean pages may be dropped at any time, and what a failed sync left clean goes with them.
     if afterFailedSync, choices.once(in: 2) {
       followers?.end()
       disk.dropCaches()
@@ -354,12 +354,12 @@ package final class CrashRun<Choices: ChoiceSource> {
       afterFailedSync ? model.afterPowerCut : deathStates, afterPowerCut: model.afterPowerCut)
   }
 
-  /// Opens the store, checks it, and starts the model anew from what is there. The power may go in
-  /// the course of that, for an image, and the process may die, which begins it again.
+  /// Opens the store, checks it, and starts the model from what exists. During this the power may
+  /// fail, for an image, and the process may die, which starts it again.
   ///
   /// - Parameters:
   ///   - legal: the states that may be found.
-  ///   - afterPowerCut: those that a cut before the end may leave, or `nil` where the page cache
+  ///   - afterPowerCut: the states that a cut before the end may leave, or `nil` if the page cache
   ///     holds nothing that is not on disk.
   private func reopen(
     _ legal: [ModelState]? = nil, afterPowerCut: [ModelState]? = nil, sameProcess: Bool = false,
@@ -416,11 +416,11 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   private func checkImages() throws {
-    // A read that pauses holds up what those give back who recover the images.
+    // A read that pauses delays what those release who recover the images.
     try followers?.finishReads()
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
-      // What is written to what was recovered evicts nothing.
+      // Writes to a recovered store evict nothing.
       check.configuration.countLimit = nil
       check.configuration.byteLimit = nil
       check.otherCheckpoints = checkpoints

@@ -2,7 +2,7 @@ import CairnStore
 
 /// Makes the cuts of an exhaustive search, and checks that the store recovers from each.
 ///
-/// An image of a disk decides alone what is found in it, so none is opened twice.
+/// An image of a disk alone determines what is found in it, so none is opened twice.
 final class CutSearch {
   /// What is known of images.
   final class Memory {
@@ -10,7 +10,7 @@ final class CutSearch {
     /// Those whose recovery was cut.
     fileprivate var cutInRecovery: Set<DiskDigest> = []
 
-    /// What is forgotten is looked at again.
+    /// What was forgotten is examined again.
     private static let limit = 200_000
 
     fileprivate func add(_ state: ModelState, _ digest: DiskDigest) {
@@ -38,9 +38,8 @@ final class CutSearch {
 
   // MARK: Moments
 
-  /// Does something in a process, and looks at each of its calls before which the disk may hold
-  /// something that it could not hold when the call before was looked at. Others may leave less,
-  /// but nothing else.
+  /// Does something in a process. Examines each call before which the disk may have something that
+  /// it could not have at the last examined call. Other calls may leave less, but nothing else.
   func watching<Result>(
     _ process: SimulatedProcess,
     _ look:
@@ -55,7 +54,7 @@ final class CutSearch {
       if failure != nil { return nil }
       let unsettled = process.fileSystem.disk.unsettled
       let (current, isNew) = (number, unsettled.exceeds(last))
-      // First, since there may be calls in the course of a look.
+      // First, because there may be calls during the examination.
       (number, last) = (number + 1, unsettled)
       do { try look(call, current, isNew) } catch { failure = error }
       return nil
@@ -70,7 +69,7 @@ final class CutSearch {
 
   /// Checks what a cut at this moment may leave, within the bound of the search.
   ///
-  /// - Parameter name: what the cuts are counted as.
+  /// - Parameter name: the name under which the cuts are counted.
   func checkCuts(
     _ disk: SimulatedDisk, legal: [ModelState], as name: String = "cuts", _ place: String
   ) throws {
@@ -94,7 +93,7 @@ final class CutSearch {
     for rest in EnumeratedCut.Rest.uniform {
       for first in 0...(decisionCount - limit) {
         try check(Array(first..<(first + limit)), rest)
-        // Any two that no window has both of.
+        // Any two that no window contains together.
         for second in min(first + limit, decisionCount)..<decisionCount {
           try check([first, second], rest)
         }
@@ -102,7 +101,7 @@ final class CutSearch {
     }
   }
 
-  /// How many decisions there are may depend on the decisions; the most are taken for all.
+  /// The number of decisions may depend on the decisions. The highest is used for all.
   private func decisionCount(_ disk: SimulatedDisk) -> Int {
     EnumeratedCut.Rest.uniform.map { rest in
       var cut = EnumeratedCut(free: [], rest: rest)
@@ -113,7 +112,7 @@ final class CutSearch {
 
   /// Cuts the recoveries from some of the cuts at this moment.
   ///
-  /// What a cut left settles what is found: whatever happens in the recovery, it must stay.
+  /// What a cut left determines what is found: whatever happens in the recovery, it must stay.
   func checkCutsInRecovery(_ disk: SimulatedDisk, legal: [ModelState], _ place: String) throws {
     for rest in EnumeratedCut.Rest.allCases {
       func image() -> SimulatedDisk {
@@ -130,12 +129,12 @@ final class CutSearch {
     }
   }
 
-  /// Recovers a disk as it is, with its page cache, and cuts the power at each call of that, and
-  /// once more when it is done.
+  /// Recovers a disk as it is, with its page cache, and cuts the power at each call of the
+  /// recovery, and once more when it is done.
   ///
   /// - Parameters:
   ///   - legal: what the recovery may find.
-  ///   - cutLegal: what may be found after a cut in its course; `nil`: it is not cut.
+  ///   - cutLegal: what may be found after a cut during it, or `nil` if it is not cut.
   func checkRecovery(
     on disk: SimulatedDisk, legal: [ModelState], cutLegal: [ModelState]?, as name: String,
     _ place: String
@@ -159,7 +158,7 @@ final class CutSearch {
 
   // MARK: Images
 
-  /// Opens an image, unless it is known what that finds.
+  /// Opens an image, unless it is already known what that finds.
   @discardableResult
   private func find(in image: SimulatedDisk, legal: [ModelState]) throws -> ModelState {
     let digest = image.digest
@@ -169,7 +168,7 @@ final class CutSearch {
       return state
     }
     tally["recoveries"] += 1
-    // Of equal images the same becomes, so that a failure comes again in a run of its own.
+    // Equal images lead to the same result, so that a failure is repeated in a separate run.
     var choices = FuzzRandom(seed: digest.first)
     if choices.once(in: 2) {
       var check = RecoveryCheck(configuration: configuration, now: now)
@@ -187,7 +186,7 @@ final class CutSearch {
     guard found.count == expected.count else { return false }
     for (key, entry) in expected {
       guard var other = found[key] else { return false }
-      // Of a write that was not acknowledged no version is known.
+      // The version of an unacknowledged write is not known.
       if entry.version == nil { other.version = nil }
       if other != entry { return false }
     }

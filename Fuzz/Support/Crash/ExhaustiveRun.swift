@@ -1,23 +1,24 @@
 import CairnStore
 
-/// All short workloads on a tiny store, on two disks, with a power cut and a death of the process
-/// at every call of their last operation, and with power cuts at every call of the recoveries from
-/// these; within a bound, with everything that such a cut may leave.
+/// All short workloads on a tiny store, on two disks. The power is cut and the process dies at
+/// every call of their last operation, and the power is cut at every call of the recoveries from
+/// these. Within a bound, everything that such a cut may leave is tried.
 ///
-/// Where the last operation syncs the log of a store whose segment is nearly full, another thread
-/// may write or remove all just before each sync, too late for it. Such stores are on one of the
-/// disks only.
+/// If the last operation syncs the log of a store whose segment is nearly full, another thread may
+/// write or remove everything just before each sync, too late for it. Such stores are on only one
+/// of the disks.
 ///
-/// The bound of a cut: it decides for itself which names, lengths and versions of sectors are there.
-/// So many decisions as are free, which follow each other in the order of `EnumeratedCut` and begin
-/// anywhere, are made in every combination, and so are any two, wherever they are; the others are
-/// then all as old as can be, and after that all as new. Where a moment has no more decisions than
-/// are free, that is every subset there is.
+/// The bound of a cut: it decides separately which names, lengths and versions of sectors exist.
+/// The free decisions follow each other in the order of `EnumeratedCut` and begin anywhere. They
+/// are made in every combination, and so are any two decisions, wherever they are. The others are
+/// first all as old as possible, and then all as new as possible. If a moment has no more decisions
+/// than are free, that is every possible subset.
 ///
-/// The bound of what comes after a crash: after a death of the process the recovery is cut at every
-/// call, as above. After a power cut it is where that cut left all as old as can be, all as new, or
-/// both in turn, beginning with either. What these cuts leave is opened, and not cut again. Of the
-/// workloads of three operations, every eighth has its recoveries cut; the others' are only looked at.
+/// The bound of what comes after a crash: after a death of the process, the recovery is cut at
+/// every call, as above. After a power cut, the recovery is cut if that cut left everything as old
+/// as possible, as new as possible, or both in turn, beginning with either. What these cuts leave
+/// is opened, and not cut again. Of the workloads of three operations, every eighth has its
+/// recoveries cut. The recoveries of the others are only examined.
 package struct ExhaustiveRun {
   /// What a workload begins with.
   enum Base: CaseIterable {
@@ -27,8 +28,8 @@ package struct ExhaustiveRun {
     case closed
     /// Two keys, and a segment so full that the next write rolls.
     case fullSegment
-    /// Two keys, and a segment with room for small writes only: a large one leaves it behind with
-    /// something in it that is not synced.
+    /// Two keys, and a segment with room only for small writes. A large one rolls it with something
+    /// in it that is not synced.
     case nearlyFullSegment
   }
 
@@ -91,7 +92,7 @@ package struct ExhaustiveRun {
   private let memory = CutSearch.Memory()
   package var workloadCount: Int { workloads.count }
 
-  /// All workloads of up to so many operations.
+  /// All workloads of up to this many operations.
   package init(operationCount: Int, freeDecisionCount: Int) {
     self.freeDecisionCount = freeDecisionCount
     var sequences: [[Operation]] = [[]]

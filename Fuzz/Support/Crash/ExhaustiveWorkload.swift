@@ -6,7 +6,7 @@ struct ExhaustiveWorkload {
   private let meanwhile: Operation?
   private let cutsRecoveries: Bool
   private let search: CutSearch
-  /// What it begins with: everything is there for good.
+  /// The state at its beginning: everything is there for good.
   private let disk: SimulatedDisk
   private let state: ModelState
 
@@ -49,13 +49,12 @@ struct ExhaustiveWorkload {
     for kill in kills { try self.kill(atCall: kill) }
   }
 
-  /// What is cut: the last operation, or the opening where there is none.
+  /// What is cut: the last operation, or the open if there is none.
   private var name: String { operations.last?.name ?? "an open" }
 
   /// All but the last operation, in a new process on a new disk.
   ///
-  /// Processes of workloads that begin alike do the same, so that what they leave is looked at
-  /// once.
+  /// Processes of workloads that begin alike do the same, so what they leave is examined once.
   private func begin() throws -> Session {
     let session = Session(on: disk.settled(), ModelStore(state), search.configuration)
     if operations.isEmpty { return session }
@@ -100,8 +99,8 @@ struct ExhaustiveWorkload {
     return kills + [nil]
   }
 
-  /// Ends the process at a call of the last operation, or after it, and cuts the power in the
-  /// course of the recovery from that.
+  /// Ends the process at a call of the last operation, or after it, and cuts the power during the
+  /// recovery from that.
   private func kill(atCall number: Int?) throws {
     let session = try begin()
     var call = 0
@@ -141,7 +140,7 @@ private final class Session {
   let process: SimulatedProcess
   private(set) var model: ModelStore
   private let configuration: StoreConfiguration
-  /// Which of the model's states the last operation leads to, where others came while it ran.
+  /// Which of the model's states the last operation leads to, if others came while it ran.
   private var stateBeforeOthers: Int?
 
   init(on disk: SimulatedDisk, _ model: ModelStore, _ configuration: StoreConfiguration) {
@@ -159,18 +158,18 @@ private final class Session {
     try finish(operation)
   }
 
-  /// The operation begins: from now on a crash may leave what it leads to.
+  /// The operation begins: from now on, a crash may leave its result.
   func announce(_ operation: Operation) {
     model.candidates += operation.steps(from: model.current, now: now)
   }
 
-  /// Does it. What a process that dies was told nobody knows.
+  /// Does it. If the process dies, no caller knows what it was told.
   func finish(_ operation: Operation) throws {
     let versions = try apply(operation)
     if process.fileSystem.isDead { return }
     defer { model.candidates = [] }
     if let number = stateBeforeOthers {
-      // It was acknowledged when the others were; only what came before them is durable.
+      // It was acknowledged when the others were. Only what came before them is durable.
       if operation.makesDurable { model = model.settled(through: number) }
     } else if let next = model.candidates.last {
       for step in model.candidates.dropLast() { model.acknowledge(step) }
@@ -181,8 +180,8 @@ private final class Session {
     }
   }
 
-  /// Another thread does something, and is done before the operation that is under way, which has
-  /// appended all that it writes.
+  /// Another thread does something, and finishes before the current operation, which has appended
+  /// everything that it writes.
   func performMeanwhile(_ operation: Operation) throws {
     guard let store = process.store else { return }
     let before = model.candidates.last ?? model.current
@@ -216,7 +215,7 @@ private final class Session {
 }
 
 extension Operation {
-  /// Whether all that was written before is durable when it is done.
+  /// Whether everything that was written before is durable when it is done.
   fileprivate var makesDurable: Bool {
     switch self {
     case .sync, .reopen: true

@@ -18,8 +18,8 @@ extension SimulatedDisk {
 }
 
 extension RecoveryCheck {
-  /// A checkpoint is never the only holder of a fact: where it is gone, damaged, or another one in its
-  /// place, the store is the same.
+  /// A checkpoint is never the only source of a fact: if it is gone, damaged, or replaced by
+  /// another one, the store is the same.
   mutating func checkWithoutCheckpoint(
     _ disk: SimulatedDisk, _ legal: [ModelState], _ choices: inout some ChoiceSource
   ) throws {
@@ -59,8 +59,8 @@ extension RecoveryCheck {
     noteChangedCheckpoint()
   }
 
-  /// A limit on the number of entries holds once something was written, and those that were used least
-  /// recently have gone for it.
+  /// A limit on the number of entries holds once something was written, and the least recently used
+  /// entries were evicted for it.
   func checkLimit(_ limit: Int, of store: Store) throws {
     let key = Array("beyond the limit".utf8)
     let before = try store.keysByRecency()

@@ -1,25 +1,25 @@
 package import CairnStore
 
-/// Opens what a crash left, and checks that it is what the store promised; also when the recovery
-/// itself is cut, up to three times.
+/// Opens what a crash left, and checks that it is what the store promised. The recovery itself may
+/// be cut too, up to three times.
 package struct RecoveryCheck {
   package var configuration: StoreConfiguration
   package var now: Timestamp
-  /// Cuts in a recovery, and in the recovery after that, and so on, are made this deep.
+  /// Cuts in a recovery, in the recovery after that, and so on, go this deep.
   package var depthLimit = 3
-  /// One recovery in so many is cut itself.
+  /// One recovery in this many is itself cut.
   package var nestingInterval = 8
-  /// Files that an open has to set aside.
+  /// Files that an open must move to quarantine.
   package var strayFiles: Set<String> = []
-  /// The files of checkpoints that may be found in the place of the one that is listed.
+  /// The checkpoint files that may be found in place of the listed one.
   package var otherCheckpoints: [[UInt8]] = []
-  /// Whether records could not be read that were overwritten or removed. The size of such a record is
-  /// not known, so its bytes go on being counted as live; a checkpoint takes that along, and it lasts
-  /// until the segment is compacted or read anew. Nothing but space depends on it, and less would be
-  /// wrong: so more bytes may be counted then, and nothing else may differ.
+  /// Whether unreadable records were overwritten or removed. The size of such a record is not
+  /// known, so its bytes stay counted as live. A checkpoint keeps this count, which lasts until the
+  /// segment is compacted or read again. Only space depends on it, and too low a count would be
+  /// wrong. So the count of bytes may then be higher, and nothing else may differ.
   package var mayCountMore = false
   package private(set) var tally = Tally()
-  /// How many calls the last recovery made that was looked at.
+  /// How many calls the last examined recovery made.
   private var callCount = 40
 
   package init(configuration: StoreConfiguration, now: Timestamp) {
@@ -30,9 +30,9 @@ package struct RecoveryCheck {
   /// - Parameters:
   ///   - disk: as the crash left it; used up by this.
   ///   - legal: the states that may be found.
-  ///   - afterCut: where the page cache holds something that is not on disk, the states that may
-  ///     be found when the power goes in the course of this. `nil`: there is no such thing, and
-  ///     every further crash must lead to the same state.
+  ///   - afterCut: the states that may be found if the power fails during this while the page cache
+  ///     holds something that is not on disk. `nil`: it holds nothing of that kind, and every
+  ///     further crash must lead to the same state.
   /// - Returns: the state that was found.
   @discardableResult
   package mutating func check(
@@ -53,7 +53,7 @@ package struct RecoveryCheck {
       process.fileSystem.intervene = { _ in
         defer { call += 1 }
         if call == callOfDeath { return .die }
-        // Any of the calls, each with the same chance, though it is not known how many there are.
+        // Any of the calls, with equal probability, though their number is not known in advance.
         if callOfDeath < 0, random.once(in: call + 1) {
           var cut = RandomCut(random.split())
           nested = disk.afterPowerCut(&cut)
@@ -96,7 +96,7 @@ package struct RecoveryCheck {
   /// A reader finds a legal state too, and changes nothing.
   private func readOnly(_ disk: SimulatedDisk, _ legal: [ModelState]) throws {
     let files = disk.names(at: SimulatedProcess.path)
-    // A store whose making was cut is none for a reader.
+    // If a store's creation was cut, a reader finds none.
     guard files.contains("MANIFEST"), files.contains("LOCK") else { return }
     let unsettledCount = disk.unsettledCount
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -110,8 +110,8 @@ package struct RecoveryCheck {
     }
   }
 
-  /// Matches the contents of a store with the states that may be there, and what the open reports
-  /// with what a crash can do.
+  /// Compares the contents of a store with the possible states, and the report of the open with
+  /// what a crash can do.
   static func match(
     _ store: Store, _ legal: [ModelState], now: Timestamp, strayFiles: Set<String> = [],
     _ place: String, keysByRecency: [[UInt8]]? = nil, mayCountMore: Bool = false
@@ -138,7 +138,7 @@ package struct RecoveryCheck {
     return contents.completing(state, keysByRecency: order)
   }
 
-  /// Single reads give the same as an iteration, and `count` counts what they find.
+  /// Single reads return the same as an iteration, and `count` counts what they find.
   func checkReads(_ store: Store, _ state: ModelState) throws {
     var count = 0
     for key in OperationGenerator.keys {
@@ -153,8 +153,8 @@ package struct RecoveryCheck {
     }
   }
 
-  /// What was found is there for good: after a write, a close, another open; and every byte of
-  /// every file is sound then.
+  /// What was found is there for good: after a write, a close, another open. Every byte of every
+  /// file is then sound.
   private func goOn(
     _ process: SimulatedProcess, _ found: ModelState, _ choices: inout some ChoiceSource
   ) throws {
@@ -168,7 +168,7 @@ package struct RecoveryCheck {
       let key = choices.element(of: OperationGenerator.keys)
       let durability: Durability = choices.once(in: 2) ? .durable : .process
       var entry = ModelEntry(value: Array("after recovery".utf8))
-      // What has expired may also have been lost.
+      // Expired entries may also have been lost.
       let last = found.values.filter { !$0.hasExpired(now) }.compactMap(\.version).max() ?? 0
       let version =
         try process.store?.setValue(entry.value, forKey: key, durability: durability) ?? 0
@@ -189,7 +189,7 @@ package struct RecoveryCheck {
     checker.kill()
     let again = SimulatedProcess.start(on: disk, seed: 2)
     var later = configuration
-    // What had expired stays so where the clock goes back, since the close noted the time.
+    // Expired entries stay expired if the clock goes back, because the close recorded the time.
     if writes, isClosed { later.clock = ManualClock(now.advanced(by: .seconds(-3600))) }
     let hasLimit = choices.once(in: 4)
     if hasLimit { later.countLimit = 1 + choices.below(state.count + 1) }

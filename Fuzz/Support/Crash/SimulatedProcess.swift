@@ -5,12 +5,12 @@ package final class SimulatedProcess {
   package static let path = "/store"
 
   package let fileSystem: SimulatedFileSystem
-  /// What the store uses: the simulated file system, or a mistaken one above it.
+  /// The store's file system: the simulated one, or a mistaken one above it.
   private let files: any FileSystem
   package let queue = ManualBackgroundQueue()
   package private(set) var store: Store?
   private var announces = false
-  /// Stores that were closed and that somebody still refers to.
+  /// Closed stores to which references remain.
   private var closedStores: [Store] = []
 
   private init(disk: SimulatedDisk, seed: UInt64, mistake: FileMistake?) {
@@ -26,7 +26,7 @@ package final class SimulatedProcess {
     return environment
   }
 
-  /// A process that is about to open the store, for whoever wants to look at the calls.
+  /// A process that is about to open the store, so that its calls can be examined.
   ///
   /// - Parameter mistake: what it does wrong with its files.
   package static func start(
@@ -50,8 +50,8 @@ package final class SimulatedProcess {
     return store
   }
 
-  /// Closes the store, whatever comes of it, and opens it again while the old one still lives, and
-  /// its mappings with it.
+  /// Closes the store, whatever the result, and reopens it while the old one still lives, with its
+  /// mappings.
   package func reopen(_ configuration: StoreConfiguration) throws(StoreError) -> Store {
     if let store {
       try? store.close()
@@ -69,10 +69,11 @@ package final class SimulatedProcess {
     closedStores = []
   }
 
-  /// Closes the store, runs what is left in the background, and ends the process.
+  /// Closes the store, runs the remaining background jobs, and ends the process.
   ///
-  /// - Parameter useAfterwards: uses what outlives the store, and gives it up.
-  /// - Throws: what the close throws, after all that; also where descriptors or mappings are left.
+  /// - Parameter useAfterwards: uses what outlives the store, and releases it.
+  /// - Throws: what the close throws, after everything else; also throws if descriptors or mappings
+  ///   are left.
   package func close(_ useAfterwards: () throws -> Void = {}) throws {
     let result = Result { try store?.close() }
     try useAfterwards()

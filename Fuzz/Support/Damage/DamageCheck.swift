@@ -1,8 +1,8 @@
 import CairnStore
 import Glibc
 
-/// Opens a damaged store, reads all of it, checks every byte of it, and judges what came out: the
-/// right value or an error, or a state that the store was in where the damage may pass for a crash.
+/// Opens a damaged store, reads all of it, checks every byte, and judges the result: the right
+/// value or an error, or an earlier state of the store if the damage may pass for a crash.
 package struct DamageCheck {
   private let store: DamagedStore
   private let keys: [[UInt8]]
@@ -15,11 +15,11 @@ package struct DamageCheck {
 
   /// - Parameters:
   ///   - oldest: the oldest state of the history that may be found.
-  ///   - damagedFile: the one file that is damaged, where that is known: errors must name it.
-  ///   - outcome: what may become of the store, where that is known more closely.
-  ///   - isOneBit: whether one bit is flipped, so that one key at most may be refused.
-  ///   - alwaysVerifies: whether the store is also verified where nothing was refused, and its keys
-  ///     are iterated.
+  ///   - damagedFile: the one damaged file, if it is known: errors must name it.
+  ///   - outcome: what may happen to the store, if that is known more precisely.
+  ///   - isOneBit: whether one bit is flipped, so that at most one key may be refused.
+  ///   - alwaysVerifies: whether the store is also verified, and its keys iterated, if nothing was
+  ///     refused.
   package mutating func check(
     _ files: [String: [UInt8]], oldest: Int, damagedFile: String? = nil,
     outcome: DamageOutcome = .any, isOneBit: Bool = false, alwaysVerifies: Bool = true
@@ -93,7 +93,7 @@ package struct DamageCheck {
     throw FuzzFailure("a state that never was, or one that must not come back: \(names)")
   }
 
-  /// Whether just that was lost or refused which had to be.
+  /// Whether exactly what had to be was lost or refused.
   private mutating func match(
     _ found: [Result<Entry?, StoreError>], _ outcome: DamageOutcome
   ) throws {
@@ -134,7 +134,7 @@ package struct DamageCheck {
 
   private static func isEqual(_ found: Entry?, _ expected: Entry?) -> Bool {
     guard let found, let expected else { return found == nil && expected == nil }
-    // When an entry was last read is not kept.
+    // The time of the last read of an entry is not kept.
     var info = found.info
     info.accessed = expected.info.accessed
     return info == expected.info && isEqual(found.value, expected.value)

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What may become of a store in which one bit is flipped.
+/// What may happen to a store in which one bit is flipped.
 package enum DamageOutcome: Sendable {
   /// An error, the right values, or a state no older than the oldest that may be found.
   case any
@@ -8,26 +8,26 @@ package enum DamageOutcome: Sendable {
   case refused
   /// The store opens, and nothing is lost or refused.
   case nothing
-  /// The store opens, and just this key is refused.
+  /// The store opens, and only this key is refused.
   case key([UInt8])
-  /// The store opens with just this state of its history, and nothing is refused: what came later
-  /// was not durable, and is dropped.
+  /// The store opens in exactly this state of its history, and nothing is refused. Later writes
+  /// were not durable, and are dropped.
   case state(Int)
 }
 
-/// What lies where in the files of an undamaged store, and so what a flipped bit may cost.
+/// What is where in the files of an undamaged store, and so what a flipped bit may cost.
 package struct DamageMap: Sendable {
   private let store: DamagedStore
   /// The records of each segment that the manifest lists.
   private var places: [String: [StoredRecord]] = [:]
   /// What an open takes from the checkpoint: the records before this offset of a segment.
   private var coveredEnds: [String: Int] = [:]
-  /// Of a record beyond this version damage may pass for what a crash left unfinished.
+  /// Damage to a record beyond this version may pass for what a crash left unfinished.
   private let provenVersion: UInt64
 
   package init(_ store: DamagedStore) {
     self.store = store
-    // After the death of a process the last write alone may be missing.
+    // After the death of a process, only the last write may be missing.
     provenVersion =
       switch store.kind {
       case .closed: .max
@@ -52,9 +52,10 @@ package struct DamageMap: Sendable {
   package func outcome(of name: String, at offset: Int) -> DamageOutcome {
     // Its checksum covers all of it.
     if name == FileName.manifest { return .refused }
-    // The spare and the reserve are written over; of the lock's file the length alone matters: it asks
-    // for a recovery that trusts no page, which finds everything where everything is sound. A damaged
-    // checkpoint costs time. Other files that the manifest does not list are no part of the store.
+    // The spare and the reserve are overwritten. Only the length of the lock file matters: it
+    // requests a recovery that trusts no page, which finds everything if everything is sound. A
+    // damaged checkpoint costs time. Other files that the manifest does not list are not part of
+    // the store.
     guard let places = places[name] else { return .nothing }
     if offset < SegmentHeader.byteCount { return .refused }
     guard let place = places.first(where: { $0.range.contains(offset) }) else {

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Damage done to small stores, as numbered cases.
+/// Damage to small stores, as numbered cases.
 package struct DamageSweep {
   /// What a case does to which store.
   private struct Part {
@@ -11,7 +11,7 @@ package struct DamageSweep {
 
   private struct Damage {
     var files: [String: [UInt8]]
-    /// The oldest state that may be found then.
+    /// The oldest state that may then be found.
     var oldest: Int
     /// The one file with damage.
     var file: String
@@ -50,7 +50,7 @@ package struct DamageSweep {
       let damage = parts[index].damage(rest)
       // A copy, so that its counts are those of this case.
       var check = checks[index]
-      // What reads refuse is always verified; of what they do not, some.
+      // If reads refuse something, the store is always verified; otherwise sometimes.
       do {
         try check.check(
           damage.files, oldest: damage.oldest, damagedFile: damage.file,
@@ -65,10 +65,10 @@ package struct DamageSweep {
 
   // MARK: Bits
 
-  /// Every bit of every file of stores of 64 KiB and more, which together hold every type of file and
-  /// record: one that was closed, one whose process was killed, one whose machine lost power. The
-  /// allocated space beyond the log is no exception.
-  /// An empty file, which LOCK is, gets a byte with one bit.
+  /// Every bit of every file of stores of 64 KiB and more, which together have every type of file
+  /// and record: one that was closed, one whose process was killed, one whose machine lost power.
+  /// This includes the allocated space beyond the log. An empty file, such as LOCK, gets a byte
+  /// with one bit.
   package static func allBits() throws -> DamageSweep {
     var sweep = DamageSweep()
     for store in try DamagedStore.all() {
@@ -115,7 +115,7 @@ package struct DamageSweep {
       let store = try DamagedStore(
         kind, logByteCount: 70 << 10, segmentByteLimit: 256 << 10, seals: true, isSynced: false)
       let map = DamageMap(store)
-      // The one that is written to: the next may have been made ahead.
+      // The active one: the next may have been made ahead.
       let open = store.manifest?.openSegments.map { FileName.segment($0.id) } ?? []
       guard let name = open.last(where: { !map.ends(in: $0).isEmpty }),
         let bytes = store.files[name]
@@ -142,7 +142,7 @@ package struct DamageSweep {
             damaged.replaceSubrange(offset..<end, with: random.bytes(count: end - offset))
             what = "garbage"
           }
-          // What lies before the damage must be found.
+          // Everything before the damage must be found.
           let version = ends.last { $0.end <= offset }?.version ?? 0
           let oldest = store.lastVersions.lastIndex { $0 <= version } ?? 0
           var files = store.files

@@ -1,20 +1,20 @@
 package import CairnStore
 
-/// A small store as it lies on the disk, and what it held after each of its writes. One of each kind
-/// together hold every type of file and record: `StoreTrait` tells.
+/// A small store as it is on the disk, and its contents after each of its writes. The kinds
+/// together have every type of file and record, as `StoreTrait` shows.
 package struct DamagedStore: Sendable {
   package typealias Contents = [[UInt8]: Entry]
 
   package enum Kind: String, CaseIterable, Sendable {
     case closed, killed
-    /// The power went, and with it the run of the kernel.
+    /// The power failed, and the run of the kernel ended with it.
     case powerCut = "power cut"
   }
 
   package let kind: Kind
   /// The store's files by name.
   package let files: [String: [UInt8]]
-  /// What was held after each write; the last one is that of the image.
+  /// The contents after each write. The last ones are those of the image.
   package let history: [Contents]
   /// The newest version in each of them.
   package let lastVersions: [UInt64]
@@ -33,9 +33,9 @@ package struct DamagedStore: Sendable {
   package var byteCount: Int { files.values.reduce(0) { $0 + $1.count } }
   package var names: [String] { files.keys.sorted() }
 
-  /// A store of each kind, in which bits are flipped and which are damaged at random.
+  /// A store of each kind, for flipped bits and random damage.
   ///
-  /// - Throws: `FuzzFailure` where a type of file or record is in none of them.
+  /// - Throws: `FuzzFailure` if a type of file or record is in none of them.
   package static func all(seed: UInt64 = 1) throws -> [DamagedStore] {
     let stores = try Kind.allCases.map { try DamagedStore($0, seed: seed) }
     let missing = stores.reduce(Set(StoreTrait.allCases)) { $0.subtracting($1.traits) }
@@ -45,8 +45,8 @@ package struct DamagedStore: Sendable {
     return stores
   }
 
-  /// A log of more than a segment, behind what compactions left. Where the power went, the first
-  /// segment that was written after these is still open, else it is sealed.
+  /// A log of more than a segment, after the results of compactions. If the power failed, the first
+  /// segment that was written after these is still open; otherwise it is sealed.
   package init(_ kind: Kind, seed: UInt64 = 1) throws {
     try self.init(
       kind, logByteCount: 68 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
@@ -144,8 +144,8 @@ package struct DamagedStore: Sendable {
       }
     }
 
-    /// - Parameter overtakesCheckpoint: whether the last thing is a compaction of what the checkpoint
-    ///   covers. It takes all in that is dead, so that nothing is left that was cut.
+    /// - Parameter overtakesCheckpoint: whether the last step is a compaction of what the
+    ///   checkpoint covers. It takes in everything dead, so that nothing is left that was cut.
     mutating func write(logByteCount: Int, isSynced: Bool, overtakesCheckpoint: Bool) throws {
       try perform { _, _ in }
       try variety("a")
@@ -171,7 +171,7 @@ package struct DamagedStore: Sendable {
       try variety("c")
     }
 
-    /// Does what leaves all contents as they are.
+    /// Operations that leave all contents unchanged.
     private func maintain(_ work: (Store) throws -> Void) throws {
       guard let store else { preconditionFailure("the store is closed") }
       try work(store)
@@ -179,13 +179,13 @@ package struct DamagedStore: Sendable {
 
     /// Every kind of segment that a compaction leaves, and a checkpoint of them.
     private mutating func compact() throws {
-      // The last piece is copied first, so what is made of the pieces is not in the order of the
+      // The last piece is copied first, so the results of the pieces are not in the order of the
       // numbers.
       try maintain { try $0.compactByPieces(of: 256) }
       for name in ["a lifetime", "a batch 1"] { try put(name, 25) }
       try maintain { _ = try $0.compact() }
       try variety("cut")
-      // A removal and an extension at the end of a segment; what they are for stays at its start.
+      // A removal and an extension at the end of a segment. What they refer to stays at its start.
       try put("copied", 200)
       try perform { store, _ in
         try store.extendLifetime(forKey: "cut lifetime", to: .seconds(800))
@@ -207,7 +207,7 @@ package struct DamagedStore: Sendable {
       try put("\(name) metadata", 0, EntryOptions(metadata: [9]))
       try put("removed", 30)
       try perform { store, _ in try store.removeValue(forKey: "removed") }
-      // One that stays in force, and one that means nothing once the batch has another value.
+      // One that stays in force, and one that means nothing once the batch has set another value.
       for (key, seconds) in [("lifetime", 700), ("all", 2000)] {
         try perform { store, _ in
           try store.extendLifetime(forKey: "\(name) \(key)", to: .seconds(seconds))

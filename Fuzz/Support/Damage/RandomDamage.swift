@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Damage of any shape, decided by a seed: flipped bits, garbage, zeroed and exchanged pages, files
+/// Random damage of any shape, by seed: flipped bits, garbage, zeroed and exchanged pages, files
 /// that are missing, copied over each other or another store's.
 package struct RandomDamage {
   private let stores: [DamagedStore]
@@ -34,8 +34,8 @@ package struct RandomDamage {
     return check.tally
   }
 
-  /// The oldest state that may be found. Beyond what the manifest knows of, damage of this size can
-  /// look like any crash; and a manifest from an earlier time is one.
+  /// The oldest state that may be found. Beyond what the manifest knows, damage of this size can
+  /// look like any crash. And a manifest from an earlier time is a valid one.
   private func oldest(_ files: [String: [UInt8]], _ store: DamagedStore) -> Int {
     let bytes = files[FileName.manifest]
     if bytes != store.files[FileName.manifest] { return 0 }
@@ -49,7 +49,7 @@ package struct RandomDamage {
     _ files: inout [String: [UInt8]], _ index: Int, _ random: inout FuzzRandom
   ) -> String {
     let names = files.keys.sorted()
-    // It is one of many files, and says the most.
+    // It is one of many files, and the most important.
     let name = random.once(in: 8) ? FileName.manifest : random.element(of: names)
     let count = files[name]?.count ?? 0
     switch random.below(12) {

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What a store on disk can hold, of files, of segments and of records.
+/// What a store on disk can contain: files, segments and records.
 package enum StoreTrait: String, CaseIterable, Sendable {
   case lock = "LOCK"
   case manifest = "a manifest"
@@ -63,7 +63,7 @@ extension DamagedStore {
       traits.insert(.sealedSegment)
       for record in found { traits.formUnion(self.traits(of: record)) }
       if segment.compactedAt == 0 {
-        // Within one session nothing else is sealed that has not rolled.
+        // Within one session, nothing else is sealed without a roll.
         if found.last?.header.kind != .roll { traits.insert(.cutSegment) }
         continue
       }
@@ -95,7 +95,7 @@ extension DamagedStore {
       (.cost, .cost), (.metadata, .metadata),
     ]
     for (flag, trait) in flags where header.flags.contains(flag) {
-      // An extension has fields of these names that mean something else.
+      // An extension has fields of these names with another meaning.
       if header.kind == .extension, [.expiry, .cost].contains(trait) { continue }
       traits.insert(trait)
     }

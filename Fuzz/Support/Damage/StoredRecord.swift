@@ -3,7 +3,7 @@ import CairnStore
 /// A record in a segment of an undamaged store.
 struct StoredRecord: Sendable {
   var header: RecordHeader
-  /// Where it lies in its file, and its value.
+  /// Its place in the file, and its value.
   var range: Range<Int>
   var value: Range<Int>
   var key: [UInt8]
@@ -31,7 +31,8 @@ extension DamagedStore {
     }
   }
 
-  /// The records of a segment that count, rolls among them; none where the manifest does not list it.
+  /// The records of a segment that count, including rolls. None if the manifest does not list the
+  /// segment.
   func records(in name: String) -> [StoredRecord] {
     guard let manifest, let bytes = files[name] else { return [] }
     let sealed = manifest.sealedSegments.first { FileName.segment($0.id) == name }

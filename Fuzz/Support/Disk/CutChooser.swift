@@ -1,23 +1,23 @@
 /// Decides what a power cut leaves on the disk.
 package protocol CutChooser {
-  /// Which of a sector's states is there: 0 is that of the last sync, the last is the newest.
+  /// Which of a sector's states exists: 0 is that of the last sync, the last one is the newest.
   mutating func version(of count: Int) -> Int
-  /// Whether the sector was taken while a write into it was under way.
+  /// Whether the sector was taken during a write to it.
   mutating func tearsSector() -> Bool
   mutating func keepsOldWord() -> Bool
-  /// Which of a file's lengths is there, in the same order.
+  /// Which of a file's lengths exists, in the same order.
   mutating func length(of count: Int) -> Int
-  /// Whether a change of a directory got there that was not synced.
+  /// Whether an unsynced change of a directory reached the disk.
   mutating func persistsName() -> Bool
-  /// Whether a sector that was never written holds something old.
+  /// Whether a sector that was never written contains something old.
   mutating func fillsUnwritten() -> Bool
   mutating func junk(of count: Int) -> Int
   /// Whether unwritten space is filled at all.
   mutating func isHostile() -> Bool
 }
 
-/// Random cuts: each draws a style first, since the states in which nearly all or nearly nothing
-/// arrived are as telling as even mixtures.
+/// Random cuts. Each first draws a style, because states in which nearly everything or nearly
+/// nothing arrived are as revealing as even mixtures.
 package struct RandomCut<Choices: ChoiceSource>: CutChooser {
   private enum Style: CaseIterable {
     case even, newest, oldest, mostlyNewest, mostlyOldest

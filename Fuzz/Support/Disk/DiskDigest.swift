@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// Stands for all that a disk without a past holds: names, lengths and bytes.
+/// Represents everything that a disk without a past contains: names, lengths and bytes.
 struct DiskDigest: Hashable {
   private(set) var first: UInt64 = 0x243F_6A88_85A3_08D3
   private var second: UInt64 = 0x1319_8A2E_0370_7344
@@ -25,7 +25,7 @@ struct DiskDigest: Hashable {
 }
 
 extension SimulatedDisk {
-  /// What is on the disk, with the run of the machine: an open of equal ones finds the same.
+  /// The contents of the disk, with the run of the machine. An open of equal ones finds the same.
   var digest: DiskDigest {
     var digest = DiskDigest()
     func add(_ directory: SimulatedFile) {
@@ -46,12 +46,12 @@ extension SimulatedDisk {
     return digest
   }
 
-  /// How much there is that a power cut may leave or not.
+  /// How much a power cut may either leave or not.
   struct Unsettled {
     var names = 0
     var states = 0
 
-    /// Whether there is something new. Less is no news: a sync takes possibilities away.
+    /// Whether there is something new. Less is not news: a sync removes possibilities.
     func exceeds(_ other: Unsettled) -> Bool { names > other.names || states > other.states }
   }
 

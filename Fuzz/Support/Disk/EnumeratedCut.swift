@@ -1,10 +1,10 @@
-/// Every cut in turn, of those in which only some decisions are free: all combinations of what
-/// these may be, while the others follow a rule.
+/// Each cut in turn, of those in which only some decisions are free: all combinations of these,
+/// while the others follow a rule.
 ///
-/// A cut makes its decisions in a fixed order: which names are there, then for each file its
-/// sectors and its length. Sectors are not torn and unwritten space is empty.
+/// A cut makes its decisions in a fixed order: which names exist, then for each file its sectors
+/// and its length. Sectors are not torn, and unwritten space is empty.
 struct EnumeratedCut: CutChooser {
-  /// What is chosen where no choice is free.
+  /// What is chosen for decisions that are not free.
   enum Rest: CaseIterable {
     case oldest, newest
     /// In turn, beginning with either.
@@ -25,14 +25,14 @@ struct EnumeratedCut: CutChooser {
 
   private let free: [Int]
   private let rest: Rest
-  /// What the free decisions are in this cut.
+  /// The values of the free decisions in this cut.
   private var chosen: [Int]
-  /// How many choices each had when it was last made; 1 where it was not.
+  /// How many choices each had when it was last made; 1 if it was not made.
   private var freeCounts: [Int]
-  /// How many decisions this cut made so far.
+  /// How many decisions this cut has made so far.
   private(set) var decisionCount = 0
 
-  /// - Parameter free: the numbers of the free decisions, in rising order.
+  /// - Parameter free: the numbers of the free decisions, in ascending order.
   init(free: [Int], rest: Rest) {
     self.free = free
     self.rest = rest
@@ -40,13 +40,13 @@ struct EnumeratedCut: CutChooser {
     freeCounts = [Int](repeating: 1, count: free.count)
   }
 
-  /// Goes on to the next cut.
+  /// Advances to the next cut.
   ///
-  /// - Returns: `false` where that was the last.
+  /// - Returns: `false` if that was the last.
   mutating func advance() -> Bool {
     decisionCount = 0
-    // Like an odometer, the last decision the fastest; what was decided before may change how
-    // many choices there are behind it, so the counts are those of the cut that was just made.
+    // Like an odometer, with the last decision the fastest. Earlier decisions may change how many
+    // choices come after them, so the counts are those of the cut that was just made.
     for index in free.indices.reversed() {
       if chosen[index] + 1 < freeCounts[index] {
         chosen[index] += 1

@@ -1,8 +1,8 @@
 package import CairnStore
 import Glibc
 
-/// A mistake in the calls that make things durable: one that is left out, made again, or made in
-/// another order. `Fuzz/Mutations/Files` says of each why somebody could make it.
+/// A mistake in the calls that make things durable: one that is left out, repeated, or made in
+/// another order. `Fuzz/Mutations/Files` says for each why somebody could make it.
 package enum FileMistake: String, CaseIterable, Sendable {
   // Left out.
   case noDataSync, noManifestSync, noDirectorySync, noParentSync, checkpointNotSynced
@@ -23,11 +23,11 @@ package enum FileMistake: String, CaseIterable, Sendable {
 
 /// A file system whose caller makes one mistake.
 ///
-/// Used by one thread at a time, as the simulated one below it.
+/// Used by one thread at a time, like the simulated one below it.
 package final class MistakenFileSystem: FileSystemDecorator, MappedWriteObserver,
   @unchecked Sendable
 {
-  // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
+  // SAFETY: Sendable because a simulation runs on one thread. Nothing here is locked.
 
   package let base: any FileSystem
   private let mistake: FileMistake
@@ -37,11 +37,11 @@ package final class MistakenFileSystem: FileSystemDecorator, MappedWriteObserver
   /// The names of files that were written, and those that are mapped at an address.
   private var written: Set<String> = []
   private var mappings: [UInt: String] = [:]
-  /// A manifest whose sync is put off. It stays open until then.
+  /// A manifest whose sync is postponed. It stays open until then.
   private var lateManifest: Int32?
-  /// A directory whose sync is put off.
+  /// A directory whose sync is postponed.
   private var lateDirectory: Int32?
-  /// A directory whose next sync was made before its time.
+  /// A directory whose next sync was made too early.
   private var earlyDirectory: Int32?
 
   package init(_ base: any FileSystem, mistake: FileMistake) {

@@ -1,20 +1,20 @@
 /// A machine's disk with its page cache. Several simulated processes may use it, one after the
-/// other or at once, each through a `SimulatedFileSystem` of its own.
+/// other or at once, each through its own `SimulatedFileSystem`.
 ///
-/// What it knows of hardware and kernel, all of it as hostile as a journalling filesystem may be:
-/// - a sector on the device holds any of the states that it went through since the last sync of
-///   its file, each sector for itself, perhaps torn between two of them;
-/// - so does a file's length; names come and go independently of both and of each other until
-///   their directory is synced; a rename is atomic;
-/// - space that was allocated and not written may hold anything, old segments of the same store
-///   above all;
+/// It models hardware and kernel as hostile as a journalling filesystem may be:
+/// - a sector on the device has any of the states that it went through since the last sync of its
+///   file, independently of other sectors, perhaps torn between two of them;
+/// - so does a file's length. Names come and go independently of both and of each other until their
+///   directory is synced. A rename is atomic;
+/// - space that was allocated and not written may contain anything, above all old segments of the
+///   same store;
 /// - a failed sync reports its error once, and leaves pages clean that are not on the device.
 ///
 /// Used by one thread at a time.
 package final class SimulatedDisk: @unchecked Sendable {
-  // SAFETY: Sendable since a simulation runs on one thread; nothing here is locked.
+  // SAFETY: Sendable because a simulation runs on one thread. Nothing here is locked.
 
-  /// A change of names that is not known to be on disk.
+  /// A change of names that may not be on disk.
   struct NameChange {
     var places: [(directory: SimulatedFile, name: String, target: SimulatedFile?)]
   }
@@ -24,16 +24,17 @@ package final class SimulatedDisk: @unchecked Sendable {
   package let reservesBlocks: Bool
   /// Whether two names can be exchanged.
   package var exchanges = true
-  /// The most bytes that files may take, or `nil`.
+  /// The maximum bytes that files may take, or `nil`.
   package var capacity: Int?
-  /// How much of a file is mapped at least: another process may map more of it later, at the same address.
+  /// How much of a file is mapped at least. Another process may later map more of it at the same
+  /// address.
   package var leastMappedByteCount = 0
   let root: SimulatedFile
   var changes: [NameChange] = []
-  /// What files held that are gone, and that unwritten space may show again.
+  /// The contents of removed files, which unwritten space may show again.
   private var gone: [[UInt8]] = []
   private(set) var bootIdentifier: [UInt8]
-  /// No two processes share a descriptor, so that locks know their holders by it.
+  /// No two processes share a descriptor, so a lock identifies its holder by the descriptor.
   var nextDescriptor: Int32 = 3
 
   package init(sectorByteCount: Int = 512, reservesBlocks: Bool = true) {
@@ -68,7 +69,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     if gone.count > 3 { gone.removeFirst() }
   }
 
-  /// A sync of a directory: all changes that touch it are on disk.
+  /// A sync of a directory: all changes to it are on disk.
   func synchronize(_ directory: SimulatedFile) {
     var rest: [NameChange] = []
     for change in changes {
@@ -101,7 +102,7 @@ package final class SimulatedDisk: @unchecked Sendable {
 
   // MARK: Power cuts
 
-  /// The disk as it is found when the power goes now. This one stays as it is.
+  /// The disk as it is found if the power fails now. This one stays as it is.
   package func afterPowerCut(_ chooser: inout some CutChooser) -> SimulatedDisk {
     // Names first: which files there are.
     var namesOnDisk: [ObjectIdentifier: [String: SimulatedFile]] = [:]
@@ -138,7 +139,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     }
   }
 
-  /// How many sectors and names are not settled.
+  /// How many sectors and names are undecided.
   package var unsettledCount: Int {
     func sectors(_ directory: SimulatedFile) -> Int {
       directory.names.values.reduce(0) {
@@ -148,7 +149,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     return sectors(root) + changes.count
   }
 
-  // MARK: For hands from outside
+  // MARK: For external changes
 
   private func file(_ path: String) -> SimulatedFile? {
     var file: SimulatedFile = root
@@ -164,7 +165,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     (file(path)?.names.keys).map { $0.sorted() } ?? []
   }
 
-  /// The bytes of a file, or `nil` where there is none.
+  /// The bytes of a file, or `nil` if it does not exist.
   package func contents(of path: String) -> [UInt8]? {
     guard let file = file(path), !file.isDirectory else { return nil }
     return file.contents
@@ -182,7 +183,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     parent.diskNames[name] = new
   }
 
-  /// Puts bytes into a file, durably, and makes it where it is missing; `nil` removes it.
+  /// Puts bytes into a file, durably, and creates it if it is missing. `nil` removes it.
   package func setContents(_ bytes: [UInt8]?, of path: String) {
     var components = path.split(separator: "/").map(String.init)
     let name = components.removeLast()
@@ -194,19 +195,19 @@ package final class SimulatedDisk: @unchecked Sendable {
       directory.diskNames[name] = nil
       return
     }
-    // A new file each time: images that were made before share the old one.
+    // A new file each time, because earlier images share the old one.
     let new = SimulatedFile(isDirectory: false, sectorByteCount: sectorByteCount)
     new.replaceContents(bytes)
     directory.names[name] = new
     directory.diskNames[name] = new
   }
 
-  /// Makes reads of these bytes of a file fail; mapped ones do not see it. Gone with a power cut.
+  /// Makes reads of these bytes of a file fail. Mappings are unaffected. Ends with a power cut.
   package func setUnreadable(_ range: Range<Int>, of path: String) {
     file(path)?.unreadable = range
   }
 
-  /// The kernel needs memory, and forgets all clean pages that no mapping holds.
+  /// The kernel needs memory, and drops all clean pages that no mapping holds.
   package func dropCaches() {
     func drop(_ directory: SimulatedFile) {
       for file in directory.names.values { file.isDirectory ? drop(file) : file.dropCache() }
@@ -220,13 +221,14 @@ package final class SimulatedDisk: @unchecked Sendable {
     return SimulatedDisk(self, root: root, boot: bootIdentifier[0])
   }
 
-  /// A copy in which everything is on disk as the running system sees it, and no process runs.
+  /// A copy in which everything is on disk as the running system sees it, and no process is
+  /// running.
   package func settled() -> SimulatedDisk {
     var newest = Newest()
     return afterPowerCut(&newest)
   }
 
-  /// Everything got there.
+  /// Everything reached the disk.
   private struct Newest: CutChooser {
     mutating func version(of count: Int) -> Int { count - 1 }
     mutating func tearsSector() -> Bool { false }

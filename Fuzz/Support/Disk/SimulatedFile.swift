@@ -1,6 +1,6 @@
 import Glibc
 
-/// One file or directory of a simulated disk: what the disk holds of it, what the page cache shows,
+/// One file or directory of a simulated disk: what the disk has of it, what the page cache shows,
 /// and every state that each sector went through since the last sync.
 ///
 /// Used by one thread at a time.
@@ -13,16 +13,16 @@ final class SimulatedFile {
 
   /// The bytes from the start; zeros beyond.
   private(set) var disk: [UInt8] = []
-  /// Which sectors were ever written. Others hold whatever the device had there.
+  /// Which sectors were ever written. Others have whatever the device had there.
   private(set) var isWritten: [Bool] = []
-  /// Sectors before this one were there at an earlier power cut: they do not change any more.
+  /// Sectors before this one existed at an earlier power cut, and do not change any more.
   private var fixedSectorCount = 0
   private(set) var diskByteCount = 0
-  /// The states of sectors since the last sync, oldest first: the device may hold any of them.
+  /// The states of sectors since the last sync, oldest first. The device may have any of them.
   private(set) var versions: [Int: [[UInt8]]] = [:]
   /// The lengths since the last sync.
   private(set) var lengths: [Int] = []
-  /// Sectors that a failed sync left clean in the cache and not on disk, as the cache has them.
+  /// Sectors that a failed sync left clean in the cache but not on disk, as the cache has them.
   private var stale: [Int: [UInt8]] = [:]
 
   /// The names in a directory: on disk, and as the running system sees them.
@@ -31,15 +31,15 @@ final class SimulatedFile {
 
   // MARK: What the running system sees
 
-  /// Bytes that the device does not give back.
+  /// Bytes that the device cannot read.
   var unreadable: Range<Int>?
   private(set) var byteCount = 0
   private(set) var allocatedByteCount = 0
   var mappingCount = 0
-  /// Who has it locked: by flock(2), and by fcntl(2).
+  /// Who has locked it, by flock(2) and by fcntl(2).
   var holders = LockHolders()
   var byteHolders = LockHolders()
-  /// The page cache; `nil` while it is the same as the disk.
+  /// The page cache, or `nil` while it equals the disk.
   private var cache: UnsafeMutableRawPointer?
   private var cacheCapacity = 0
 
@@ -133,7 +133,7 @@ final class SimulatedFile {
     allocatedByteCount = min(allocatedByteCount, (newByteCount + 4095) & ~4095)
     fixedSectorCount = min(
       fixedSectorCount, (newByteCount + sectorByteCount - 1) / sectorByteCount)
-    // What was cut off reads as zeros should the file grow again.
+    // What was cut off reads as zeros if the file grows again.
     let end = min(old, max(disk.count, unsafe cache == nil ? 0 : cacheCapacity))
     guard end > newByteCount else { return }
     let memory = unsafe memory(capacity: end)
@@ -144,7 +144,7 @@ final class SimulatedFile {
     }
   }
 
-  /// Whether a sector may hold anything but what was never written.
+  /// Whether a sector may contain anything but what was never written.
   private func isKnown(_ sector: Int) -> Bool {
     versions[sector] != nil || stale[sector] != nil
       || (sector < isWritten.count && isWritten[sector])
@@ -170,7 +170,7 @@ final class SimulatedFile {
     stale[sector] = nil
   }
 
-  /// A page that is written to again takes all of its sectors along.
+  /// A page that is written to again takes all of its sectors with it.
   private func redirty(_ pages: ClosedRange<Int>) {
     let perPage = max(1, 4096 / sectorByteCount)
     for sector in stale.keys where pages.contains(sector / perPage) { noteVersion(sector) }
@@ -207,7 +207,7 @@ final class SimulatedFile {
     }
   }
 
-  /// Takes back some words of what a mapped write has just put into the cache, while `body` looks.
+  /// Takes back some words that a mapped write has just put into the cache, while `body` looks.
   func showSomeWords(
     at offset: Int, count: Int, isOld: () -> Bool, while body: () -> Void
   ) {
@@ -223,7 +223,7 @@ final class SimulatedFile {
 
   // MARK: Syncs
 
-  /// What there is to be written out at a moment.
+  /// What there is to write out at a moment.
   struct SyncMark {
     fileprivate var stateCounts: [Int: Int]
     fileprivate var lengthCount: Int
@@ -233,10 +233,10 @@ final class SimulatedFile {
     SyncMark(stateCounts: versions.mapValues(\.count), lengthCount: lengths.count)
   }
 
-  /// A sync that succeeds, of what there was when it began: what came meanwhile it may have missed.
+  /// A sync that succeeds, of what existed when it began. It may have missed later changes.
   func synchronize(_ mark: SyncMark) {
     for (sector, count) in mark.stateCounts {
-      // None are left where another sync came meanwhile.
+      // None are left if another sync came meanwhile.
       guard let states = versions[sector], count <= states.count else { continue }
       store(states[count - 1], at: sector)
       versions[sector] = count < states.count ? Array(states.dropFirst(count)) : nil
@@ -246,8 +246,8 @@ final class SimulatedFile {
     lengths.removeFirst(mark.lengthCount)
   }
 
-  /// A sync that fails: the device got any state of each sector, and the kernel takes all pages
-  /// for clean from now on.
+  /// A sync that fails: the device received any state of each sector, and the kernel now treats all
+  /// pages as clean.
   func failSync(_ choice: (Int) -> Int) {
     for (sector, states) in versions.sorted(by: { $0.key < $1.key }) {
       let chosen = choice(states.count + 1)
@@ -260,7 +260,7 @@ final class SimulatedFile {
     lengths = diskByteCount == byteCount ? [] : [byteCount]
   }
 
-  /// Forgets clean pages: what is read next is what the disk has.
+  /// Drops clean pages. What is read next is what the disk has.
   func dropCache() {
     // The kernel keeps the pages of a mapping.
     guard mappingCount == 0, let cache = unsafe cache else { return }
@@ -298,8 +298,8 @@ final class SimulatedFile {
 
   // MARK: After a power cut
 
-  /// The file as the device has it when the power goes, its sectors and its length chosen
-  /// independently of each other.
+  /// The file as the device has it when the power fails. Its sectors and its length are chosen
+  /// independently.
   func afterPowerCut(_ chooser: inout some CutChooser, junk: [[UInt8]]) -> SimulatedFile {
     var (disk, isWritten) = (disk, isWritten)
     for sector in versions.keys.sorted() {
@@ -330,7 +330,7 @@ final class SimulatedFile {
           sectorByteCount)
       }
     }
-    // Nothing lies beyond the end.
+    // Nothing exists beyond the end.
     let sectors = (length + sectorByteCount - 1) / sectorByteCount
     if disk.count > sectors * sectorByteCount {
       disk.removeLast(disk.count - sectors * sectorByteCount)
@@ -346,7 +346,7 @@ final class SimulatedFile {
   /// How many sectors have more than one possible state.
   var dirtySectorCount: Int { versions.count }
 
-  /// How many states of sectors, and lengths, there may be besides those that are there for good.
+  /// How many states of sectors, and lengths, are possible besides the permanent ones.
   var stateCount: Int { versions.values.reduce(lengths.count) { $0 + $1.count } }
 
   /// What the running system reads.
@@ -356,7 +356,7 @@ final class SimulatedFile {
     return bytes
   }
 
-  /// Puts bytes on the disk as they are, as a test or a hostile hand would.
+  /// Puts bytes on the disk directly, as a test or an attacker would.
   func replaceContents(_ bytes: [UInt8]) {
     precondition(mappingCount == 0)
     unsafe free(cache)
@@ -379,7 +379,8 @@ struct LockHolders {
   private var exclusive: Int32?
   private var shared: Set<Int32> = []
 
-  /// Takes the lock, in place of what the descriptor holds already; `false` where another is in the way.
+  /// Takes the lock instead of what the descriptor already holds; `false` if another holder is in
+  /// the way.
   mutating func take(_ descriptor: Int32, exclusively: Bool) -> Bool {
     let isOthers = exclusive.map { $0 != descriptor } ?? false
     if isOthers || exclusively && !shared.subtracting([descriptor]).isEmpty { return false }

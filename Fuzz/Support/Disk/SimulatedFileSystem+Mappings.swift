@@ -46,7 +46,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
     }
     callCount += 1
     var intervention: Intervention?
-    // The words of the page FOLLOW are stored one by one, so each of them is there or not.
+    // The words of the page FOLLOW are stored one by one, so each of them exists or not.
     if showsPartialWrites, byteCount > 8 {
       file.showSomeWords(at: offset, count: byteCount) {
         random.once(in: 2)
@@ -57,7 +57,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
       intervention = intervene?(.mappedWrite)
     }
     if case .die = intervention {
-      // Others have seen the word of the page already.
+      // Others have already seen the word of the page.
       let isSeen = showsPartialWrites && byteCount == 8
       if !isSeen {
         file.amend(at: offset, count: byteCount) { old, new in

@@ -1,51 +1,52 @@
 package import CairnStore
 internal import Synchronization
 
-/// What one simulated process sees of a simulated disk: the seam's other side. Descriptors, locks
-/// and mappings are the process's and go with it.
+/// What one simulated process sees of a simulated disk: the other side of the seam. Descriptors,
+/// locks and mappings belong to the process and end with it.
 ///
 /// Used by one thread at a time.
 package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
-  // SAFETY: Sendable since a simulation runs on one thread. What is freed late may be freed by a read of another simulation
-  // in the process, so `close` and `unmap` only note what goes, under a lock.
+  // SAFETY: Sendable because a simulation runs on one thread. A read of another simulation in the
+  // process may free what is freed late, so `close` and `unmap` only note what ends, under a lock.
 
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
       lockBytes, read
     case write, copy, allocate, truncate, synchronizeData, synchronize, dropCache, map, protect
     case bootIdentifier, randomBytes
-    /// A write into a mapping: no call, but a moment at which something can happen.
+    /// A write into a mapping: not a call, but a moment at which something can happen.
     case mappedWrite
   }
 
   /// What happens instead of a call.
   package enum Intervention {
-    /// The call fails and has no effect, but for a sync, of which any part gets to the disk.
+    /// The call fails without an effect, except a sync: any part of its data reaches the disk.
     case fail(Int32)
-    /// A read or write transfers this many bytes at most.
+    /// A read or write transfers at most this many bytes.
     case transferAtMost(Int)
-    /// A read or write transfers half of the bytes, and at least one.
+    /// A read or write transfers half of the bytes, but at least one.
     case transferHalf
-    /// The process dies before the call, or in the course of a write: any pages from its start on may
-    /// have arrived then, or any words where it is one into a mapping.
+    /// The process dies before the call, or during a write. Any pages from its start on may have
+    /// arrived then, or any words if it is a write into a mapping.
     case die
   }
 
   package let disk: SimulatedDisk
   /// Asked before each call, and after each write into a mapping.
   package var intervene: ((Call) -> Intervention?)?
-  /// Whether others, who look when they are asked about a write into a mapping, see only some words of it.
+  /// Whether others, who look when they are asked about a write into a mapping, see only some of
+  /// its words.
   package var showsPartialWrites = false
   package internal(set) var callCount = 0
   package internal(set) var isDead = false
   var random: FuzzRandom
   private var files: [Int32: SimulatedFile] = [:]
-  /// What files and directories were opened by.
+  /// The names by which files and directories were opened.
   private var paths: [Int32: String] = [:]
-  /// What the last call was for: something open, and a name in it or a path.
+  /// The subject of the last call: an open file, and a name in it or a path.
   private var place: (descriptor: Int32?, name: String) = (nil, "")
   var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
-  /// Those that the process had when it died: what it writes after that is undone.
+  /// Those that the process had when it died. What it writes after that is undone.
   var formerMappings: [UInt: SimulatedFile] = [:]
 
   /// What was closed and unmapped since the last call.
@@ -61,7 +62,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     random = FuzzRandom(seed: seed)
   }
 
-  /// Ends the process: no call has an effect any more, its locks are free, the page cache stays.
+  /// Ends the process: no call has an effect any more, its locks are released, and the page cache
+  /// stays.
   package func kill() {
     takeReleased()
     isDead = true
@@ -71,8 +73,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     mappings = [:]
   }
 
-  /// Descriptors and mappings that are open when nothing is to be any more. A read elsewhere in the process may hold up for
-  /// a moment what is to be closed.
+  /// Descriptors and mappings that are open when none should be. A read elsewhere in the process
+  /// may briefly delay what is to be closed.
   package var leftCount: Int {
     for _ in 0..<5000 {
       takeReleased()
@@ -121,7 +123,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     }
   }
 
-  /// The path of what the last call was for, or `nil` where it was for no file.
+  /// The path of the last call's file, or `nil` if it was for none.
   package var currentPath: String? {
     guard let descriptor = place.descriptor else { return place.name.isEmpty ? nil : place.name }
     return paths[descriptor].map { Self.join($0, place.name) }
@@ -131,7 +133,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     name.isEmpty ? path : path == "/" ? path + name : path + "/" + name
   }
 
-  /// In place of a limit: half of what is asked for.
+  /// In place of a limit: half of what is requested.
   private static let half = -1
 
   private static func transferCount(_ count: Int, limit: Int) -> Int {
@@ -149,7 +151,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     SystemError(call: call.rawValue, errorNumber: number)
   }
 
-  /// A descriptor for what the call is for that goes on.
+  /// A descriptor for the file of the call, which continues.
   private func descriptor(for file: SimulatedFile) -> Int32 {
     defer { disk.nextDescriptor += 1 }
     paths[disk.nextDescriptor] = currentPath
@@ -293,7 +295,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
       allocatedByteCount: file.allocatedByteCount, owner: 0, linkCount: 1)
   }
 
-  /// Nobody removes the files of a simulated store.
+  /// No other process removes the files of a simulated store.
   package func linkCount(of descriptor: Int32) -> Int { 1 }
 
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
@@ -348,7 +350,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     return part.count
   }
 
-  /// What a kill leaves of a write: the kernel looks for signals between two pages.
+  /// What a kill leaves of a write: the kernel checks for signals between two pages.
   private func writeSomePages(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) {
@@ -407,7 +409,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   private func synchronize(_ descriptor: Int32, _ call: Call) throws(SystemError) {
     let mark = files[descriptor]?.syncMark
     do throws(SystemError) { _ = try announce(call, descriptor) } catch {
-      // Any part of it may have got there before the error.
+      // Any part of it may have arrived before the error.
       if !isDead, let file = files[descriptor], !file.isDirectory {
         file.failSync { random.below($0) }
       }

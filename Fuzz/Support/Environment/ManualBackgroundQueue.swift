@@ -20,11 +20,11 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     waiting.withLock { $0.append(Job(delay: delay, body: job)) }
   }
 
-  /// The delays of the jobs that wait.
+  /// The delays of the waiting jobs.
   package var delays: [Duration] { waiting.withLock { $0.map(\.delay) } }
 
-  /// Runs the jobs that wait, whatever their delays, and those that they add to be run at once, on
-  /// this thread.
+  /// Runs the waiting jobs, whatever their delays, and those that they add to run at once, on this
+  /// thread.
   package func runAll() {
     let jobs = waiting.withLock { jobs in
       defer { jobs = [] }
@@ -34,8 +34,8 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     runAll(dueAfter: .zero)
   }
 
-  /// Lets time pass: runs the jobs whose delay is over by then, and those that they add to be run at
-  /// once. What they add for later waits from now on.
+  /// Lets time pass: runs the jobs whose delay is then over, and those that they add to run at
+  /// once. Jobs that they add for later wait from now on.
   package func runAll(dueAfter time: Duration) {
     let due = waiting.withLock { jobs in
       let due = jobs.filter { $0.delay <= time }
@@ -57,13 +57,13 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     return job != nil
   }
 
-  /// Forgets the jobs that wait, and with them the stores that they hold.
+  /// Drops the waiting jobs, and with them the stores that they hold.
   package func discardAll() {
     let jobs = waiting.withLock { jobs in
       defer { jobs = [] }
       return jobs
     }
-    // Out of the lock, since a store that goes with them may ask for another.
+    // Outside the lock, because a store that is released with them may request another job.
     withExtendedLifetime(jobs) {}
   }
 }

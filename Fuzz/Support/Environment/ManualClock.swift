@@ -16,7 +16,7 @@ package final class ManualClock: WallClock {
     Timestamp(millisecondsSinceEpoch: milliseconds.load(ordering: .sequentiallyConsistent))
   }
 
-  /// Of threads that do so at once, none sets the clock back.
+  /// If threads do so at once, none sets the clock back.
   package func advance(by duration: Duration) {
     var old = now()
     while true {

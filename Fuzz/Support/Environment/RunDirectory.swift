@@ -1,10 +1,11 @@
 import Foundation
 
-/// A directory of a run on real files, removed in the end.
+/// A directory of a run on real files. It is removed at the end.
 package struct RunDirectory: ~Copyable {
   package let path: String
 
-  /// - Parameter onDisk: else in memory, where that can be had: there syncs take no time, so more threads meet.
+  /// - Parameter onDisk: if not, in memory if possible: syncs take no time there, so more threads
+  ///   interleave.
   package init(onDisk: Bool) throws {
     let memory = "/dev/shm"
     let parent =

@@ -39,15 +39,15 @@ package final class TinyDisk: Sendable {
     return unsafe statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : 0
   }
 
-  /// Others take all but so much.
+  /// Other programs take all but this much.
   package func leave(_ byteCount: Int) throws {
     try take { self.freeByteCount > byteCount }
   }
 
-  /// Others take all that is left, up to the last page.
+  /// Other programs take all that is left, up to the last page.
   package func fill() throws { try take { true } }
 
-  /// Others give back what they took.
+  /// Other programs release what they took.
   package func free() { _ = unsafe unlink(filler) }
 
   private func take(while isWanted: () -> Bool) throws {

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Something that goes wrong with the calls of a workload: what, from which call on, for how long.
+/// A fault in the calls of a workload: what, from which call on, for how long.
 package struct Fault: Sendable, CustomStringConvertible {
   package enum Effect: Sendable, Equatable {
     case error(Int32)
@@ -14,22 +14,22 @@ package struct Fault: Sendable, CustomStringConvertible {
 
   package enum Extent: String, CaseIterable, Sendable {
     case once
-    /// This call and all further ones of its kind.
+    /// This call and all later ones of its kind.
     case kind = "from then on"
     /// All calls of any kind.
     case everything = "from then on, with all other calls"
   }
 
-  /// The call that it begins with, counted from the beginning of the workload.
+  /// The call at which it begins, counted from the beginning of the workload.
   package var index: Int
   package var effect: Effect
   package var extent: Extent
-  /// What goes wrong besides, once, after a sync has failed.
+  /// What else fails, once, after a sync has failed.
   package var second: Second?
 
   /// A fault in the recovery that follows a failed sync.
   package struct Second: Sendable {
-    /// The call, counted from the beginning of the opening.
+    /// The call, counted from the beginning of the open.
     package var index: Int
     package var effect: Effect
   }
@@ -41,7 +41,7 @@ package struct Fault: Sendable, CustomStringConvertible {
     self.second = second
   }
 
-  /// What a call may fail with: its number and name.
+  /// The errors that a call may fail with: number and name.
   package static let errors: [(number: Int32, name: String)] = [
     (SystemError.inputOutput, "EIO"), (SystemError.noSpace, "ENOSPC"),
     (SystemError.quotaExceeded, "EDQUOT"), (SystemError.fileTooLarge, "EFBIG"),
@@ -68,7 +68,7 @@ package struct Fault: Sendable, CustomStringConvertible {
     return "call \(index): \(Self.name(effect)), \(extent.rawValue)\(then)"
   }
 
-  /// All faults that are worth trying with the calls of a workload that ran without one, by call.
+  /// All faults worth trying with the calls of a workload that ran without one, by call.
   package static func all(
     of calls: [SimulatedFileSystem.Call]
   ) -> [(index: Int, faults: [Fault])] {
@@ -93,8 +93,8 @@ package struct Fault: Sendable, CustomStringConvertible {
     }
   }
 
-  /// All faults that are worth trying in a recovery that makes these calls, after the sync at
-  /// `index` has failed.
+  /// All faults worth trying in a recovery that makes these calls, after the sync at `index` has
+  /// failed.
   package static func seconds(
     after index: Int, calls: ArraySlice<SimulatedFileSystem.Call>
   ) -> [[Fault]] {

@@ -1,12 +1,12 @@
 import CairnStore
 
-/// Brings a fault about, in all the processes of a run, and notes what it hit.
+/// Causes a fault in all the processes of a run, and notes which calls it hit.
 package final class FaultInjector {
   /// A call that was made to fail.
   package struct Failure: CustomStringConvertible {
     package var call: SimulatedFileSystem.Call
     package var number: Int32
-    /// What it was for; `nil` where that is no file.
+    /// Its file, or `nil` if it has none.
     package var path: String?
 
     package var description: String { "\(call) \(path ?? "") with \(number)" }
@@ -21,36 +21,36 @@ package final class FaultInjector {
   package private(set) var hitCount = 0
   /// All calls that it made fail.
   package private(set) var failures: [Failure] = []
-  /// How many of them came before the account that is kept now.
+  /// How many of them came before the current account.
   private var forgottenCount = 0
   /// Calls are neither counted nor hit while this is set.
   package var isPaused = false
   private var interruptionCount = 0
   private var owedError: Int32?
-  /// The calls of the opening that followed a failed sync, as far as it has come.
+  /// The calls so far of the open that followed a failed sync.
   package private(set) var recoveryCalls: Range<Int>?
 
-  /// How often running an allocation is interrupted at most. It is the one call that the store
-  /// tries again itself, in smaller steps, for as long as signals come.
+  /// How many consecutive times an allocation is interrupted at most. It is the one call that the
+  /// store retries itself, in smaller steps, for as long as signals come.
   private static let interruptionLimit = 40
 
   package init(_ fault: Fault?) { self.fault = fault }
 
-  /// Whether calls may go on failing to the end.
+  /// Whether calls may keep failing to the end.
   package var isLasting: Bool { fault.map { $0.extent != .once } ?? false }
 
-  /// Whether it is an error that a store takes from its directory's parent.
+  /// Whether it is an error that a store accepts from its directory's parent.
   package var forbidsParent: Bool {
     let errors = [SystemError.readOnlyFileSystem, SystemError.accessDenied]
     return errors.contains { fault?.effect == .error($0) }
   }
 
-  /// The calls that failed in the account that is kept now.
+  /// The calls that failed in the current account.
   package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
   /// Their kinds.
   package var failedCalls: Set<SimulatedFileSystem.Call> {
-    // What fails where a backup is made is the backup's failure alone, and a store does without a manifest
-    // made ready.
+    // A failure during a backup is only the backup's failure, and a store can do without a prepared
+    // manifest.
     Set(
       currentFailures.filter {
         $0.path?.hasPrefix("/backup") != true && $0.name != FileName.newNextManifest
@@ -64,7 +64,7 @@ package final class FaultInjector {
     }
   }
 
-  /// An opening begins or ends. The first after a failed sync is the one for the second fault.
+  /// An open begins or ends. The first one after a failed sync is for the second fault.
   package func noteOpening(isEnd: Bool = false) {
     if let range = recoveryCalls {
       if isEnd, range.isEmpty { recoveryCalls = range.lowerBound..<calls.count }

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What other calls say of the store of a run while nobody has it open.
+/// What other calls report about the store of a run while no process has it open.
 extension FaultRun {
   static let copyPath = "/copy"
 
@@ -21,7 +21,7 @@ extension FaultRun {
     if checker.fileSystem.leftCount > 0 { throw FuzzFailure("verify leaves files open") }
   }
 
-  /// Copies what is sound, which is all, but for what a fault does not let be read.
+  /// Copies the sound contents, which are everything except what a fault makes unreadable.
   func salvage() throws {
     let worker = SimulatedProcess.start(on: disk, seed: 2)
     injector.install(on: worker.fileSystem)
@@ -36,7 +36,7 @@ extension FaultRun {
         path: SimulatedProcess.path, to: Self.copyPath, environment: worker.environment,
         segmentByteLimit: 64 << 10, clock: clock)
       let wasHit = injector.hitCount > before
-      // What a kill left unfinished is no loss.
+      // What a kill left unfinished is not a loss.
       let isWhole =
         report.lossCount == 0 && report.lostKeyCount == 0 && report.manifest == .used
       if !wasHit, !hasFailedSync, !isWhole {
@@ -47,8 +47,8 @@ extension FaultRun {
       tally["salvages"] += 1
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: false)
-      // One fault is not in the way of taking everything away again, unless it was that; or it is
-      // not known whose the lock file is.
+      // One fault does not prevent removing everything again, unless it hit that, or the owner of
+      // the lock file is unknown.
       let isLockDoubtful = !injector.failedCalls.isDisjoint(with: [.status, .lock, .names])
       let left = disk.names(at: Self.copyPath).filter { !isLockDoubtful || $0 != FileName.lock }
       if !injector.isLasting, !injector.failedCalls.contains(.unlink), !left.isEmpty {
@@ -59,7 +59,7 @@ extension FaultRun {
     if worker.fileSystem.leftCount > 0 { throw FuzzFailure("a salvage leaves files open") }
   }
 
-  /// What was copied has been written; where nothing is said to be lost, it is what opening gives.
+  /// The copy has been written. If no loss is reported, it is what an open returns.
   private func checkCopy(isWhole: Bool) throws {
     let reader = SimulatedProcess.start(on: disk, seed: 3)
     defer { reader.kill() }

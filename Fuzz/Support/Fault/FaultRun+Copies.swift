@@ -1,9 +1,9 @@
 import CairnStore
 
-/// What snapshots and backups of a run must show.
+/// What snapshots and backups of a run should show.
 extension FaultRun {
-  /// A snapshot shows what it did when it was taken, whatever has happened since; or a call that fails is in
-  /// the way, and then it does so later.
+  /// A snapshot shows what it did when it was taken, whatever happens later. Or a failing call
+  /// prevents this, and then it does so later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil
@@ -22,12 +22,12 @@ extension FaultRun {
     tally["snapshots"] += 1
   }
 
-  /// A backup that succeeded is the store that it was made of, and is there for good.
+  /// A backup that succeeded is the store that was backed up, and is there for good.
   func checkBackup(_ path: String) throws {
     try checkBackup(path, on: disk, "a backup")
     var cut = RandomCut(choices.split())
     let afterCut = disk.afterPowerCut(&cut)
-    // As with a store, its name is not the backup's to sync where the parent may not be read.
+    // As with a store, the backup need not sync its name if the parent may not be read.
     let mayLoseName = injector.currentFailures.contains {
       [.openDirectory, .synchronize].contains($0.call) && $0.path?.hasPrefix(path) == true
         && Self.mayBeHidden($0)
@@ -55,8 +55,7 @@ extension FaultRun {
     }
   }
 
-  /// Where a backup failed there is nothing: what is left behind since it could not be removed is no
-  /// store, or all of it.
+  /// If a backup failed, nothing is there. What could not be removed is not a store, or all of it.
   func checkNoBackup(_ path: String) throws {
     let reader = SimulatedProcess.start(on: disk, seed: 4)
     defer {
@@ -72,7 +71,7 @@ extension FaultRun {
       guard isStuck else { throw FuzzFailure("a backup that failed leaves a store") }
       try checkBackup(path, on: disk, "a backup that failed and stays")
     } catch is StoreError {}
-    // It is not known whose the lock file is.
+    // The owner of the lock file is unknown.
     let isLockDoubtful = injector.currentFailures.contains {
       [.status, .lock, .names].contains($0.call) && $0.path?.hasPrefix(path) == true
     }

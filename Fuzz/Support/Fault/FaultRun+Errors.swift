@@ -1,8 +1,8 @@
 package import CairnStore
 
-/// What the errors of a run must say, and which failures may go unsaid.
+/// What the errors of a run should say, and which failures may stay silent.
 extension FaultRun {
-  /// Whether an error leaves it open whether the write will be found.
+  /// Whether an error leaves it unknown whether the write will be found.
   func isDoubtful(_ error: StoreError) -> Bool {
     switch error {
     case .durabilityUnknown, .poisoned:
@@ -12,14 +12,14 @@ extension FaultRun {
     }
   }
 
-  /// Whether an error may have been thrown now, and says enough: the number and the path of a call
-  /// that failed.
+  /// Whether an error may have been thrown now, and is complete: it has the number and the path of
+  /// a failed call.
   ///
   /// - Parameter first: how many calls had failed before.
   package func judge(_ error: StoreError, since first: Int, wasPoisoned: Bool) throws {
     trace?("  \(error)")
     tally["errors"] += 1
-    // What failed in the background comes out with a later write.
+    // A failure in the background is thrown by a later write.
     var causes = injector.failures[first...]
     let (number, path): (Int32, String)
     switch error {
@@ -52,8 +52,8 @@ extension FaultRun {
     }
   }
 
-  /// After want of room in these calls it is not known what is on disk: in syncs and in changes of
-  /// names; in writes and truncations where they end a segment, or where undoing them fails.
+  /// After lack of room in these calls, it is unknown what is on disk: in syncs and in changes of
+  /// names; in writes and truncations if they end a segment, or if undoing them fails.
   private static let poisoningCalls: Set<SimulatedFileSystem.Call> = [
     .synchronizeData, .synchronize, .exchange, .rename, .truncate, .write,
   ]
@@ -70,14 +70,14 @@ extension FaultRun {
     [SystemError.noSpace, SystemError.quotaExceeded, SystemError.fileTooLarge].contains(number)
   }
 
-  /// Whether a path is that of the call's file, or of the directory that this is in.
+  /// Whether a path is that of the call's file, or of its directory.
   private static func isNamed(by path: String, _ failure: FaultInjector.Failure) -> Bool {
     guard var place = failure.path else {
       // Random bytes are for a store, not for a file.
       return [SimulatedProcess.path, copyPath].contains { path.hasPrefix($0) }
     }
     if path == place { return true }
-    // A file that is set aside: the folder.
+    // A file that is moved to quarantine: the folder.
     let folder = "\(SimulatedProcess.path)/\(FileName.quarantine)"
     if failure.call == .rename, failure.name == strayName, path == folder { return true }
     // Climbing from a directory to the root.
@@ -91,11 +91,11 @@ extension FaultRun {
 
   // MARK: Failures without an error
 
-  /// What was done in the foreground without an error met no failure but those that the store may
-  /// keep to itself.
+  /// A foreground operation that succeeded met no failure except those that the store may keep to
+  /// itself.
   ///
-  /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. That
-  ///   nothing is missing is checked besides.
+  /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. It
+  ///   is checked separately that nothing is missing.
   package func checkHidden(
     since first: Int, in operation: Operation? = nil, isOpening: Bool = false
   ) throws {
@@ -104,16 +104,17 @@ extension FaultRun {
       // Whether there is room for a checkpoint is not asked twice.
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
-      // What finds no room tries again once a compaction has made some, a compaction with smaller rounds, a
-      // trim with fewer entries. What was done, and that nothing else was, is checked besides.
+      // An operation that finds no room retries once a compaction has made some, a compaction with
+      // smaller rounds, a trim with fewer entries. Its effects, and that it had no others, are
+      // checked separately.
       if operation != nil, Self.isOfSpace(failure.number) { continue }
       throw FuzzFailure("no error though this failed: \(failure)")
     }
   }
 
-  /// Whether an operation replaces or removes what it cannot read, reads less where more than the
-  /// record was asked for and not all of it could be had, or keeps a tombstone because it cannot
-  /// read the newer put of the key.
+  /// Whether an operation replaces or removes a record that it cannot read; or reads less because
+  /// more than the record was requested and not all of it was readable; or keeps a tombstone
+  /// because it cannot read the newer put of the key.
   private static func readsAgain(_ operation: Operation) -> Bool {
     switch operation {
     case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,
@@ -126,43 +127,44 @@ extension FaultRun {
 
   static func mayBeHidden(_ failure: FaultInjector.Failure) -> Bool {
     let name = String(failure.name)
-    // A session that finds no manifest made ready writes one, and so does a removal of all.
+    // A session that finds no prepared manifest writes one, and so does a removal of all.
     if [FileName.nextManifest, FileName.newNextManifest, FileName.emptiedManifest].contains(name) {
       return true
     }
     // A store does without a checkpoint that cannot be written or read.
     if FileName.isCheckpoint(name) { return true }
-    // A file that is not shortened now is by the next open.
+    // If a file cannot be shortened now, the next open does it.
     if [.open, .status].contains(failure.call), FileName.isSegment(name) { return true }
-    // The next manifest finds no room before others have given some back.
+    // The next manifest finds no room before others have released some.
     if isOfSpace(failure.number), name == FileName.newManifest { return true }
-    // Where the reserve cannot be lent or taken back, a compaction does with what there is.
+    // If the reserve cannot be lent or taken back, a compaction uses what there is.
     if name == FileName.reserve { return true }
-    // A new segment that finds no room is made smaller, or once others have given some back.
+    // A new segment that finds no room is made smaller, or once others have released some.
     if isOfSpace(failure.number), FileName.isSegment(name) { return true }
     switch failure.call {
-    // A file that is not shortened now is by the next open.
+    // If a file cannot be shortened now, the next open does it.
     case .lockBytes: return true
-    // A file that is not removed is logged, and removed by the next open.
+    // A file that cannot be removed is logged, and the next open removes it.
     case .unlink: return true
-    // Salts for the manifest that the next session begins with, which is made ready where that works out.
+    // Salts for the manifest of the next session's start, which is prepared if that succeeds.
     case .randomBytes: return true
-    // A guard against stray writes, no more.
+    // Only a guard against stray writes.
     case .protect: return true
     // Without a mapping, reads and writes are system calls.
     case .map: return failure.number == SystemError.noMemory
-    // Smaller steps follow a signal, and a smaller growth one that finds no room; what is put by
-    // for removals and for the next manifest is so only where there is room.
+    // A signal leads to smaller steps, and lack of room to smaller growth. Space for removals and
+    // for the next manifest is reserved only if there is room.
     case .allocate:
       return failure.number == SystemError.interrupted || name == FileName.newManifest
         || FileName.isSegment(name)
-    // The mark of a failed sync, the spare manifest's size, and the space that a segment gives back.
+    // The mark of a failed sync, the size of the spare manifest, and the space that a segment
+    // releases.
     case .truncate:
       return [FileName.lock, FileName.newManifest].contains(name) || FileName.isSegment(name)
-    // Putting space by for the next manifest.
+    // Reserving space for the next manifest.
     case .open: return name == FileName.newManifest
     case .status: return [FileName.lock, FileName.newManifest].contains(name)
-    // The parent is not the store's to sync where it may not be.
+    // The store need not sync the parent if it may not.
     case .openDirectory, .synchronize:
       return name == ".."
         && [SystemError.accessDenied, SystemError.readOnlyFileSystem].contains(failure.number)
@@ -170,14 +172,14 @@ extension FaultRun {
     }
   }
 
-  /// A verification says of every failure that something failed.
+  /// A verification reports every failure.
   package func checkVerified(_ report: VerificationReport, since first: Int) throws {
     if let failure = injector.failures[first...].first, report.errors.isEmpty {
       throw FuzzFailure("verify finds nothing wrong though this failed: \(failure)")
     }
   }
 
-  /// A salvage leaves out what the medium does not give, and reads it page by page before.
+  /// A salvage leaves out what the medium cannot read, after reading it page by page.
   func checkSalvaged(since first: Int) throws {
     for failure in injector.failures[first...] where !Self.mayBeHidden(failure) {
       let isOfSource = failure.path?.hasPrefix(SimulatedProcess.path) == true

@@ -1,10 +1,10 @@
 import CairnStore
 
-/// What reads of a run give, and how far it came where that is open.
+/// What reads of a run return, and how far an operation got if that is unknown.
 extension FaultRun {
-  /// Finds out how far an operation of many steps came before an error.
+  /// Finds out how far an operation of many steps got before an error.
   ///
-  /// - Parameter open: where it may have come to besides.
+  /// - Parameter open: other states that it may have reached.
   func settlePart(_ store: Store, of steps: [ModelState], orIn open: [ModelState] = []) throws {
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())
@@ -23,8 +23,8 @@ extension FaultRun {
     }
   }
 
-  /// Finds out what a trim took that could not read all records: any of the entries, one after the
-  /// other in the order of accesses, and nothing else has changed.
+  /// Finds out what a trim removed that could not read all records: any of the entries, one after
+  /// the other in the order of accesses, with nothing else changed.
   func settleTrim(_ store: Store, _ operation: Operation) throws {
     var hasRemoved = false
     try pausing {
@@ -38,11 +38,11 @@ extension FaultRun {
         throw FuzzFailure("after a trim: \(contents.differences(from: live))")
       }
     }
-    // Where nothing could be removed nothing was written, and what was written before is not promised.
+    // If nothing could be removed, nothing was written, and earlier writes are not promised.
     if hasRemoved, operation.durability == .durable { model.settle() }
   }
 
-  /// Finds out what reads give after an error, of what they may.
+  /// Finds out which of the possible results reads return after an error.
   func settleLive(_ store: Store, steps: [ModelState]) throws {
     if !steps.isEmpty { model.candidates = steps }
     try pausing {
@@ -54,7 +54,7 @@ extension FaultRun {
     }
   }
 
-  /// Everything that was acknowledged is there while the process lives.
+  /// Everything acknowledged exists while the process lives.
   func checkReads(_ store: Store) throws {
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())

@@ -1,35 +1,34 @@
 import CairnStore
 
-/// A workload on a simulated disk, in the course of which something goes wrong with a call, or with
-/// a disk that is full.
+/// A workload on a simulated disk, during which a call fails or the disk is full.
 ///
-/// What must hold: every call returns or throws an error of the store that names a path; what was
-/// acknowledged stays readable as long as the process lives; what threw has not happened, but where
-/// the error leaves it open; a store that cannot know what is on disk takes no more writes; and
-/// after a death or a power cut a legal state is found.
+/// The conditions: every call returns, or throws an error of the store that names a path.
+/// Acknowledged data stays readable as long as the process lives. A call that threw has not
+/// happened, unless the error leaves it open. A store that cannot know what is on disk accepts no
+/// more writes. After a death or a power cut, a legal state is found.
 package final class FaultRun {
   package enum Ending: CaseIterable, Sendable {
     /// The process dies at the end of the step in which the fault hit.
     case dies
-    /// It goes on to the end of the workload and closes.
+    /// It continues to the end of the workload and closes.
     case goesOn
-    /// It dies at the end of that step, and the store is opened anew, where a second fault waits.
+    /// It dies at the end of that step, and the store is reopened, where a second fault waits.
     case diesAndReopens
   }
 
   private let workload: FaultWorkload
   private let ending: Ending
   package let injector: FaultInjector
-  /// What the disk has room for from a step on, beyond what is taken.
+  /// How much room the disk has from a step on, besides what is taken.
   package var room: (step: Int, byteCount: Int)?
   let clock = ManualClock()
   let configuration: StoreConfiguration
   let disk: SimulatedDisk
   private var process: SimulatedProcess
   var model = ModelStore()
-  /// What reads find now. An operation whose outcome is open may have led to it.
+  /// What reads find now. An operation with an unknown outcome may have led to it.
   var live: ModelState = [:]
-  /// Whether an error was thrown after which the store must take no more writes.
+  /// Whether an error was thrown after which the store must accept no more writes.
   var isPoisoned = false
   private var images: [(disk: SimulatedDisk, legal: [ModelState])] = []
   var choices: FuzzRandom
@@ -57,13 +56,13 @@ package final class FaultRun {
     process = SimulatedProcess.start(on: disk, seed: 0)
   }
 
-  /// Spoils the disk where the last process has ended: for tests of the checks.
+  /// Corrupts the disk after the last process has ended: for tests of the checks.
   package var tamper: ((SimulatedDisk) -> Void)?
-  /// What keys held at any time.
+  /// The values that keys ever had.
   var writtenValues: [[UInt8]: Set<[UInt8]>] = [:]
 
   static let strayName = FileName.segment(SegmentID(rawValue: 0))
-  /// Files that the store has to set aside.
+  /// Files that the store must move to quarantine.
   private var strayFiles: Set<String> = []
 
   /// The calls of the opening that followed a failed sync.
@@ -76,8 +75,8 @@ package final class FaultRun {
 
   package func run() throws {
     defer { process.kill() }
-    // Where the parent may not be read or is on a read-only filesystem, its names are not for the
-    // store to sync: whoever made the directory has done so.
+    // If the parent may not be read or is on a read-only filesystem, the store need not sync its
+    // names: whoever made the directory has done so.
     if injector.forbidsParent { disk.makeDirectory(SimulatedProcess.path) }
     var isOpen = try open(legal: [[:]])
     for (index, step) in workload.steps.enumerated() where isOpen {
@@ -137,7 +136,7 @@ package final class FaultRun {
     }
   }
 
-  /// A segment that no manifest lists, as of a store that was put together by hand.
+  /// A segment that no manifest lists, as in a store that was assembled by hand.
   private func addStrayFile() {
     let path = SimulatedProcess.path
     guard let name = disk.names(at: path).first(where: { FileName.isSegment($0) }) else { return }
@@ -152,7 +151,7 @@ package final class FaultRun {
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
     let limits = ModelLimits(configuration)
-    // Where the limits could not be kept, the next write does so before it does anything else.
+    // If the limits could not be enforced, the next write does so before anything else.
     let overdue =
       operation.steps(from: live, now: clock.now()).isEmpty
       ? [] : live.evictions(limits, now: clock.now())
@@ -192,7 +191,7 @@ package final class FaultRun {
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: wasPoisoned)
       if case .backup(let path) = operation { try checkNoBackup(path) }
-      // A read of what cannot expire counts before the record is there.
+      // A read of an entry that cannot expire counts before its record has been read.
       if case .get(let key) = operation, live[key]?.expires == nil {
         live.read(key, at: clock.now())
       }
@@ -214,7 +213,7 @@ package final class FaultRun {
     if injector.hitCount > before { try checkReads(store) }
   }
 
-  /// Has done in the background what the operation asks for.
+  /// Has done the operation's background work.
   private func passTime(_ operation: Operation) {
     switch operation {
     case .runJobs: process.queue.runAll(dueAfter: .zero)
@@ -222,17 +221,17 @@ package final class FaultRun {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       noteFailedCalls()
-      // A manifest that could not be replaced poisons too, and nobody was told: the sync that was due
-      // is not done, as no other is from then on. Whether it is so only the store can say, since most
-      // calls that fail there fail elsewhere without that. What poisons without need comes out with
-      // the next write, whose error has to name a call that failed.
+      // A manifest that could not be replaced also poisons, and no caller was told: the due sync is
+      // not done, and no later one either. Only the store can say whether this happened, because
+      // most of these calls can fail without such an effect. If it poisons without need, the next
+      // write shows it: its error must name a failed call.
       if let store = process.store, store.writeFailure != nil { isPoisoned = true }
       if !isPoisoned { model.settle(at: clock.now()) }
     default: break
     }
   }
 
-  /// After these calls nothing may be written any more, whoever made them.
+  /// After these calls fail, nothing more may be written, whoever made them.
   private func noteFailedCalls() {
     if !injector.failedCalls.isDisjoint(with: [.synchronizeData, .exchange, .rename]) {
       isPoisoned = true
@@ -248,7 +247,7 @@ package final class FaultRun {
 
   // MARK: Opening and closing
 
-  /// Whether a record could not be read at any time: what is counted of the log outlives an opening.
+  /// Whether a record was ever unreadable: the counts of the log survive a reopen.
   private var hasFailedRead: Bool {
     injector.failures.contains {
       [.open, .status, .read].contains($0.call) && FileName.isSegment(String($0.name))
@@ -257,19 +256,19 @@ package final class FaultRun {
 
   var hasFailedSync: Bool { injector.failedCalls.contains(.synchronizeData) }
 
-  /// Whether neither the log could be synced nor that be noted for the next open. In the same run
-  /// of the kernel it may then take what is missing for damage.
+  /// Whether the log could not be synced and this could not be noted for the next open. In the same
+  /// run of the kernel, the next open may then treat what is missing as damage.
   private var hasLostMark: Bool { hasFailedSync && injector.failedCalls.contains(.truncate) }
 
-  /// After a failed sync the page cache may show what never gets to the disk, and an open goes by
+  /// After a failed sync, the page cache may show what never reaches the disk, and an open goes by
   /// the disk.
   var legalAfterDeath: [ModelState] {
     hasFailedSync ? model.afterPowerCut : model.afterDeath
   }
 
-  /// Opens the store, again where a fault that does not last was in the way.
+  /// Opens the store, and retries if a temporary fault prevented it.
   ///
-  /// - Returns: `false` where a fault that lasts is.
+  /// - Returns: `false` if a permanent fault did.
   private func open(legal: [ModelState], readOnly: Bool = false) throws -> Bool {
     var legal = legal
     held = nil
@@ -291,7 +290,7 @@ package final class FaultRun {
         live = state
         isPoisoned = false
         if !readOnly {
-          // Whatever an open finds it makes durable.
+          // An open makes everything that it finds durable.
           model = ModelStore(state)
           injector.forgetFailures()
         }
@@ -314,7 +313,7 @@ package final class FaultRun {
     } catch StoreError.readOnly {}
   }
 
-  /// Closes the store and ends the process, whatever the close says.
+  /// Closes the store and ends the process, whatever the result of the close.
   private func close(readOnly: Bool = false) throws {
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
@@ -370,7 +369,7 @@ package final class FaultRun {
     try check(disk, legal, afterCut: model.afterPowerCut, "after the end of the process")
   }
 
-  /// A fault that is over leaves a store that takes writes, or one that says that it does not.
+  /// A fault that is over leaves a store that accepts writes, or one that says that it does not.
   private func checkGoesOn() throws {
     let key = OperationGenerator.keys[0]
     let entry = ModelEntry(value: Array("after the fault".utf8))
@@ -386,7 +385,7 @@ package final class FaultRun {
     var check = RecoveryCheck(configuration: configuration, now: clock.now())
     check.strayFiles = strayFiles
     check.mayCountMore = hasFailedRead
-    // What is written to what was recovered evicts nothing.
+    // Writes to a recovered store evict nothing.
     check.configuration.countLimit = nil
     do {
       try check.check(disk, legal: legal, afterCut: afterCut, &choices)

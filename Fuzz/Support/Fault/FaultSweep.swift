@@ -19,15 +19,16 @@ package struct FaultSweep {
 
   private let workloads: [FaultWorkload]
   package private(set) var cases: [Case] = []
-  /// The cases of each call that can fail, of each call of a recovery that follows a failed sync, of
-  /// each step that a disk may be full from on.
+  /// The cases of each call that can fail, of each call of a recovery after a failed sync, and of
+  /// each step from which a disk may be full.
   package private(set) var places: [Range<Int>] = []
-  /// How many calls the workloads make that can fail.
+  /// How many calls of the workloads can fail.
   package private(set) var callCount = 0
 
   /// The sweep over the scripted workloads, with each way of reading and writing.
   ///
-  /// - Parameter failedSyncCount: after how many failed syncs of each workload the calls of the recovery fail too.
+  /// - Parameter failedSyncCount: after how many failed syncs of each workload the calls of the
+  ///   recovery fail too.
   package static func scripted(failedSyncCount: Int = .max) throws -> FaultSweep {
     var unreserved = [FaultWorkload.scripted(access: .systemCalls), .lists(access: .systemCalls)]
     for index in unreserved.indices {
@@ -49,7 +50,7 @@ package struct FaultSweep {
       for (index, faults) in Fault.all(of: calls) {
         add(
           faults.flatMap { fault in
-            // What lasts is there at the end as well, so that one ending tells enough.
+            // A permanent fault still exists at the end, so one ending is enough.
             let endings = fault.extent == .once ? [FaultRun.Ending.dies, .goesOn] : [.goesOn]
             return endings.map {
               Case(workload: number, fault: fault, ending: $0, call: calls[index])
@@ -73,7 +74,7 @@ package struct FaultSweep {
     cases += new
   }
 
-  /// A sync that fails, and then something in the recovery.
+  /// A sync that fails, and then a failure in the recovery.
   private mutating func addSeconds(after index: Int, workload: Int) throws {
     let first = Fault(index: index, effect: .error(SystemError.inputOutput), extent: .once)
     let run = FaultRun(workloads[workload], fault: first, ending: .diesAndReopens)
@@ -88,8 +89,8 @@ package struct FaultSweep {
     }
   }
 
-  /// The case that a seed decides of a sample: seeds one after the other go from place to place, so
-  /// that as many of them as there are places visit every one.
+  /// The case of a sample that a seed decides. Consecutive seeds go from place to place, so as many
+  /// seeds as there are places visit each place.
   package func sampledCase(seed: UInt64) -> Int {
     let place = places[Int(seed % UInt64(places.count))]
     var random = FuzzRandom(seed: seed)

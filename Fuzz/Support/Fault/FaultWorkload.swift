@@ -1,15 +1,15 @@
 package import CairnStore
 
-/// What a run with faults does: fixed in advance, so that every run of it makes the same calls up
+/// What a run with faults does. It is fixed in advance, so that every run makes the same calls up
 /// to the fault.
 package struct FaultWorkload: Sendable {
   package enum Step: Sendable {
     case operation(Operation)
-    /// The process dies, and the store is opened anew.
+    /// The process dies, and the store is reopened.
     case kill
-    /// The process dies, a segment appears that no manifest lists, and the store is opened anew.
+    /// The process dies, a segment appears that no manifest lists, and the store is reopened.
     case strayFile
-    /// The process dies, and the store is read through a read-only opening.
+    /// The process dies, and the store is opened for reading and read.
     case readOnly
     /// The store is closed and every byte checked.
     case verify
@@ -33,7 +33,7 @@ package struct FaultWorkload: Sendable {
   package var reservesBlocks = true
   package var exchanges = true
   package var sectorByteCount = 512
-  /// Then nothing has a lifetime.
+  /// In that case, no entry has a lifetime.
   package var countLimit: Int?
 
   package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {
@@ -43,10 +43,10 @@ package struct FaultWorkload: Sendable {
 
   // MARK: The scripted one
 
-  /// Visits everything that a store does.
+  /// Covers everything that a store does.
   package static func scripted(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
     var script = Script()
-    // Every kind of write, the first of which begins a session.
+    // Every kind of write. The first begins a session.
     script.put(0, 40, .process)
     script.put(1, 50, .durable)
     script.put(2, 60, .interval(.milliseconds(50)))
@@ -76,11 +76,11 @@ package struct FaultWorkload: Sendable {
     script.add(.compact)
     script.add(.runJobs)
     script.add(.reopen)
-    // Goes on in what the close left open.
+    // Continues in the segment that the close left open.
     script.put(1, 100, .process)
     script.add(.wait(.milliseconds(5000)))
     script.put(2, 90, .durable)
-    // Of these a sync that fails in the recovery may leave any part.
+    // Records of which a sync that fails in the recovery may leave any part.
     for (key, byteCount) in [(3, 700), (4, 1500), (5, 600), (0, 900)] {
       script.put(key, byteCount, .process)
     }
@@ -95,7 +95,7 @@ package struct FaultWorkload: Sendable {
     script.steps.append(.readOnly)
     script.put(0, 20_000, .process)
     script.add(.removeAll)
-    // A compaction of nothing but what it has to seal first: two segments, in one sync.
+    // A compaction of only what it must seal first: two segments, in one sync.
     script.put(4, 34_000, .process)
     script.put(5, 34_000, .process)
     script.put(6, 34_000, .process)
@@ -113,7 +113,8 @@ package struct FaultWorkload: Sendable {
     return FaultWorkload(steps: script.steps, access: access)
   }
 
-  /// Visits what goes through lists of entries, and what holds the store as it was while others go on.
+  /// Covers everything that goes through lists of entries, and everything that holds an earlier
+  /// state of the store while others continue.
   package static func lists(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
     var script = Script()
     for (number, byteCount) in [(0, 40), (1, 700), (2, 60), (3, 1500), (4, 80)] {
@@ -142,14 +143,14 @@ package struct FaultWorkload: Sendable {
     script.put(2, 50, .process)
     script.steps.append(.kill)
     script.add(.trim(toCount: 2, .process))
-    // Of several segments, in the last of which something lives.
+    // Of several segments, the last of which has a live record.
     script.put(8, 66_000, .process)
     script.put(3, 45, .process)
     script.add(.backup(to: "/backup-2"))
     return FaultWorkload(steps: script.steps, access: access)
   }
 
-  /// Visits what a limit does.
+  /// Covers what a limit does.
   package static func evictions() -> FaultWorkload {
     var script = Script()
     for number in 0..<5 { script.put(number, 100 * (number + 1), .process) }
@@ -187,7 +188,7 @@ package struct FaultWorkload: Sendable {
       add(.put(key: key(number), entry(byteCount), durability))
     }
 
-    /// With all that a value may carry.
+    /// With everything that a value may carry.
     mutating func attributes(_ number: Int, _ durability: Durability) {
       var entry = entry(44)
       entry.metadata = Array("metadata".utf8)

@@ -1,11 +1,11 @@
 import CairnStore
 
-/// A store on a small disk, filled to the brim, more than once.
+/// A store on a small disk, filled completely, more than once.
 ///
-/// What must hold: without room a write is `noSpace` and has not happened, and nothing else ever
-/// fails; reads go on; what was written before is there after any end of the process and a new
-/// opening, for which there is always room; removals have theirs once something was written, and
-/// the removal of all where two names can be exchanged; and with room again everything works.
+/// The conditions: without room, a write throws `noSpace` and has not happened, and nothing else
+/// ever fails. Reads continue. Earlier writes exist after any end of the process and a reopen, for
+/// which there is always room. Once something was written, removals have room, and so does the
+/// removal of all if two names can be exchanged. With room again, everything works.
 package struct FullDiskRun {
   package var tally = Tally()
   private var choices: FuzzRandom
@@ -15,9 +15,9 @@ package struct FullDiskRun {
   private var process: SimulatedProcess
   private var model = ModelStore()
   private var generator = OperationGenerator()
-  /// Whether there is a segment to be written to, with what is kept for removals.
+  /// Whether there is an active segment, with the space kept for removals.
   private var hasReserve = false
-  /// How many removals that may be asked to fit the reserve.
+  /// How many removals the reserve must have room for.
   private static let removalCount = 50
   private let trace: ((String) -> Void)?
 
@@ -52,7 +52,7 @@ package struct FullDiskRun {
     tally.add(check.tally)
   }
 
-  /// - Returns: `false` where there is no room for an empty store.
+  /// - Returns: `false` if there is no room for an empty store.
   private mutating func create() throws -> Bool {
     do throws(StoreError) {
       _ = try process.open(configuration)
@@ -71,7 +71,7 @@ package struct FullDiskRun {
 
   // MARK: Filling
 
-  /// Writes until there is no room even for little.
+  /// Writes until there is no room even for small values.
   private mutating func fill() throws {
     var refusals = 0
     for _ in 0..<400 where refusals < 8 {
@@ -131,7 +131,7 @@ package struct FullDiskRun {
   }
 
   private func judge(_ error: StoreError) throws {
-    // A backup lies on the same disk.
+    // A backup is on the same disk.
     guard case .noSpace(let path, _, .disk) = error,
       path.hasPrefix(SimulatedProcess.path) || path.hasPrefix("/backup")
     else {
@@ -150,7 +150,7 @@ package struct FullDiskRun {
   // MARK: On the full disk
 
   private mutating func remove() throws {
-    // Where blocks are not reserved, or names not exchanged, there is nothing that is promised.
+    // If blocks are not reserved, or names cannot be exchanged, nothing is promised.
     if hasReserve, disk.reservesBlocks {
       var count = 0
       for key in OperationGenerator.keys where count < Self.removalCount && choices.once(in: 3) {

@@ -1,11 +1,11 @@
 import CairnStore
 
-/// A store that fills a disk with ever new keys, to the last byte or beside others, and is trimmed back,
-/// by the process that filled it or by one that comes after its death.
+/// A store fills a disk with ever new keys, to the last byte or beside other programs. It is
+/// trimmed by the process that filled it, or by one that comes after its death.
 ///
-/// What must hold: the trim removes what it is asked to, in the order of the last accesses; what stays
-/// is unharmed; and then there is room again for new values. More than once, since every time leaves
-/// another log behind.
+/// The conditions: the trim removes what it should, in the order of the last accesses. What stays
+/// is unharmed. Then there is room again for new values. This is repeated, because every time
+/// leaves another log.
 package struct FullDiskTrimRun {
   package private(set) var tally = Tally()
   private var choices: FuzzRandom
@@ -22,7 +22,7 @@ package struct FullDiskTrimRun {
   package init(seed: UInt64, trace: ((String) -> Void)? = nil) {
     var choices = FuzzRandom(seed: seed)
     var configuration = StoreConfiguration.simulated(clock)
-    // Each record that is written into a mapping is looked at by the simulation.
+    // The simulation examines each record that is written into a mapping.
     if choices.once(in: 2) { configuration.access = .systemCalls }
     configuration.segmentByteLimit = (64 << 10) << choices.element(of: [0, 2, 4, 10])
     self.configuration = configuration
@@ -73,17 +73,17 @@ package struct FullDiskTrimRun {
   private mutating func fill() throws {
     while try put() {}
     tally["disks filled"] += 1
-    // Others take what is left.
+    // Other programs take what is left.
     let capacity = disk.capacity
     if choices.once(in: 2) { disk.capacity = disk.allocatedByteCount }
     trace?("\(keys.count) keys, \(disk.allocatedByteCount) of \(capacity ?? 0) bytes")
     lostCapacity = (capacity ?? 0) - (disk.capacity ?? 0)
   }
 
-  /// What others took.
+  /// What other programs took.
   private var lostCapacity = 0
 
-  /// Reads some values, or all where it is not known any more what was read last.
+  /// Reads some values, or all if it is no longer known what was read last.
   private mutating func touch() throws {
     let readsAll = !isOrderKnown || choices.once(in: 3)
     for key in keys.shuffled(using: &choices) where readsAll || choices.once(in: 3) {
@@ -98,7 +98,7 @@ package struct FullDiskTrimRun {
     isOrderKnown = true
   }
 
-  /// Whether the store knows in what order the keys were accessed.
+  /// Whether the store knows the order in which the keys were accessed.
   private var isOrderKnown = true
 
   private mutating func reopen() throws {
@@ -127,15 +127,15 @@ package struct FullDiskTrimRun {
       throw FuzzFailure("a trim to \(limit) of \(keys.count) removes \(summary.count)")
     }
     try checkContents(limit)
-    // Of little that is dead a put does not make room by itself.
+    // If few bytes are dead, a put does not make room by itself.
     if freed < keys.count / 4 || choices.once(in: 2) {
       do throws(StoreError) { _ = try store.compact() } catch {
-        // So it says where the trim has left nothing that is worth a copy.
+        // So it says if the trim has left nothing worth a copy.
         guard case .noSpace = error else { throw error }
       }
     }
     tally["trims"] += 1
-    // A third of what went fits again, and at least as much as the reserve takes of it.
+    // A third of what was removed fits again, and at least as much as the reserve takes of it.
     let before = nextKey
     let wanted = (freed - 2 * (64 << 10) / valueByteCount) / 3
     while nextKey - before < wanted {

@@ -1,7 +1,8 @@
 package import Cairn
 
-/// The writes of a cache that is followed: numbered, each of one key. The number of a write determines what it does, so a
-/// reader can tell from a value, or from its absence, how far the writer was when it was there.
+/// The writes of a followed cache: numbered, each of one key. The number of a write determines what
+/// it does. So a reader can tell from a value, or from its absence, how far the writer was at that
+/// moment.
 package enum FollowedCacheWorkload {
   private static let keyCount = 20
 
@@ -21,9 +22,10 @@ package enum FollowedCacheWorkload {
     return configuration
   }
 
-  /// Writes for ever, and tells of each write once it was acknowledged.
+  /// Writes for ever, and reports each write once it is acknowledged.
   ///
-  /// - Parameter first: the number of the first. One that may have been made already is made again.
+  /// - Parameter first: the number of the first write. If it may have been made already, it is made
+  ///   again.
   package static func run(
     in cache: DiskCache<String, String>, from first: Int, _ tell: (Int) throws -> Void
   ) throws {
@@ -42,7 +44,7 @@ package enum FollowedCacheWorkload {
 
   /// What one thread has seen of a cache that it follows.
   package struct Reader {
-    /// The write of each key that was seen last.
+    /// The last write of each key that was seen.
     private var seen: [String: Int] = [:]
     package private(set) var valueCount = 0
 
@@ -51,7 +53,8 @@ package enum FollowedCacheWorkload {
     /// Reads all keys.
     ///
     /// - Parameter acknowledged: the last write that was acknowledged before.
-    /// - Throws: where a value is older than another that was found for its key, or than the last one that was acknowledged.
+    /// - Throws: if a value is older than another that was found for its key, or than the last
+    ///   acknowledged one.
     package mutating func look(
       at cache: DiskCache<String, String>, acknowledged: Int
     ) throws {

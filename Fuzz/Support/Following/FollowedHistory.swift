@@ -1,7 +1,8 @@
 package import CairnStore
 
-/// What a writer does that other processes follow: numbered operations. A seed and the number decide an operation, and each
-/// value names the operation that wrote it. So a reader can tell from any value how far the writer was.
+/// What a writer does that other processes follow: numbered operations. A seed and the number
+/// determine an operation, and each value identifies the operation that wrote it. So a reader can
+/// tell from any value how far the writer was.
 package struct FollowedHistory: Sendable {
   package static let keyCount = 24
 
@@ -10,7 +11,7 @@ package struct FollowedHistory: Sendable {
     case remove(key: Int)
     /// At least one of them is a put.
     case batch([(key: Int, isRemoval: Bool)])
-    /// A longer life, which no read can tell.
+    /// A longer life, which no read shows.
     case extend(key: Int)
     case removeAll
     /// Removes one key after the other, in an order that the store decides.
@@ -56,7 +57,7 @@ package struct FollowedHistory: Sendable {
   /// The value that an operation gives a key.
   package func value(_ number: Int, forKey key: Int, inBatch: Bool) -> [UInt8] {
     var random = random(number, UInt64(key + 1) << 56)
-    // Now and then one that does not fit a segment of 64 KiB.
+    // Sometimes one that does not fit a segment of 64 KiB.
     let isLarge = !inBatch && random.once(in: 150)
     let rest = random.bytes(count: isLarge ? 70_000 : random.below(600))
     var value = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
@@ -120,10 +121,10 @@ package struct FollowedHistory: Sendable {
     }
   }
 
-  /// What came of an operation.
+  /// The result of an operation.
   package struct Outcome: Sendable, Equatable {
     package var isApplied: Bool
-    /// The keys that a trim may have removed: those that had no value after it.
+    /// The keys that a trim may have removed: those without a value afterwards.
     package var removed: [Int] = []
 
     package init(isApplied: Bool, removed: [Int] = []) {

@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// Words in a file that several processes have mapped: what they note down outlives each of them.
+/// Words in a file that several processes map: what they record survives each of them.
 @safe
 package final class SharedNumbers: @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic.
   private let base: UnsafeMutablePointer<Atomic<UInt64>>
   package let count: Int
 
-  /// - Parameter path: the file, which is made where it is missing.
+  /// - Parameter path: the file, which is created if it is missing.
   package init(path: String, count: Int) throws {
     self.count = count
     let file = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -25,7 +25,7 @@ package final class SharedNumbers: @unchecked Sendable {
 
   deinit { unsafe munmap(base, count * 8) }
 
-  /// Whoever has seen a word also sees everything that was stored before it.
+  /// Whoever sees a word also sees everything that was stored before it.
   package subscript(index: Int) -> UInt64 {
     get {
       precondition(index >= 0 && index < count)
@@ -38,7 +38,7 @@ package final class SharedNumbers: @unchecked Sendable {
   }
 }
 
-/// How far the writers have come that others follow, one after the other.
+/// How far the successive writers have got that others follow.
 package struct FollowedWriterLog: Sendable {
   private let words: SharedNumbers
   private static let headCount = 3
@@ -61,13 +61,13 @@ package struct FollowedWriterLog: Sendable {
     nonmutating set { words[1] = UInt64(newValue) }
   }
 
-  /// Whether nothing is written any more.
+  /// Whether nothing more is written.
   package var isOver: Bool {
     get { words[2] == 1 }
     nonmutating set { words[2] = newValue ? 1 : 0 }
   }
 
-  /// What came of an operation, once somebody knows.
+  /// The result of an operation, once it is known.
   package subscript(number: Int) -> FollowedHistory.Outcome? {
     get {
       let word = words[Self.headCount + number]
@@ -77,7 +77,7 @@ package struct FollowedWriterLog: Sendable {
   }
 }
 
-/// Where the processes of one follower, one after the other, note down what they see.
+/// Where the successive processes of one follower record what they see.
 package struct FollowerLog: Sendable {
   private let words: SharedNumbers
   private static let capacity = 60_000
@@ -97,7 +97,7 @@ package struct FollowerLog: Sendable {
       | UInt64(event.begun) << 36
     words[2 + 3 * count] = UInt64(event.number)
     words[3 + 3 * count] = event.version
-    // Last, so that what a kill interrupts is not there.
+    // Last, so that a record that a kill interrupts does not exist.
     words[0] = UInt64(count + 1)
   }
 

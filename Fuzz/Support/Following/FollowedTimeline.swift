@@ -1,14 +1,14 @@
-/// What each key held, in the order of the writer.
+/// The values of each key, in the order of the writer.
 ///
-/// A position says how far the writer was: `2n` is after operation n, or in the course of it where it is gradual; `2n + 1` is after
-/// all of operation n.
+/// A position says how far the writer was: `2n` is after operation n, or during it if it is
+/// gradual. `2n + 1` is after all of operation n.
 package struct FollowedTimeline {
-  /// For how long a key held one value, or none.
+  /// The period during which a key had one value, or none.
   struct Period {
     /// The positions at which it may be found.
     var first: Int
     var last: Int
-    /// The operation that wrote the value; 0: there is none.
+    /// The operation that wrote the value, or 0 if there is none.
     var number: Int
   }
 
@@ -19,7 +19,7 @@ package struct FollowedTimeline {
       repeating: [Period(first: 0, last: .max, number: 0)], count: FollowedHistory.keyCount)
   }
 
-  /// - Parameter outcome: what came of the operation.
+  /// - Parameter outcome: the result of the operation.
   package mutating func append(
     _ number: Int, of history: FollowedHistory, _ outcome: FollowedHistory.Outcome
   ) {
@@ -35,7 +35,7 @@ package struct FollowedTimeline {
     }
   }
 
-  /// Another store, which is empty, takes the place of this one.
+  /// Another, empty store replaces this one.
   package mutating func empty(by number: Int) {
     for key in periods.indices { set(key, to: 0, by: number) }
   }
@@ -46,24 +46,24 @@ package struct FollowedTimeline {
     periods[key].append(Period(first: 2 * number, last: .max, number: value))
   }
 
-  /// The operation that wrote what a key holds in the end; 0: it holds nothing.
+  /// The operation that wrote the last value of a key, or 0 if it has none.
   package func last(_ key: Int) -> Int { periods[key][periods[key].count - 1].number }
 }
 
-/// What a follower did, as it noted it down.
+/// What a follower did, as it recorded it.
 package struct FollowedEvent: Sendable, Equatable {
   package enum Kind: UInt64, Sendable {
     /// A key was read: alone, or in a view.
     case read
-    /// From here on all reads are of one state, until the next event that is no read.
+    /// From here on, all reads are of one state, until the next event that is not a read.
     case view
     /// The end of a view.
     case endOfView
     /// Later reads find everything that was done by then.
     case caughtUp
-    /// The store was opened, or opened again, perhaps by another process.
+    /// The store was opened or reopened, perhaps by another process.
     case opened
-    /// A call said that what had been published is gone.
+    /// A call reported that published data is gone.
     case outdated
     /// The last event.
     case end
@@ -71,11 +71,12 @@ package struct FollowedEvent: Sendable, Equatable {
 
   package var kind: Kind
   package var key: Int
-  /// The last operation that was acknowledged before the read, or the view, began. 0: it need not be seen.
+  /// The last operation that was acknowledged before the read, or the view, began. 0: it need not
+  /// be seen.
   package var done: Int
-  /// The last operation that had begun when this was noted down.
+  /// The last operation that had begun when this was recorded.
   package var begun: Int
-  /// The operation that wrote the value; 0: there was none.
+  /// The operation that wrote the value, or 0 if there was none.
   package var number: Int
   package var version: UInt64
 
@@ -91,13 +92,14 @@ package struct FollowedEvent: Sendable, Equatable {
   }
 }
 
-/// Checks that the order of the writer explains what a follower has seen, in the order in which it saw it.
+/// Checks that the order of the writer explains what a follower has seen, in the order in which it
+/// saw it.
 ///
-/// Each read, or view, is put at the first position that explains it and is not before those of earlier ones: if that leads to a
-/// contradiction, every other choice does too.
+/// Each read, or view, is put at the first position that explains it and is not before those of
+/// earlier ones. If that leads to a contradiction, so does every other choice.
 package struct FollowedCheck {
   private let timeline: FollowedTimeline
-  /// The operation by which another store took the place of the first one, if there is one.
+  /// The operation by which another store replaced the first one, if there is one.
   private let replacement: Int?
   /// How far the writer was at least.
   private var position = 0
@@ -113,7 +115,7 @@ package struct FollowedCheck {
 
   private enum Behind { case yes, perhaps, no }
 
-  /// - Parameter replacement: the operation by which another store took the place of the first one.
+  /// - Parameter replacement: the operation by which another store replaced the first one.
   package init(_ timeline: FollowedTimeline, replacement: Int? = nil) {
     self.timeline = timeline
     self.replacement = replacement
@@ -173,7 +175,7 @@ package struct FollowedCheck {
     return done == 0 ? 0 : 2 * done + 1
   }
 
-  /// Finds the first position that explains reads which were made at once.
+  /// Finds the first position that explains reads which were made together.
   private mutating func settle(_ reads: [FollowedEvent], least: Int) throws {
     var found = max(position, least)
     var hasMoved = true

@@ -1,10 +1,12 @@
 package import CairnStore
 
-/// The writes of a store that is followed: numbered batches. The number of the last batch determines what the store holds. So
-/// a reader can tell whether the store was ever in the state that it sees.
+/// The writes of a followed store: numbered batches. The number of the last batch determines the
+/// contents of the store. So a reader can tell whether the store was ever in the state that it
+/// sees.
 ///
-/// Batch `n` sets `number` to n and `since` to the last number before which all was removed, sets one of the keys and removes
-/// another. Before some batches everything is removed, and between some the space of dead records is given back.
+/// Batch `n` sets `number` to n and `since` to the last number before which everything was removed.
+/// It sets one of the keys and removes another. Before some batches everything is removed, and
+/// between some the space of dead records is reclaimed.
 package struct FollowedWorkload: Sendable {
   private static let keyCount = 40
   /// After how many batches a key is removed unless it is overwritten.
@@ -21,7 +23,7 @@ package struct FollowedWorkload: Sendable {
 
   private func value(_ number: Int) -> [UInt8] {
     let word = mixed(number)
-    // Now and then one that does not fit a segment of 64 KiB.
+    // Sometimes one that does not fit a segment of 64 KiB.
     let count = word % 97 == 0 ? 70_000 : Int(word >> 8 % 500)
     return [UInt8](repeating: UInt8(truncatingIfNeeded: word >> 32), count: count)
   }
@@ -43,11 +45,11 @@ package struct FollowedWorkload: Sendable {
     return configuration
   }
 
-  /// Writes batches to a store, each of which is told once it was acknowledged.
+  /// Writes batches to a store, and reports each one once it is acknowledged.
   ///
   /// - Parameters:
   ///   - base: higher than all numbers that were used.
-  ///   - isOver: asked before each.
+  ///   - isOver: called before each batch.
   package func run(
     in store: Store, base: Int, until isOver: () -> Bool = { false }, _ tell: (Int) throws -> Void
   ) throws {
@@ -89,10 +91,11 @@ package struct FollowedWorkload: Sendable {
     return state
   }
 
-  /// Follows a store: each call makes a few reads, and throws where what they find is not explained by an order of writes.
+  /// Follows a store. Each call makes a few reads, and throws if no order of writes explains what
+  /// they find.
   package struct Reader {
     private let workload: FollowedWorkload
-    /// The newest state that was seen, and whether nothing of it was there later.
+    /// The newest state that was seen, and whether all of it was gone later.
     package private(set) var last = 0
     private var isGone = false
     package private(set) var stateCount = 0
@@ -104,7 +107,7 @@ package struct FollowedWorkload: Sendable {
       let number = FollowedWorkload.number(try store.value(forKey: "number"))
       try note(number, acknowledged: acknowledged)
       if let number {
-        // In program order: no earlier state than that.
+        // In program order: no state earlier than that.
         if let since = FollowedWorkload.number(try store.value(forKey: "since")), since >= number {
           try note(since + 1, acknowledged: 0)
         }

@@ -1,21 +1,25 @@
 import CairnStore
 
-/// Who follows the store of a `CrashRun`: two processes of the same simulated machine, until its power goes.
+/// The followers of a `CrashRun`'s store: two processes of the same simulated machine, until its
+/// power fails.
 ///
-/// One reads everything at each step of the writer: before each of its calls, and after each of its writes into a mapping, those
-/// of the page FOLLOW among them. The other one is slow: at each of its own calls the writer may take some steps
-/// (`SlowFollower`).
+/// One reads everything at each step of the writer: before each of its calls, and after each of its
+/// writes into a mapping, including those to the page FOLLOW. The other one is slow: at each of its
+/// own calls, the writer may take some steps (`SlowFollower`).
 ///
-/// What they find must be a state that the store may be in: all that was acknowledged before the read began, then one of the states
-/// that the operation under way leads to. They never go back.
+/// What they find must be a possible state of the store: everything that was acknowledged before
+/// the read began, then one of the states that the current operation leads to. They never go back.
 ///
 /// What is reordered:
-/// - Calls of the kernel are seen in the order of the writer by all processes of a machine, with all that came before them.
-/// - Stores to mapped segments are ordered only by the store of the position that follows them (release), and only for who loads it
-///   (acquire). Until then any words of them may be seen. So a follower may not look at them at all, and the
-///   simulation shows it some of the words at that step.
-/// - The words of the page are stored one after the other, each with release. Who loads one sees the earlier ones too. But three
-///   loads are three moments: a follower may have an older position beside a newer generation, never the other way round.
+/// - All processes of a machine see calls of the kernel in the order of the writer, with everything
+///   that came before them.
+/// - Stores to mapped segments are ordered only by the store of the position that follows them
+///   (release), and only for a process that loads it (acquire). Until then, any of their words may
+///   be seen. So a follower may not use them at all, and the simulation shows it some of the words
+///   at that step.
+/// - The words of the page are stored one after the other, each with release. A process that loads
+///   one also sees the earlier ones. But three loads are three moments: a follower may have an
+///   older position with a newer generation, never the other way round.
 final class SimulatedFollowers {
   private var random: FuzzRandom
   private let configuration: StoreConfiguration
@@ -23,14 +27,15 @@ final class SimulatedFollowers {
   private var disk: SimulatedDisk?
   private var steady: SimulatedFollower?
   private var slow: SlowFollower?
-  /// The number of the state before the operation under way; those that it leads to come after it.
+  /// The number of the state before the current operation. The states that it leads to come after
+  /// it.
   private var base = 0
   /// The highest number of a state that was seen.
   private var seen = 0
-  /// What the slow one may find that is reading, and the least number of what it found.
+  /// What the slow one may find that is reading, and the lowest number of what it found.
   private var slowStates: [NumberedState] = []
   private var slowSeen = 0
-  /// How often each may be told that what was published is gone.
+  /// How often each may be told that published data is gone.
   private var (steadyAllowance, slowAllowance) = (0, 0)
   private(set) var tally = Tally()
 
@@ -51,9 +56,9 @@ final class SimulatedFollowers {
     self.configuration = own
   }
 
-  // MARK: What the run tells
+  // MARK: What the run reports
 
-  /// A store is open for writing, and this is what it holds.
+  /// A store is open for writing, with these contents.
   func begin(on disk: SimulatedDisk, with state: ModelState) {
     base += Self.numbersOfOperation
     slowStates.append(NumberedState(number: base, state: state))
@@ -77,10 +82,10 @@ final class SimulatedFollowers {
     slowAllowance += 1
   }
 
-  /// How many of the states that the operation under way leads to have been seen.
+  /// How many of the states that the current operation leads to have been seen.
   var seenCount: Int { max(0, max(seen, slowSeen) - base) }
 
-  /// The power goes, or the run ends.
+  /// The power fails, or the run ends.
   func end() {
     _ = slow?.finish()
     slow?.end()
@@ -100,11 +105,12 @@ final class SimulatedFollowers {
   // MARK: Looks
 
   /// - Parameters:
-  ///   - states: what the store may hold now.
-  ///   - first: how many came before the first of them in the operation under way; `nil`: they have no order.
+  ///   - states: what the store may contain now.
+  ///   - first: how many states of the current operation came before the first of them, or `nil` if
+  ///     they have no order.
   func look(_ states: [ModelState], from first: Int?, now: Timestamp) throws {
     guard let steady else { return }
-    // Without an order none of them is earlier than what was seen.
+    // Without an order, none of them is earlier than what was seen.
     let least = max(base, seen, slowSeen)
     let numbered = states.enumerated().map { index, state in
       NumberedState(number: first.map { base + $0 + index } ?? least, state: state)
@@ -137,7 +143,7 @@ final class SimulatedFollowers {
     if random.once(in: 2), let result = slow.goOn() { try check(result) }
   }
 
-  /// Lets the slow one come to its end, while the writer stands still.
+  /// Lets the slow one finish while the writer stands still.
   func finishReads() throws {
     if let result = slow?.finish() { try check(result) }
   }
@@ -175,10 +181,10 @@ final class SimulatedFollower {
   private let files: SimulatedFileSystem
   private let configuration: StoreConfiguration
   private let freshness: Freshness
-  /// Whether it asks for what is new, since nobody announces it.
+  /// Whether it requests new writes, because they are not announced.
   private let asks: Bool
   private var store: Store?
-  /// What its calls go through.
+  /// The file system of its calls.
   var between: any FileSystem
 
   init(
@@ -196,7 +202,7 @@ final class SimulatedFollower {
   ///
   /// - Parameters:
   ///   - isNew: whether the process has only just begun.
-  ///   - isSnapshot: whether a snapshot is read, and not the store. A fixed view is read as it is.
+  ///   - isSnapshot: whether it reads a snapshot and not the store. A fixed view is read as it is.
   func contents(now: Timestamp, isNew: Bool, isSnapshot: Bool) throws -> StoreContents {
     if isNew {
       try store?.close()

@@ -3,9 +3,10 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A follower during whose calls the writer may take some steps. It has a thread of its own; the two take turns.
+/// A follower during whose calls the writer may take some steps. It has its own thread, and the two
+/// take turns.
 final class SlowFollower: @unchecked Sendable {
-  // SAFETY: of the two threads one waits for the other, at any time.
+  // SAFETY: at any time, one of the two threads waits for the other.
   private let follower: SimulatedFollower
   private let toFollower = DispatchSemaphore(value: 0)
   private let toWriter = DispatchSemaphore(value: 0)
@@ -13,7 +14,7 @@ final class SlowFollower: @unchecked Sendable {
   private var (now, isNew) = (Timestamp(millisecondsSinceEpoch: 0), false)
   private var result: Result<StoreContents, any Error>?
   private(set) var isReading = false
-  /// Whether it comes to its end without a pause.
+  /// Whether it finishes without a pause.
   private var hurries = false
   private var isOver = false
   private let pages: DelayedPages
@@ -57,7 +58,7 @@ final class SlowFollower: @unchecked Sendable {
     isReading = true
   }
 
-  /// Lets it go on until its next pause, or its end.
+  /// Lets it continue until its next pause, or its end.
   ///
   /// - Returns: what it read, at its end.
   func goOn() -> Result<StoreContents, any Error>? {
@@ -66,7 +67,7 @@ final class SlowFollower: @unchecked Sendable {
     return isReading ? nil : result
   }
 
-  /// Lets it come to its end, if it reads.
+  /// Lets it finish, if it is reading.
   func finish() -> Result<StoreContents, any Error>? {
     guard isReading else { return nil }
     hurries = true
@@ -81,18 +82,19 @@ final class SlowFollower: @unchecked Sendable {
   }
 }
 
-/// A file system in which other processes run before and after each call, and between loads of words of the page FOLLOW: a
-/// mapping of it shows what it held at the time of the last call, or for some words what it held before others ran.
+/// A file system in which other processes run before and after each call, and between loads of
+/// words of the page FOLLOW. A mapping of it shows what it contained at the time of the last call,
+/// or for some words what it contained before others ran.
 ///
-/// That a word is older lasts until the next call. In that time the follower loads the words once, in order, so it has
-/// loaded them while others ran.
+/// A word stays older until the next call. In that time the follower loads the words once, in
+/// order, so it has loaded them while others ran.
 private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
-  // SAFETY: used by one thread at a time, but for `unmap`, which only notes something under a lock.
+  // SAFETY: used by one thread at a time, except `unmap`, which only notes something under a lock.
   let base: any FileSystem
   var whileOthersRun: () -> Void = {}
   private var random = FuzzRandom(seed: 1)
   private var pageDescriptors: Set<Int32> = []
-  /// By the address that the follower has: that of the file's own page.
+  /// By the follower's address: that of the file's own page.
   private let pages = Lock<[UInt: UInt]>([:])
   /// The words in the order in which they are loaded.
   private static let loadOrder = [
@@ -136,7 +138,8 @@ private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
     }
   }
 
-  /// Shows all words as they are now; but of those that are loaded first, some as they were.
+  /// Shows all words as they are now, except some of those that are loaded first, which stay as
+  /// they were.
   func refresh(keeping before: [UInt: [UInt64]] = [:]) {
     let keptCount = random.once(in: 2) ? random.below(Self.loadOrder.count + 1) : 0
     pages.withLock { pages in

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// A store with a checkpoint, and all that its keys ever held.
+/// A store with a checkpoint, and all values that its keys ever had.
 struct CheckpointBase: Sendable {
   private struct FileOfStore: Sendable {
     var name: String
@@ -14,9 +14,9 @@ struct CheckpointBase: Sendable {
   /// The name and the bytes of the checkpoint.
   let name: String
   let checkpoint: [UInt8]
-  /// What the store holds.
+  /// The contents of the store.
   let contents: [[UInt8]: [UInt8]]
-  /// What a key held at any time.
+  /// The values that a key ever had.
   private(set) var history: [[UInt8]: Set<[UInt8]>] = [:]
 
   private static let closed = Result { try CheckpointBase(isKilled: false) }
@@ -88,7 +88,7 @@ struct CheckpointBase: Sendable {
       EncodedField(8, 2), EncodedField(12, 4), EncodedField(72, 4), EncodedField(76, 4),
     ]
     fields += stride(from: 32, to: 72, by: 8).map { EncodedField($0, 8) }
-    // The places of shards are found by their sizes, so that most of what is changed gets further.
+    // The places of shards are found by their sizes, so that most changes get further.
     let table = size - 8 - Checkpoint.shardCount * 24
     fields += stride(from: Checkpoint.fixedByteCount, to: table, by: 8).map { EncodedField($0, 8) }
     for place in stride(from: table, to: size - 8, by: 24) where checkpoint[place + 8] > 0 {
@@ -98,7 +98,7 @@ struct CheckpointBase: Sendable {
     return fields
   }
 
-  /// A disk with the store on it, and another checkpoint in the place of its own.
+  /// A disk with the store on it, and another checkpoint in place of its own.
   ///
   /// - Parameter isBound: whether the manifest says that it belongs there.
   func disk(with bytes: [UInt8], isBound: Bool) throws -> SimulatedDisk {

@@ -1,11 +1,11 @@
 import CairnStore
 
-/// Opens and uses a store with another checkpoint in the place of its own.
+/// Opens and uses a store with another checkpoint in place of its own.
 ///
-/// A checkpoint that the manifest does not vouch for, or that is damaged, costs time and nothing else.
-/// One that was made up by someone who knows the format can hide keys, and have the store refused; but
-/// no call traps, and no key is given a value that it never had. Where a check of the store finds nothing wrong, it
-/// hides none either.
+/// A checkpoint that is damaged, or for which the manifest does not vouch, costs only time. One
+/// that was forged by someone who knows the format can hide keys and make the store refused. But no
+/// call traps, and no key returns a value that it never had. If a check of the store finds nothing
+/// wrong, it hides no keys either.
 package enum CheckpointCheck {
   @discardableResult
   package static func check(_ input: [UInt8]) throws -> Bool {
@@ -36,14 +36,14 @@ package enum CheckpointCheck {
       try judge(error, isForged: isForged)
       return false
     }
-    // What was made up may have been right.
+    // The forged data may have been right.
     if isDamaged, isUsed { try require(isHarmless(bytes, base), "a damaged checkpoint is used") }
     process.kill()
     let again = SimulatedProcess.start(on: disk, seed: 2)
     defer { again.kill() }
     do {
       _ = try Store.verify(path: SimulatedProcess.path, environment: again.environment)
-      // With so much in it that the first write evicts what the checkpoint says is oldest.
+      // With so many entries that the first write evicts what the checkpoint says is oldest.
       var configuration = StoreConfiguration.simulated(clock)
       configuration.countLimit = 2
       let store = try again.open(configuration)
@@ -59,7 +59,7 @@ package enum CheckpointCheck {
     return isUsed
   }
 
-  /// A damaged shard does not keep its header from being used.
+  /// A damaged shard does not prevent the use of its header.
   private static func isHarmless(_ bytes: [UInt8], _ base: CheckpointBase) -> Bool {
     let size = Int(base.checkpoint.number(at: 12, count: 4))
     return bytes.count >= size && bytes[..<size] == base.checkpoint[..<size]
@@ -101,7 +101,7 @@ package enum CheckpointCheck {
     }
   }
 
-  /// Everything that goes by what a checkpoint says.
+  /// Everything that relies on a checkpoint.
   private static func use(_ store: Store, isForged: Bool) throws {
     let key = CheckpointBase.key
     let steps: [(Store) throws -> Void] = [

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// Makes the checksums of an encoding right, as someone would who knows the format, so that what
-/// lies behind them is reached.
+/// Corrects the checksums of an encoding, as someone who knows the format would, so that the code
+/// behind the checks is reached.
 package enum ChecksumRepair {
   package static func manifest(_ bytes: inout [UInt8], size: Bool) {
     guard bytes.count >= 20 else { return }
@@ -14,8 +14,8 @@ package enum ChecksumRepair {
     bytes.set(checksum(bytes[..<64]), at: 64, count: 4)
   }
 
-  /// Repairs the record at an offset of `bytes`, which stands at `place` of its segment, and
-  /// returns its size; `nil` where there is none.
+  /// Repairs the record at an offset of `bytes`, which is at `place` of its segment, and returns
+  /// its size; `nil` if there is none.
   package static func record(
     _ bytes: inout [UInt8], at offset: Int = 0, place: Int, seed: CRC32C, header: Bool = true,
     value: Bool = true
@@ -41,7 +41,7 @@ package enum ChecksumRepair {
     return fields.byteCount
   }
 
-  /// Repairs the header and every record of a segment, also behind holes.
+  /// Repairs the header and every record of a segment, even after holes.
   ///
   /// - Parameter unrepaired: which record keeps its header checksum, counted from 1.
   package static func segment(_ bytes: inout [UInt8], values: Bool, unrepaired: Int) {
@@ -63,8 +63,8 @@ package enum ChecksumRepair {
 
   /// Repairs the checksums of a checkpoint, of its shards first.
   ///
-  /// - Parameter shape: whether to make right, too, its size, its number of entries and where its shards
-  ///   begin, as far as these follow from other numbers.
+  /// - Parameter shape: whether to correct also its size, its number of entries and where its
+  ///   shards begin, as far as these follow from other numbers.
   package static func checkpoint(_ bytes: inout [UInt8], shape: Bool) {
     guard bytes.count >= Checkpoint.fixedByteCount else { return }
     let size = Checkpoint.headerByteCount(

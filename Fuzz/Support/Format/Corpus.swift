@@ -1,6 +1,6 @@
 import Glibc
 
-/// Inputs kept as files.
+/// Inputs that are kept as files.
 package enum Corpus {
   package struct Input {
     package var path: String

@@ -165,7 +165,7 @@ package struct EncodingGenerator {
       record.sequenceDelta = delta
       let start = encoding.bytes.count
       if record.kind == .extension {
-        // Of one of the last records, more often than not, or of one to come.
+        // Of one of the last records, usually, or of a later one.
         let version = header.baseSequence + UInt64(delta) + 1
         record.target = version - min(version, UInt64(generator.random.below(6)))
       }
@@ -201,7 +201,7 @@ package struct EncodingGenerator {
     return (encoding, header.baseSequence + UInt64(delta))
   }
 
-  /// One segment, or two that follow one another.
+  /// One segment, or two consecutive ones.
   package mutating func segments() -> Encoding {
     let identifier = random.bytes(count: 16)
     let id = UInt64(random.below(1000))

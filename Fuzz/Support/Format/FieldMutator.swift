@@ -9,7 +9,8 @@ package struct EncodedField: Sendable, Hashable {
   }
 }
 
-/// Changes encodings where it hurts: lengths, counts, flags, versions, numbers near their bounds.
+/// Changes encodings at sensitive places: lengths, counts, flags, versions, numbers near their
+/// bounds.
 package enum FieldMutator {
   /// Makes one to four changes.
   package static func mutate(

@@ -2,7 +2,7 @@ package import CairnStore
 import Glibc
 import Synchronization
 
-/// Files in memory that nobody can change, and a count of what is read of them.
+/// Files in memory that cannot be changed, with a count of the bytes read.
 package final class FixedFileSystem: FileSystem {
   private static let directory: Int32 = 3
   private static let firstFile: Int32 = 4
@@ -84,7 +84,7 @@ package final class FixedFileSystem: FileSystem {
   package func fileSizeLimit() -> Int { .max }
   package func userIdentifier() -> UInt32 { 1000 }
 
-  // MARK: What would change something
+  // MARK: Calls that would change something
 
   package func makeDirectory(path: String) throws(SystemError) { throw refused("mkdir") }
 

@@ -1,7 +1,7 @@
 import CairnStore
 
-/// Encodings from a seed, whole, mutated, mutated with repaired checksums, and arbitrary bytes, given
-/// to every target of the format.
+/// Encodings from a seed: whole, mutated, mutated with repaired checksums, and arbitrary bytes. All
+/// are given to every target of the format.
 package enum FormatFuzz {
   /// Resident memory may grow by this much beyond the bytes of an input.
   package static let memoryAllowance = 16 << 20
@@ -28,7 +28,7 @@ package enum FormatFuzz {
   }
 
   /// - Parameters:
-  ///   - before: the highest that resident memory ever was before an input was decoded.
+  ///   - before: the highest resident memory before an input was decoded.
   ///   - after: the same after it.
   package static func checkMemory(before: Int, after: Int, input: Int) throws(FuzzFailure) {
     try require(
@@ -36,7 +36,7 @@ package enum FormatFuzz {
       "memory: \(after - before) bytes more for an input of \(input)")
   }
 
-  /// Whether a target of the format takes the input for what it is meant to be.
+  /// Whether a target of the format accepts the input as what it is meant to be.
   private static func accepts(_ name: String, _ input: FormatInput) throws -> Bool {
     switch name {
     case "manifest": try ManifestCheck.check(input.encoded)
@@ -73,7 +73,7 @@ package enum FormatFuzz {
     return FormatInput(options: options, bytes: encoding.bytes)
   }
 
-  /// A valid encoding. What it encodes must come back.
+  /// A valid encoding, which must be decoded as it was encoded.
   private static func encoding(
     for name: String, options: inout FormatInput.Options, random: inout FuzzRandom
   ) throws -> EncodingGenerator.Encoding {

@@ -1,22 +1,22 @@
-/// What the bytes given to a format target mean: one byte of options, then the encoding.
+/// The meaning of the bytes given to a format target: one byte of options, then the encoding.
 package struct FormatInput: Sendable, Hashable {
   package struct Options: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// Checksums are made right before decoding.
+    /// Checksums are corrected before decoding.
     package static let repair = Options(rawValue: 1 << 0)
-    /// Manifest: the size field is made right too. Record: the bytes are only the first of a longer
-    /// file. Segment: the checksums of values are left as they are. Checkpoint: the store's last session
-    /// was killed.
+    /// Manifest: the size field is corrected too. Record: the bytes are only the first of a longer
+    /// file. Segment: the checksums of values are left unchanged. Checkpoint: the store's last
+    /// session was killed.
     package static let second = Options(rawValue: 1 << 1)
-    /// Record: it lies at the last offset of the largest file. Segment: the store's boot is this.
-    /// Checkpoint: numbers that follow from others are made right too.
+    /// Record: it is at the last offset of the largest file. Segment: the store's boot is this one.
+    /// Checkpoint: numbers that follow from others are corrected too.
     package static let third = Options(rawValue: 1 << 2)
     /// Segment: the manifest says that the store was closed.
     package static let fourth = Options(rawValue: 1 << 3)
 
-    /// Segment: which record keeps its header checksum as it is, counted from 1; 0: none.
+    /// Segment: which record keeps its header checksum unchanged, counted from 1; 0 for none.
     package var unrepairedRecord: Int { Int(rawValue >> 4) }
   }
 
@@ -52,7 +52,7 @@ extension [UInt8] {
   }
 }
 
-/// Throws a failure where a condition does not hold.
+/// Throws a failure if a condition does not hold.
 func require(_ holds: Bool, _ description: @autoclosure () -> String) throws(FuzzFailure) {
   if !holds { throw FuzzFailure(description()) }
 }

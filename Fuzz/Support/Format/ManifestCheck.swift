@@ -1,8 +1,8 @@
 package import CairnStore
 
-/// Holds the decoding of a manifest against the document of the format.
+/// Compares the decoding of a manifest with the document of the format.
 package enum ManifestCheck {
-  /// What becomes of the bytes of a manifest.
+  /// The result of decoding the bytes of a manifest.
   package enum Outcome: Hashable {
     case accepted
     case unsupported(major: Int)
@@ -21,7 +21,8 @@ package enum ManifestCheck {
     }
   }
 
-  /// - Parameter decode: what is checked; another one than the store's shows that the check works.
+  /// - Parameter decode: the code to check. Another one than the store's shows that the check
+  ///   works.
   package static func check(
     bytes: [UInt8], decode: ([UInt8]) throws(StoreError) -> Manifest
   ) throws -> Bool {
@@ -54,7 +55,7 @@ package enum ManifestCheck {
     }
   }
 
-  /// What section 4 of the document says of the bytes, in its order.
+  /// What section 4 of the document says about the bytes, in its order.
   package static func outcome(of bytes: [UInt8]) -> Outcome {
     guard bytes.count >= 140 else { return .corrupt(.fileTooShort) }
     guard bytes[..<8] == [0x8B, 0x43, 0x52, 0x4E, 0x4D, 0x0D, 0x0A, 0x1A] else {
@@ -90,7 +91,8 @@ package enum ManifestCheck {
     return .accepted
   }
 
-  /// An accepted encoding with what a reader ignores as a writer of version 1.0 writes it.
+  /// An accepted encoding, with the parts that a reader ignores as a writer of version 1.0 writes
+  /// them.
   private static func canonical(_ bytes: [UInt8]) -> [UInt8] {
     var bytes = bytes
     bytes.set(0, at: 10, count: 2)

@@ -1,10 +1,10 @@
 package import CairnStore
 
-/// Holds the decoding of one record against the document of the format.
+/// Compares the decoding of one record with the document of the format.
 package enum RecordCheck {
   package typealias Decoder = ([UInt8], _ limit: Int) -> RecordHeader?
 
-  /// The segment that the record stands in.
+  /// The segment of the record.
   package static let segment = SegmentHeader(
     storeIdentifier: [UInt8](repeating: 0xA5, count: 16), id: SegmentID(rawValue: 3),
     salt: 0x0123_4567_89AB_CDEF, baseSequence: 1000, baseTime: 1_767_225_600)
@@ -23,15 +23,15 @@ package enum RecordCheck {
     }
   }
 
-  /// Where in the segment a record with these options stands.
+  /// The place in the segment of a record with these options.
   package static func place(_ options: FormatInput.Options) -> Int {
     options.contains(.third) ? FormatVersion.highestOffset : SegmentHeader.byteCount
   }
 
   /// - Parameters:
-  ///   - limit: how many bytes there are from the start of the record to the end of the file, of
-  ///     which `bytes` may be only the first.
-  ///   - decode: what is checked; another one than the store's shows that the check works.
+  ///   - limit: how many bytes there are from the start of the record to the end of the file.
+  ///     `bytes` may be only the first of them.
+  ///   - decode: the code to check. Another one than the store's shows that the check works.
   package static func check(
     bytes: [UInt8], place: Int, limit: Int, decode: Decoder
   ) throws -> Bool {
@@ -76,7 +76,7 @@ package enum RecordCheck {
       "record: ranges beyond the limit: \(header)")
   }
 
-  /// Encodes the record anew from its parts.
+  /// Encodes the record again from its parts.
   private static func checkWhole(
     _ header: RecordHeader, bytes: [UInt8], place: Int, isValid: Bool
   ) throws(FuzzFailure) {

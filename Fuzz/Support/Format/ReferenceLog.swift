@@ -1,13 +1,13 @@
 package import CairnStore
 
-/// What sections 7 to 10 of the document say of segments, followed step by step and as plainly as
-/// possible: what the store's recovery must agree with.
+/// What sections 7 to 10 of the document say about segments, followed step by step and as simply as
+/// possible. The store's recovery must agree with it.
 package struct ReferenceLog {
   /// A segment's file whose header was decoded.
   package struct Segment {
     package var header: SegmentHeader
     package var bytes: [UInt8]
-    /// What a manifest of a store that is not clean says was durable of it.
+    /// How much of it was durable, according to the manifest of a store that is not clean.
     package var knownLength = 0
 
     package init(header: SegmentHeader, bytes: [UInt8]) {
@@ -25,7 +25,7 @@ package struct ReferenceLog {
     var records: [ReferenceRecord] = []
     var hole = SegmentHeader.byteCount
     var lastUnit: Int?
-    /// Records with wrong values: where, and where their unit begins.
+    /// Records with wrong values: their places, and where their units begin.
     var unsound: [(offset: Int, unit: Int)] = []
     var hasRolled = false
     var hasLaterRecords = false
@@ -48,7 +48,8 @@ package struct ReferenceLog {
 
   let segments: [Segment]
   private(set) var extents: [Extent] = []
-  /// The first segment that is shorter than its known length, or ends with a roll before it, and where.
+  /// The first segment that is shorter than its known length, or ends with a roll before it, and
+  /// where.
   private(set) var refusal: Place?
   /// How many bytes checksums of heads were computed over, by segment.
   private(set) var checksummed: [Int] = []
@@ -66,7 +67,7 @@ package struct ReferenceLog {
       checksummed: &checksummed)
   }
 
-  /// Whether a record may follow in its batch; `next` is what must come inside one.
+  /// Whether a record may follow in its batch. `next` is what must come within one.
   private static func follows(
     _ record: ReferenceRecord, next: inout (index: UInt64, count: UInt64, delta: UInt64)?
   ) -> Bool {
@@ -180,7 +181,7 @@ package struct ReferenceLog {
     return .ends(ends, damaged: damaged)
   }
 
-  /// Section 9, of segments that are recorded to end with their files.
+  /// Section 9, for segments that are recorded to end with their files.
   func cleanOutcome() -> Outcome {
     for (index, extent) in extents.enumerated() where extent.hole != segments[index].bytes.count {
       return .corrupt(Place(segment: index, offset: extent.hole))

@@ -1,7 +1,7 @@
 import CairnStore
 
-/// A record as section 6 of the document describes it, read as plainly as possible and without the
-/// store's decoder: what that one must agree with.
+/// A record as section 6 of the document describes it, parsed as simply as possible and without the
+/// store's decoder, which must agree with it.
 package struct ReferenceRecord: Hashable {
   package var offset = 0
   package var kind: UInt8 = 0
@@ -29,7 +29,7 @@ package struct ReferenceRecord: Hashable {
   /// The valid record at an offset, or `nil`.
   ///
   /// - Parameters:
-  ///   - place: its offset in the segment, where `bytes` is not the whole segment.
+  ///   - place: its offset in the segment, if `bytes` is not the whole segment.
   ///   - checksummed: how many bytes checksums of heads were computed over.
   package init?(
     _ bytes: [UInt8], at offset: Int, place: Int? = nil, salt: UInt64, id: UInt64,

@@ -1,10 +1,9 @@
 import CairnStore
 
-/// Holds the reading of whole segments (the scanner, the end of an unclean log, an open, a
-/// verification) against the document of the format.
+/// Compares the reading of whole segments (the scanner, the end of an unclean log, an open, a
+/// verification) with the document of the format.
 ///
-/// A second segment may follow the first: it begins at the last place in the bytes that has the
-/// magic.
+/// A second segment may follow the first. It begins at the last place in the bytes with the magic.
 package enum SegmentCheck {
   static let boot = [UInt8](repeating: 0xB0, count: 16)
   static let now = Timestamp(millisecondsSinceEpoch: 1_767_225_600_000)
@@ -36,7 +35,7 @@ package enum SegmentCheck {
     }
     if segments.isEmpty { return false }
     let log = ReferenceLog(segments)
-    // Beyond its budget the scanner may overlook records that the reference finds.
+    // Beyond its budget, the scanner may miss records that the reference finds.
     for (segment, checksummed) in zip(segments, log.checksummed)
     where checksummed >= 64 * max(segment.bytes.count, 1 << 20) {
       return false
@@ -49,7 +48,7 @@ package enum SegmentCheck {
     return log.extents.contains { !$0.isEmpty }
   }
 
-  /// What was known to be durable, as the salt decides: mostly nothing.
+  /// What was known to be durable, as the salt decides: usually nothing.
   private static func knownLength(_ salt: UInt64, byteCount: Int) -> Int {
     switch salt % 8 {
     case 0: SegmentHeader.byteCount

@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// Holds the decoding of a segment's header against the document of the format.
+/// Compares the decoding of a segment's header with the document of the format.
 package enum SegmentHeaderCheck {
   @discardableResult
   package static func check(_ input: [UInt8]) throws -> Bool {
@@ -14,7 +14,8 @@ package enum SegmentHeaderCheck {
     }
   }
 
-  /// - Parameter decode: what is checked; another one than the store's shows that the check works.
+  /// - Parameter decode: the code to check. Another one than the store's shows that the check
+  ///   works.
   package static func check(
     bytes: [UInt8], decode: ([UInt8]) throws(StoreError) -> SegmentHeader
   ) throws -> Bool {
@@ -36,7 +37,7 @@ package enum SegmentHeaderCheck {
     return true
   }
 
-  /// What section 5 of the document says of the bytes, in its order: `nil` for a header.
+  /// What section 5 of the document says about the bytes, in its order: `nil` for a header.
   package static func error(for bytes: [UInt8]) -> StoreError? {
     func corrupt(_ cause: Corruption.Cause, at offset: Int = 0) -> StoreError {
       .corrupt(Corruption(file: "seg-x", offset: offset, cause: cause))

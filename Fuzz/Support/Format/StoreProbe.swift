@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Reads segments through the store's own code and compares with the reference.
+/// Reads segments with the store's own code and compares the result with the reference.
 struct StoreProbe {
   private struct FixedClock: WallClock {
     func now() -> Timestamp { SegmentCheck.now }
@@ -32,7 +32,7 @@ struct StoreProbe {
     return file
   }
 
-  /// Looks for a record at every place; the work must be in proportion to the bytes.
+  /// Looks for a record at every place. The work must be proportional to the bytes.
   func checkScanner() throws {
     for (index, segment) in log.segments.enumerated() {
       let fileSystem = FixedFileSystem(files: files)

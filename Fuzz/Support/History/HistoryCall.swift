@@ -1,21 +1,21 @@
-/// One call that one thread made, for one key or for several.
+/// One call of one thread, for one key or for several.
 package struct HistoryCall: Sendable {
-  /// What is promised of the operations of one call.
+  /// What is promised for the operations of one call.
   package enum Unity: UInt64, Sendable {
-    /// Nothing: each takes effect at a moment of its own.
+    /// Nothing: each takes effect at its own moment.
     case apart
-    /// Readers may see them arrive one after the other, but nothing else changes meanwhile, and when the process
-    /// dies all of them have happened or none: a batch, or a removal of all.
+    /// Readers may see them arrive one after the other, but nothing else changes meanwhile. If the
+    /// process dies, all of them have happened or none. For a batch, or a removal of all.
     case together
-    /// They take effect at one moment, and no batch is half there by then: a snapshot.
+    /// They take effect at one moment, and no batch is partly applied then: a snapshot.
     case atOnce
-    /// Others may change something while they arrive, but when the process dies all of them have happened or none:
-    /// a large batch, which no snapshot shows half there.
+    /// Others may change something while they arrive, but if the process dies, all of them have
+    /// happened or none. For a large batch, which no snapshot shows partly.
     case arriving
   }
 
   package var unity: Unity
-  /// At least one; those of one call have its times and its thread.
+  /// At least one. The operations of one call have its times and its thread.
   package var operations: [HistoryOperation]
 
   package init(_ unity: Unity, _ operations: [HistoryOperation]) {

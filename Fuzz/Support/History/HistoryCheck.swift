@@ -1,16 +1,16 @@
 import CairnStore
 
-/// Checks what threads wrote down against what is there in the end.
+/// Checks what threads recorded against the contents at the end.
 package struct HistoryCheck {
-  /// What each key may hold before the next threads begin.
+  /// What each key may contain before the next threads begin.
   package private(set) var states: [KeyState]
   package private(set) var tally = Tally()
 
   package init(keyCount: Int) { states = Array(repeating: KeyState(), count: keyCount) }
 
   /// - Parameters:
-  ///   - timePassed: whether what was to end when time passes has ended since.
-  ///   - final: what each key holds now, after all that is in the log.
+  ///   - timePassed: whether values that end when time passes have ended since.
+  ///   - final: the current value of each key, after everything in the log.
   package mutating func check(
     _ log: HistoryLog, timePassed: Bool = false,
     final: (Int) throws -> (value: UInt64, version: UInt64)

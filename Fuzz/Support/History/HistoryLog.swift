@@ -1,26 +1,29 @@
 import Glibc
 import Synchronization
 
-/// Where threads write down what they do, in a file that is mapped, so that it outlives the process.
+/// Where threads record what they do, in a mapped file, so that it survives the process.
 ///
-/// A part for each thread, of which it alone writes. What an operation is to do stands there before it is
-/// called, and its end after its answer, so after a kill each of them is whole, pending, or was not called. The
-/// operations of one call stand one after the other, each with the place of the first, which is the call's number.
-// SAFETY: `@unchecked Sendable` since each thread has its own part, and it is read when they have ended.
+/// Each thread has its own part, to which it alone writes. An operation is recorded before it is
+/// called, and its end after its answer. So after a kill, each of them is whole, pending, or was
+/// not called. The operations of one call are consecutive. Each has the place of the first one,
+/// which is the call's number.
+// SAFETY: `@unchecked Sendable` because each thread has its own part, which is read after the
+// threads have ended.
 @safe
 package final class HistoryLog: @unchecked Sendable {
   private static let wordsPerEntry = 8
 
   private let words: UnsafeMutablePointer<UInt64>
   private let threadCount: Int
-  /// Operations that a thread may write down.
+  /// How many operations a thread may record.
   package let capacity: Int
-  /// Enough for what a `HistoryPlan` has a thread do.
+  /// Enough for what a `HistoryPlan` makes a thread do.
   package static let usualCapacity = 128
 
   private var byteCount: Int { threadCount * (capacity * Self.wordsPerEntry + 1) * 8 }
 
-  /// - Parameter path: a file that is made where it is missing; `nil`: memory of this process.
+  /// - Parameter path: a file that is created if it is missing, or `nil` for memory of this
+  ///   process.
   package init(path: String?, threadCount: Int, capacity: Int) throws {
     self.threadCount = threadCount
     self.capacity = capacity
@@ -59,12 +62,12 @@ package final class HistoryLog: @unchecked Sendable {
   /// Whether a thread has begun anything.
   package var hasBegun: Bool { (0..<threadCount).contains { unsafe part($0)[0] > 0 } }
 
-  /// Operations that a thread may still write down.
+  /// How many more operations a thread may record.
   package func room(of thread: Int) -> Int { capacity - Int(unsafe part(thread)[0]) }
 
-  /// Notes what is about to be called, for one key or several.
+  /// Records what is about to be called, for one key or several.
   ///
-  /// - Returns: where it stands.
+  /// - Returns: its place.
   package func begin(
     _ thread: Int, _ actions: [(key: Int, HistoryOperation.Action)],
     _ unity: HistoryCall.Unity = .apart
@@ -97,7 +100,7 @@ package final class HistoryLog: @unchecked Sendable {
     return first..<first + actions.count
   }
 
-  /// Notes what was answered; the answers are in the order of the actions.
+  /// Records the answers, in the order of the actions.
   package func end(_ thread: Int, _ entries: Range<Int>, _ outcomes: [HistoryOperation.Outcome]) {
     let now = Self.now()
     for (index, outcome) in zip(entries, outcomes) {
@@ -120,7 +123,7 @@ package final class HistoryLog: @unchecked Sendable {
     }
   }
 
-  /// All that was written down.
+  /// Everything that was recorded.
   package func calls() throws -> [HistoryCall] {
     var calls: [HistoryCall] = []
     for thread in 0..<threadCount {
@@ -145,14 +148,14 @@ package final class HistoryLog: @unchecked Sendable {
     return calls
   }
 
-  /// The operations of one call, where the process may have died while their answers were noted: it had returned
-  /// then, so none of them is pending.
+  /// The operations of one call whose answers may have been partly recorded when the process died.
+  /// The call had returned then, so none of them is pending.
   private static func whole(_ operations: [HistoryOperation]) -> [HistoryOperation] {
     guard let returned = operations.first(where: { !$0.isPending }) else { return operations }
     var whole: [HistoryOperation] = []
     for var operation in operations {
       if operation.isPending {
-        // What it read was not noted.
+        // What it read was not recorded.
         if operation.action == .read { continue }
         operation.outcome = .done
         operation.end = returned.end

@@ -1,37 +1,37 @@
-/// What one call did to one key, with what it answered and when: an operation of a history.
+/// What one call did to one key, with its answer and its times: an operation of a history.
 package struct HistoryOperation: Sendable, CustomStringConvertible {
-  /// Values are numbers from 1 on; versions are those of the store, where 0 stands for none or for one that is
-  /// not known.
+  /// Values are numbers from 1 on. Versions are those of the store; 0 means none or unknown.
   package enum Action: Sendable, Hashable {
     case write(value: UInt64, ending: Ending = .never)
-    /// A removal that does not say whether there was something: of all keys, or in a batch.
+    /// A removal that does not say whether the key existed: of all keys, or in a batch.
     case erase
     case remove
     case read
     case compareAndSet(expecting: UInt64, value: UInt64)
     case compareAndRemove(expecting: UInt64)
-    /// A removal that hands the value out.
+    /// A removal that returns the value.
     case take
-    /// Has what is there live on when time passes, if it has a lifetime.
+    /// Makes the value survive the passing of time, if it has a lifetime.
     case extend
     /// What ends by then is gone.
     case passTime
   }
 
-  /// When what is written goes by itself. The clock stands still while threads are at work, so that this is known.
+  /// When a written value ends by itself. The clock stands still while threads are at work, so this
+  /// is known.
   package enum Ending: UInt64, Sendable {
-    /// Not in the course of a run.
+    /// Not during a run.
     case never
     /// When time passes, by its lifetime.
     case soon
     /// When time passes, by its idle limit, which nothing extends.
     case whenIdle
-    /// It is over when it is written.
+    /// It has ended when it is written.
     case atOnce
   }
 
   package enum Outcome: Sendable, Hashable {
-    /// It had not returned when the process died: it may have happened or not.
+    /// It had not returned when the process died: it may or may not have happened.
     case pending
     case done
     /// It was written under this version.
@@ -40,9 +40,9 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case removed(Bool)
     /// Whether there was something to extend.
     case extended(Bool)
-    /// What a read found, or who took it; 0: nothing.
+    /// What a read found, or which value was taken; 0 for none.
     case found(value: UInt64, version: UInt64)
-    /// What a compare-and-set found instead of what it expected; 0: nothing.
+    /// What a compare-and-set found instead of the expected version; 0 for none.
     case mismatch(version: UInt64)
   }
 
@@ -67,7 +67,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
 
   package var isPending: Bool { outcome == .pending }
 
-  /// Whether it surely changed nothing.
+  /// Whether it certainly changed nothing.
   var onlyLooked: Bool {
     switch outcome {
     case .found(let value, _): action == .read || value == 0
@@ -81,13 +81,13 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
   }
 }
 
-/// What one key holds, as far as a history tells.
+/// The contents of one key, as far as a history shows them.
 package struct KeyState: Hashable, Sendable {
-  /// 0: nothing.
+  /// 0 for none.
   package var value: UInt64 = 0
-  /// 0: not known.
+  /// 0 if unknown.
   package var version: UInt64 = 0
-  /// The highest version that was seen: later writes have higher ones.
+  /// The highest version that was seen. Later writes have higher ones.
   package var highestVersion: UInt64 = 0
   /// Of the value; never `atOnce`.
   package var ending = HistoryOperation.Ending.never
@@ -100,7 +100,7 @@ package struct KeyState: Hashable, Sendable {
     highestVersion = version
   }
 
-  /// The state after an operation; `nil` where it could not have answered as it did.
+  /// The state after an operation, or `nil` if it could not have answered as it did.
   func applying(_ operation: HistoryOperation) -> KeyState? {
     switch (operation.action, operation.outcome) {
     case (.write(let value, let ending), .stored(let version)): writing(value, version, ending)
@@ -158,7 +158,8 @@ package struct KeyState: Hashable, Sendable {
     return state
   }
 
-  /// The state when somebody saw that its value has this version; 0 for nothing, or for one that was not told.
+  /// The state after a caller saw that its value has this version; 0 for none, or for an unknown
+  /// one.
   private func seeing(_ version: UInt64, orNothing: Bool = false) -> KeyState? {
     if version == 0 { return orNothing && value != 0 ? nil : self }
     if value == 0 { return nil }

@@ -1,26 +1,26 @@
 package import CairnStore
 
-/// What histories are made with: a store, or a cache. Values are arrays that tell their number.
+/// What histories are made with: a store, or a cache. Values are arrays that show their number.
 package protocol HistorySubject: Sendable {
-  /// - Returns: the version; 0 where it is not told.
+  /// - Returns: the version, or 0 if it is unknown.
   func set(
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64
-  /// What is promised of `change`.
+  /// What is promised for `change`.
   var unityOfChanges: HistoryCall.Unity { get }
-  /// What is promised of `removeAll`.
+  /// What is promised for `removeAll`.
   var unityOfRemovalOfAll: HistoryCall.Unity { get }
-  /// What is promised of `getAll`.
+  /// What is promised for `getAll`.
   func unityOfReads(choice: Int) -> HistoryCall.Unity
   /// All in one call; `nil` removes.
   func change(_ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability) throws
-  /// The value and its version, 0 where it is not told.
+  /// The value and its version, 0 if it is unknown.
   func get(_ key: [UInt8]) throws -> (value: [UInt8], version: UInt64)?
-  /// What the keys hold at one moment, or each at a moment of its own, in the course of the call.
+  /// The values of the keys at one moment, or each at its own moment, during the call.
   func getAll(_ keys: [[UInt8]], choice: Int) throws -> [(value: [UInt8], version: UInt64)?]
   func remove(_ key: [UInt8]) throws -> Bool
   func take(_ key: [UInt8]) throws -> [UInt8]?
-  /// Has the value live longer than time passes.
+  /// Makes the value live longer than time passes.
   func extend(_ key: [UInt8]) throws -> Bool
   func removeAll() throws
   func compareAndSet(
@@ -32,7 +32,7 @@ package protocol HistorySubject: Sendable {
 }
 
 extension HistoryOperation.Ending {
-  /// One that ends at once says so in one way or the other, and so does one that does not end.
+  /// A write that ends at once says so in one of two ways, and so does one that does not end.
   package func lifetime(_ value: [UInt8]) -> Lifetime {
     switch self {
     case .never: value.count.isMultiple(of: 2) ? .standard : .after(HistoryPlan.time * 1000)
@@ -59,7 +59,7 @@ package struct StoreSubject: HistorySubject {
     self.hasLargeBatches = hasLargeBatches
   }
 
-  /// The same, but that every batch is taken for a large one.
+  /// The same, but every batch counts as large.
   package static var configurationOfLargeBatches: StoreConfiguration {
     var configuration = configuration
     configuration.asideOperationCount = 3
@@ -81,7 +81,7 @@ package struct StoreSubject: HistorySubject {
   package var unityOfChanges: HistoryCall.Unity { hasLargeBatches ? .arriving : .together }
   package var unityOfRemovalOfAll: HistoryCall.Unity { .together }
 
-  /// An iteration is no snapshot.
+  /// An iteration is not a snapshot.
   package func unityOfReads(choice: Int) -> HistoryCall.Unity {
     choice.isMultiple(of: 2) ? .apart : .atOnce
   }

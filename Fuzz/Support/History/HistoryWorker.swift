@@ -3,16 +3,16 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// What a history is made of.
+/// The plan of a history.
 package struct HistoryPlan: Sendable {
   package var seed: UInt64
   package var threadCount: Int
   package var keyCount: Int
   /// Calls that each thread makes.
   package var callCount: Int
-  /// The first number of a value; each is written once.
+  /// The first number of a value. Each is written once.
   package var firstValue: UInt64
-  /// Whether the clock stands still, so that values may be written that end when it goes on.
+  /// Whether the clock stands still, so that values may be written that end when it continues.
   package var clockStands: Bool
 
   package init(
@@ -27,7 +27,7 @@ package struct HistoryPlan: Sendable {
     self.clockStands = clockStands
   }
 
-  /// What has to pass for values to end that do so when time passes.
+  /// How much time must pass for values to end that do so when time passes.
   package static var time: Duration { .seconds(120) }
 
   func ending(_ random: inout FuzzRandom) -> HistoryOperation.Ending {
@@ -53,7 +53,7 @@ package struct HistoryPlan: Sendable {
       + random.bytes(count: byteCount)
   }
 
-  /// - Throws: where it is none that was ever written.
+  /// - Throws: if it was never written.
   package static func number(of value: [UInt8]) throws -> UInt64 {
     let number = value.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     guard value == Self.value(number) else {
@@ -82,7 +82,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
     init(_ count: Int) { runningCount = Atomic(count) }
   }
 
-  /// Runs all threads to their ends, with one more that keeps house.
+  /// Runs all threads to their ends, with another one that does maintenance.
   package func run() throws {
     let shared = Shared(plan.threadCount)
     let group = DispatchGroup()
@@ -113,7 +113,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
     if let failure = shared.failure.withLock({ $0 }) { throw failure }
   }
 
-  /// Now and then, so that threads meet in ever other ways.
+  /// Occasionally, so that threads interleave in ever new ways.
   private func rest(_ random: inout FuzzRandom) {
     switch random.below(8) {
     case 0: usleep(UInt32(random.below(200)))

@@ -1,7 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// Has a task do what a thread is to do, and waits for it: so that histories hold calls of both kinds.
+/// Makes a task do what a thread should do, and waits for it, so that histories have calls of both
+/// kinds.
 package func inTask<Result: Sendable>(
   _ body: @escaping @Sendable () async throws -> Result
 ) throws -> Result {

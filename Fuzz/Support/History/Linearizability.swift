@@ -1,21 +1,24 @@
-/// Whether calls that many threads made answered as if their operations had taken effect one after the other, each
-/// at one moment between its call and its return.
+/// Whether calls of many threads answered as if their operations had taken effect one after the
+/// other, each at one moment between its call and its return.
 ///
-/// The search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's memory of what was tried
-/// ("Testing for linearizability", 2017). All keys together: where no call has more than one operation, a history is
-/// linearizable if that of each key is (Herlihy and Wing, 1990), but that says nothing of half a batch.
+/// The search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's
+/// memory of what was tried ("Testing for linearizability", 2017). It takes all keys together. If
+/// no call has more than one operation, a history is linearizable if that of each key is (Herlihy
+/// and Wing, 1990), but that does not cover partial batches.
 ///
 /// An order explains a history if
-/// - each operation answers as the state of its key has it at that moment;
-/// - no call comes after one that began when it had returned. A thread's calls follow one another, so at a
-///   kill each thread has one call at most that did not return: what is there of a thread's calls is a beginning of them;
-/// - the operations of a batch come without any other in between that changes something. Reads may come in between: the
-///   store lets reads of single keys see a batch arrive. While a large one arrives, others may change something;
-/// - a snapshot comes as a whole, and not in between those of a batch;
-/// - a call that did not return may not have happened; of a batch all has, or nothing. What others overwrote
-///   later needs no rule of its own: that is an order, too.
+/// - each operation answers according to the state of its key at that moment;
+/// - no call comes after one that began after it had returned. A thread's calls follow one another.
+///   So at a kill, each thread has at most one call that did not return, and the calls of a thread
+///   that happened are its first ones;
+/// - no other operation that changes something comes between the operations of a batch. Reads may
+///   come in between: the store lets reads of single keys see a batch arrive. While a large one
+///   arrives, others may change something;
+/// - a snapshot comes as a whole, and not between the operations of a batch;
+/// - a call that did not return may not have happened; of a batch, everything has happened or
+///   nothing. What others overwrote later needs no separate rule: that is an order, too.
 package struct Linearizability {
-  /// So many operations a call may have.
+  /// The maximum number of operations of a call.
   package static let operationLimit = 64
 
   /// The calls of each thread.
@@ -27,7 +30,7 @@ package struct Linearizability {
   private struct Place: Hashable {
     /// The calls that are done.
     var callCount = 0
-    /// Of the next one, the operations that are done, by bits.
+    /// Which operations of the next call are done, as bits.
     var done: UInt64 = 0
   }
 
@@ -39,7 +42,7 @@ package struct Linearizability {
   }
 
   /// - Parameter initial: the state of each key before.
-  /// - Throws: `FuzzFailure` where there is no order that explains the answers.
+  /// - Throws: `FuzzFailure` if no order explains the answers.
   /// - Returns: states that the keys may have at the end.
   @discardableResult
   package static func check(
@@ -77,12 +80,12 @@ package struct Linearizability {
   private mutating func search(_ attempt: Attempt) -> [KeyState]? {
     if !tried.insert(attempt).inserted { return nil }
     if attempt.progress > longest.progress { longest = attempt }
-    // Whoever began after another had returned comes after it.
+    // A call that began after another had returned comes after it.
     var firstEnd = UInt64.max
     var isEnd = true
-    /// The thread whose batch is half done.
+    /// The thread whose batch is partly done.
     var half: Int?
-    /// Whether a batch is half done, also one that lets others change something.
+    /// Whether a batch is partly done, even one that lets others change something.
     var isHalf = false
     for thread in threads.indices {
       guard let call = next(thread, attempt) else { continue }
@@ -97,7 +100,7 @@ package struct Linearizability {
     for thread in threads.indices {
       guard let call = next(thread, attempt), call.begin <= firstEnd else { continue }
       for step in self.steps(of: thread, call, from: attempt, half: half, isHalf: isHalf) {
-        // What only looks, and fits here, need not be tried later as well.
+        // A call that only reads, and fits here, need not be tried later as well.
         if call.onlyLooks && step.states == attempt.states { return search(step) }
         steps.append(step)
       }
@@ -108,7 +111,7 @@ package struct Linearizability {
     return nil
   }
 
-  /// Where the next call of a thread may lead to.
+  /// The states that the next call of a thread may lead to.
   private func steps(
     of thread: Int, _ call: HistoryCall, from attempt: Attempt, half: Int?, isHalf: Bool
   ) -> [Attempt] {

@@ -14,8 +14,8 @@ package struct ModelLimits {
 }
 
 extension ModelEntry {
-  /// How many bytes of the log it takes at most: its record with the fields that a batch and a sync add, and
-  /// that of an extension.
+  /// The maximum bytes of the log that it takes: its record with the fields that a batch and a sync
+  /// add, and that of an extension.
   func byteCountLimit(key: [UInt8]) -> Int {
     var header = RecordHeader(kind: .put)
     header.keyByteCount = key.count
@@ -35,14 +35,14 @@ extension ModelEntry {
 }
 
 extension ModelState {
-  /// How many bytes of the log the entries take at most that have not expired.
+  /// The maximum bytes of the log that unexpired entries take.
   private func byteCountLimit(now: Timestamp) -> Int {
     filter { !$0.value.hasExpired(now) }.reduce(0) {
       $0 + $1.value.byteCountLimit(key: $1.key)
     }
   }
 
-  /// The keys that a trim to so many bytes removes, in order, and perhaps some more.
+  /// The keys that a trim to this many bytes removes, in order, and perhaps some more.
   func victims(trimmingToBytes byteCount: Int, now: Timestamp) -> [[UInt8]] {
     var total = byteCountLimit(now: now)
     return Array(
@@ -52,8 +52,8 @@ extension ModelState {
       })
   }
 
-  /// The keys of what was written longer ago and has not expired; by access those that may go for it, since when
-  /// that was is known within 1 %, and not always.
+  /// The keys of unexpired entries that were written longer ago. By access, those that may be
+  /// removed for it, because the time of an access is known only within 1 %, and not always.
   func victims(olderThan age: Duration, by basis: AgeBasis, now: Timestamp) -> [[UInt8]] {
     let isByAccess = basis == .access
     let age = isByAccess ? age * 49 / 50 - .milliseconds(2) : age
@@ -64,7 +64,7 @@ extension ModelState {
     }
   }
 
-  /// The keys of what is known for sure not to have been used for so long, and has not expired.
+  /// The keys of unexpired entries that have certainly not been used for that long.
   package func unused(for age: Duration, now: Timestamp) -> [[UInt8]] {
     let oldest = now.advanced(by: .zero - age)
     return keysByRecency(now: now).filter { self[$0]?.accessed.map { $0 < oldest } ?? false }
@@ -79,7 +79,7 @@ extension ModelState {
     }
   }
 
-  /// The states that keeping the limits leads to, one after the other.
+  /// The states that enforcing the limits leads to, one after the other.
   func evictions(_ limits: ModelLimits, now: Timestamp) -> [ModelState] {
     if let limit = limits.byteCount {
       // A store may go 1 % below it, and keeps the newest.
@@ -91,10 +91,11 @@ extension ModelState {
 }
 
 extension Operation {
-  /// How far it came that is done, of the steps that it may have led to: all of them, but where it goes by
-  /// bytes, or where something may have kept the store from keeping its limits.
+  /// How far a completed operation got, of the steps that it may have taken: all of them, unless it
+  /// goes by bytes or something may have kept the store from enforcing its limits.
   ///
-  /// - Parameter mayCountMore: whether the store may count a record as live that could not be read when it was replaced.
+  /// - Parameter mayCountMore: whether the store may count a record as live that was unreadable
+  ///   when it was replaced.
   package func taken(
     of steps: [ModelState], from state: ModelState, in store: Store, limits: ModelLimits,
     mayMissLimits: Bool = false, mayCountMore: Bool = false, now: Timestamp
@@ -104,13 +105,13 @@ extension Operation {
     // The evictions come last.
     var least = self.steps(from: state, now: now).count
     switch self {
-    // These are exact, and keep no limits.
+    // These are exact, and enforce no limits.
     case .trim, .trimOlder(_, .write, _): return steps
     case .trimOlder(let age, .access, _):
       return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
     case .trimBytes(let byteCount, _):
       (limit, least) = (byteCount, 0)
-      // Then more may have to go than what is known to be there asks for.
+      // Then more may have to be removed than the known contents require.
       if mayCountMore { steps = state.removing(state.victims(trimmingToBytes: 0, now: now)[...]) }
     default: if limits.byteCount == nil, !mayMissLimits { return steps }
     }
@@ -143,7 +144,7 @@ extension Operation {
     if let key = state.unused(for: age, now: now).first(where: { last[$0] != nil }) {
       throw FuzzFailure("\(name) leaves \(String(decoding: key.prefix(20), as: UTF8.self))")
     }
-    // Those on the way have all that is left, and the last comes last.
+    // Intermediate states have everything that is left, and the last one comes last.
     return steps.filter { step in last.keys.allSatisfy { step[$0] != nil } }
       .sorted { $0.count > $1.count }
   }

@@ -1,20 +1,20 @@
 package import CairnStore
 
-/// What one key holds.
+/// The contents of one key.
 package struct ModelEntry: Equatable {
   package var value: [UInt8]
   package var metadata: [UInt8] = []
   package var cost: Int?
-  /// So long that it never ends in a workload: no copy of the entry may lose it.
+  /// So long that it never ends in a workload. No copy of the entry may lose it.
   package var idleLimit: Duration?
   package var expires: Timestamp?
-  /// When it was written; `nil` where that is not known.
+  /// When it was written, or `nil` if unknown.
   package var written: Timestamp?
-  /// `nil` where the write was not acknowledged.
+  /// `nil` if the write was not acknowledged.
   package var version: UInt64?
-  /// Grows with each read and write of the store: the order of recency.
+  /// Increases with each read and write of the store: the order of recency.
   package var access: UInt64 = 0
-  /// When that was, as far as the process knows for sure that has the store open.
+  /// When that was, as far as the process that has the store open knows for certain.
   package var accessed: Timestamp?
 
   package init(value: [UInt8]) { self.value = value }
@@ -30,14 +30,14 @@ package struct ModelEntry: Equatable {
   package func hasExpired(_ now: Timestamp) -> Bool { expires.map { $0 <= now } ?? false }
 }
 
-/// What a store holds, by key.
+/// The contents of a store, by key.
 package typealias ModelState = [[UInt8]: ModelEntry]
 
 extension ModelState {
-  /// A later access than all before.
+  /// An access later than all before.
   package var nextAccess: UInt64 { (values.map(\.access).max() ?? 0) + 1 }
 
-  /// A write of the key, the latest access of all.
+  /// A write of the key, the latest of all accesses.
   package mutating func write(_ entry: ModelEntry?, to key: [UInt8], at now: Timestamp) {
     let access = nextAccess
     self[key] = entry?.written(at: now)
@@ -45,7 +45,7 @@ extension ModelState {
     self[key]?.accessed = now
   }
 
-  /// A read of the key, which is no write: a crash forgets it.
+  /// A read of the key, which is not a write: a crash forgets it.
   package mutating func read(_ key: [UInt8], at now: Timestamp) {
     guard let entry = self[key], !entry.hasExpired(now) else { return }
     let access = nextAccess
@@ -64,24 +64,24 @@ extension ModelState {
     filter { !$0.value.hasExpired(now) }.sorted { $0.value.access < $1.value.access }.map(\.key)
   }
 
-  /// The keys that a trim to so many removes, in order, of those that have not expired.
+  /// The keys that a trim to this many removes, in order, of those that have not expired.
   package func victims(trimmingTo count: Int, now: Timestamp) -> [[UInt8]] {
     let alive = keysByRecency(now: now)
     return Array(alive.prefix(Swift.max(0, alive.count - count)))
   }
 }
 
-/// The model of a store: all the states it went through, and which of them a crash may bring back.
+/// The model of a store: all states that it went through, and which of them a crash may bring back.
 ///
-/// A crash must leave a state that the store was in: no earlier one than the last that was
-/// acknowledged as durable, and the newest where only the process died.
+/// A crash must leave a state that the store was in: none earlier than the last one that was
+/// acknowledged as durable, and the newest if only the process died.
 package struct ModelStore {
-  /// The states since the last that is durable, which is the first here.
+  /// The states since the last durable one, which is the first here.
   package private(set) var states: [ModelState]
-  /// The states that writes which are under way lead to, in order.
+  /// The states that current writes lead to, in order.
   package var candidates: [ModelState] = []
-  /// How many of them count as acknowledged, as may be where another thread's write waits: up to
-  /// and including the last one that was.
+  /// How many of them count as acknowledged: up to and including the last one that was. There may
+  /// be more if another thread's write waits.
   package var acknowledgedCandidateCount = 0
 
   package init(_ state: ModelState = [:]) { states = [state] }
@@ -91,7 +91,7 @@ package struct ModelStore {
 
   /// States that are durable by a time, each by its number from the beginning.
   private var due: [(number: Int, time: Timestamp)] = []
-  /// How many states came before those here.
+  /// How many states came before these.
   private var droppedCount = 0
 
   /// The write that led to the state was acknowledged.
@@ -102,7 +102,7 @@ package struct ModelStore {
     if let time { due.append((droppedCount + states.count - 1, time)) }
   }
 
-  /// What was read is the most recently used.
+  /// An entry that was read is the most recently used.
   package mutating func noteRead(of key: [UInt8], now: Timestamp) {
     states[states.count - 1].read(key, at: now)
   }
@@ -110,7 +110,7 @@ package struct ModelStore {
   /// Everything acknowledged so far is durable.
   package mutating func settle() { settle(through: droppedCount + states.count - 1) }
 
-  /// It is this time, and what was to be synced by then has been.
+  /// It is this time now, and everything due by then has been synced.
   package mutating func settle(at now: Timestamp) {
     if let last = due.last(where: { $0.time <= now }) { settle(through: last.number) }
   }
@@ -122,15 +122,15 @@ package struct ModelStore {
     due.removeAll { $0.number <= number }
   }
 
-  /// What may be found when the power goes now.
+  /// What may be found if the power fails now.
   package var afterPowerCut: [ModelState] { states + candidates }
-  /// What may be found when the process dies now.
+  /// What may be found if the process dies now.
   package var afterDeath: [ModelState] {
     Array(([current] + candidates).dropFirst(acknowledgedCandidateCount))
   }
 }
 
-/// What a store gives when all of it is read.
+/// What a store returns when all of it is read.
 package struct StoreContents {
   package private(set) var entries: [[UInt8]: Entry] = [:]
   private let now: Timestamp
@@ -189,8 +189,8 @@ package struct StoreContents {
       && (expected.written.map { $0 == found.info.written } ?? true)
   }
 
-  /// The state with the versions that were found, for going on from here. A crash may bring back the
-  /// order of recency of an earlier time, so that is taken from the store.
+  /// The state with the versions that were found, for continuing from here. A crash may bring back
+  /// an earlier order of recency, so the order is taken from the store.
   package func completing(_ state: ModelState, keysByRecency: [[UInt8]]) -> ModelState {
     var state = state
     for key in state.keys { state[key]?.access = 0 }
@@ -201,7 +201,7 @@ package struct StoreContents {
     return state
   }
 
-  /// How this differs from what was expected, for a person to read.
+  /// How this differs from the expected state, for people.
   package func differences(from state: ModelState) -> String {
     var lines: [String] = []
     for (key, expected) in state.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {

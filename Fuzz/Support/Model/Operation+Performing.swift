@@ -1,16 +1,17 @@
 package import CairnStore
 
 extension Operation {
-  /// Does it with a store that holds `state`, and checks what the store answers. What concerns the
-  /// process, a reopening or time that passes, is the caller's to do.
+  /// Performs it on a store with the contents `state`, and checks the store's answer. The caller
+  /// handles what concerns the process: a reopen, or time that passes.
   ///
   /// - Parameters:
-  ///   - storeDurability: that of the store's configuration, which is then left to the store.
-  ///   - mayEvict: whether limits are overdue, which a write keeps before it does anything else.
-  ///   - mayCountMore: whether the store may count a record as live that could not be read when it was replaced.
+  ///   - storeDurability: that of the store's configuration; the class is then left to the store.
+  ///   - mayEvict: whether limits are overdue, which a write enforces before anything else.
+  ///   - mayCountMore: whether the store may count a record as live that was unreadable when it was
+  ///     replaced.
   ///   - hasMisread: whether a record could not be read.
   /// - Returns: the versions of what was put.
-  /// - Throws: what the store throws; `FuzzFailure` where it answers wrongly.
+  /// - Throws: what the store throws; `FuzzFailure` if it answers wrongly.
   package func perform(
     on store: Store, holding state: ModelState, now: Timestamp,
     storeDurability: Durability? = nil, mayEvict: Bool = false, mayCountMore: Bool = false,
@@ -29,9 +30,9 @@ extension Operation {
     case .remove(let key, _):
       let isThere = try store.removeValue(forKey: key, durability: given)
       let isExpected = isThere == (applied(to: state, now: now) != nil)
-      // What has expired may be there still. Whether its life has ended is in its record; where that
-      // cannot be read, the key counts as there and is removed, as the store's `locate` says: the other
-      // way a value that nobody can read would stay although its removal was acknowledged.
+      // An expired entry may still exist. Its record shows whether its life has ended. If that is
+      // unreadable, the key counts as present and is removed, as `locate` in the store says.
+      // Otherwise a value that nobody can read would stay although its removal was acknowledged.
       if !isExpected, !(isThere && state[key] != nil && hasMisread()) {
         throw FuzzFailure("a removal says \(isThere)")
       }
@@ -50,7 +51,7 @@ extension Operation {
         }
       }
     case .compareAndSet(let key, let entry, let isRight, _):
-      // The versions of a batch are not told, so the store is asked.
+      // The versions of a batch are not returned, so the store is asked.
       let current = try store.info(forKey: key)?.version
       let expected = isRight ? current : (current == nil ? 1 : nil)
       let result = try store.compareAndSet(
@@ -81,7 +82,7 @@ extension Operation {
       let expected = steps(from: state, now: now).count
       let removed = try store.removeValues(forKeys: keys, durability: given)
       let expiredCount = Set(keys).count { state[$0]?.hasExpired(now) ?? false }
-      // As with one.
+      // As with one key.
       let most = hasMisread() ? expected + expiredCount : expected
       guard (expected...most).contains(removed) else {
         throw FuzzFailure("removals say \(removed) instead of \(expected)")
@@ -119,7 +120,7 @@ extension Operation {
       let summary = try store.trim(toCount: count, durability: given)
       if summary.damagedCount > 0, hasMisread() { throw SparedEntries() }
       let removed = summary.count
-      // What has expired may have gone before.
+      // Expired entries may have been removed before.
       guard (victims.count...victims.count + expiredCount).contains(removed) else {
         throw FuzzFailure("a trim to \(count) removes \(removed) instead of \(victims.count)")
       }
@@ -158,10 +159,11 @@ extension Operation {
   }
 }
 
-/// A trim passed over entries whose records the medium did not give, and may have taken others for them.
+/// A trim skipped entries whose records the medium could not read, and may have removed others
+/// instead.
 struct SparedEntries: Error {}
 
-/// An overdue eviction took the key before the operation looked at it.
+/// An overdue eviction removed the key before the operation read it.
 struct EvictedFirst: Error {}
 
 extension ModelEntry {
@@ -172,7 +174,7 @@ extension ModelEntry {
 }
 
 extension Operation {
-  /// Whether it makes durable all that was written before, though it writes nothing itself: a removal that
+  /// Whether it makes all earlier writes durable although it writes nothing itself: a removal that
   /// finds nothing promises that this stays so.
   package var makesAbsenceDurable: Bool {
     switch self {

@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// One thing that a workload does with a store.
+/// One action of a workload on a store.
 package enum Operation {
   /// A change of one key: a new value, or its removal.
   package typealias Change = (key: [UInt8], entry: ModelEntry?)
@@ -8,58 +8,58 @@ package enum Operation {
   case put(key: [UInt8], ModelEntry, Durability)
   case remove(key: [UInt8], Durability)
   case batch([Change], Durability)
-  /// A compare-and-set that expects what is there, or something else.
+  /// A compare-and-set that expects the current version, or another.
   case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
-  /// A life for so long from now on, if that is longer.
+  /// A life of this length from now on, if that is longer.
   case extend(key: [UInt8], Duration, Durability)
-  /// A removal that expects the version that is there, or another one.
+  /// A removal that expects the current version, or another one.
   case compareAndRemove(key: [UInt8], isRight: Bool, Durability)
-  /// Removals of many keys, each a write of its own.
+  /// Removals of many keys, each as a separate write.
   case removeMany(keys: [[UInt8]], Durability)
-  /// A new value of the key, or none, that keeps what else the entry has.
+  /// A new value of the key, or none, that keeps the entry's other attributes.
   case update(key: [UInt8], value: [UInt8]?, Durability)
   case removeAll
   case trim(toCount: Int, Durability)
   case trimBytes(to: Int, Durability)
-  /// Removes what was written, or used, longer ago.
+  /// Removes entries that were written, or used, longer ago.
   case trimOlder(than: Duration, by: AgeBasis, Durability)
   case removeExpired(Durability)
-  /// Gives back space, which nobody can see.
+  /// Reclaims space, which nobody can see.
   case compact
-  /// The same as on a full disk: segments are cut off piece by piece, each of about so many bytes.
+  /// The same as on a full disk: segments are cut piece by piece, each of about this many bytes.
   case compactByPieces(of: Int)
   case sync
   /// Time passes, and what waits for it is done.
   case wait(Duration)
-  /// The background catches up.
+  /// Background work catches up.
   case runJobs
   case get(key: [UInt8])
   case checkpoint
-  /// A snapshot is taken, to be looked at later.
+  /// A snapshot is taken, to be checked later.
   case snapshot
   /// A copy is made at the path.
   case backup(to: String)
   case reopen
 
-  /// The state that this leads to, or `nil` where it writes nothing.
+  /// The state that this leads to, or `nil` if it writes nothing.
   package func applied(
     to state: ModelState, now: Timestamp
   ) -> ModelState? {
     steps(from: state, now: now).last
   }
 
-  /// The states that this leads to one after the other, any of which a crash may leave.
+  /// The states that this leads to one after the other. A crash may leave any of them.
   ///
-  /// How many bytes records take is known within a few: where it goes by those, there may be some more
-  /// states than it leads to, which `taken` finds out.
+  /// The number of bytes that records take is known within a few. If an operation goes by bytes,
+  /// there may be some more states than it leads to, which `taken` finds out.
   ///
-  /// - Parameter limits: those of the configuration; where there are any, nothing may have a lifetime, since
-  ///   it is not known whether what has expired still counts.
+  /// - Parameter limits: those of the configuration. If there are any, no entry may have a
+  ///   lifetime, because it is unknown whether expired entries still count.
   package func steps(
     from state: ModelState, now: Timestamp, limits: ModelLimits = ModelLimits()
   ) -> [ModelState] {
     switch self {
-    // Each removal is a write of its own. What has expired goes too, which nobody can see.
+    // Each removal is a separate write. Expired entries are removed too, which nobody can see.
     case .trim(let count, _):
       return state.removing(state.victims(trimmingTo: count, now: now)[...])
     case .trimBytes(let byteCount, _):
@@ -75,13 +75,13 @@ package enum Operation {
       return steps + (steps.last?.evictions(limits, now: now) ?? [])
     default:
       guard let next = step(from: state, now: now) else { return [] }
-      // Each eviction is a write of its own.
+      // Each eviction is a separate write.
       return [next] + next.evictions(limits, now: now)
     }
   }
 
-  /// A trim by age goes by parts of the index, whose order only the store knows: a crash may leave any part of
-  /// it done.
+  /// A trim by age goes by parts of the index, whose order only the store knows. A crash may leave
+  /// any part of it done.
   private func stepsByAge(
     _ age: Duration, by basis: AgeBasis, from state: ModelState, now: Timestamp
   ) -> [ModelState] {
@@ -94,7 +94,8 @@ package enum Operation {
     }
   }
 
-  /// A trim by age that would remove more is not done: the states that a crash may leave would be too many.
+  /// A trim by age that would remove more is not made: the states that a crash may leave would be
+  /// too many.
   static let victimLimit = 7
 
   private func step(from state: ModelState, now: Timestamp) -> ModelState? {
@@ -108,7 +109,7 @@ package enum Operation {
     case .update(let key, let value, _):
       let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard var entry = old ?? value.map({ ModelEntry(value: $0) }) else { return nil }
-      // What may have been extended is no more: the new record has the end itself.
+      // It no longer counts as possibly extended: the new record itself has the end.
       entry.version = nil
       if let value { entry.value = value }
       next.write(value == nil ? nil : entry, to: key, at: now)
@@ -130,7 +131,7 @@ package enum Operation {
     return next
   }
 
-  /// What it is, without keys and values.
+  /// A description, without keys and values.
   package var name: String {
     let name =
       switch self {
@@ -169,7 +170,7 @@ package enum Operation {
     }
   }
 
-  /// Whether it is many writes, some of which may have happened where it throws.
+  /// Whether it is many writes, some of which may have happened if it throws.
   package var isGradual: Bool {
     switch self {
     case .removeMany, .trim, .trimBytes, .trimOlder: true

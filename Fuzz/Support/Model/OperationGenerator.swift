@@ -1,8 +1,8 @@
 package import CairnStore
 
-/// Makes operations, each value a different one.
+/// Makes operations, each with a different value.
 package struct OperationGenerator {
-  /// Few, so that they are overwritten often; one is long, one is the beginning of others.
+  /// Few, so that they are overwritten often. One is long, and one is the beginning of others.
   package static let keys: [[UInt8]] =
     (0..<9).map { Array("key \($0)".utf8) }
     + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]
@@ -13,7 +13,8 @@ package struct OperationGenerator {
   package var mayExpire = true
   /// Whether values may be larger than a segment.
   package var mayBeLarge = true
-  /// Whether much has a lifetime, and many operations extend one, so that segments hold little else.
+  /// Whether many entries have a lifetime, and many operations extend one, so that segments contain
+  /// little else.
   package var extendsOften = false
 
   package init() {}
@@ -97,7 +98,7 @@ package struct OperationGenerator {
     case 80..<84: return .sync
     case 84..<88:
       let length = choices.below(choices.once(in: 4) ? 4000 : 200)
-      // Now and then so long that a close writes down what was used.
+      // Sometimes so long that a close records what was used.
       return .wait(length % 50 == 7 ? .seconds(3700) : .milliseconds(length))
     case 88..<90: return .runJobs
     case 90: return .checkpoint

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What was written for a key, but for when.
+/// What was written for a key, except when.
 struct SalvageValue: Hashable {
   var bytes: [UInt8]
   var metadata: [UInt8] = []
@@ -19,19 +19,19 @@ struct SalvageValue: Hashable {
   }
 }
 
-/// What an open of a store gives.
+/// What an open of a store returns.
 struct SalvageContents: Equatable {
-  /// Each key with its entry, `nil` where that is damaged; without the time of the last access.
+  /// Each key with its entry, or `nil` if it is damaged; without the time of the last access.
   var entries: [[UInt8]: Entry?] = [:]
   var lastVersion: UInt64 = 0
 
-  /// Opens the store in a process of its own; `nil` where that is refused.
+  /// Opens the store in a separate process. `nil` if that is refused.
   init?(of path: String, on disk: SimulatedDisk, seed: UInt64) {
     let process = SimulatedProcess.start(on: disk, seed: seed)
     defer { process.kill() }
     do {
       var configuration = StoreConfiguration.simulated(ManualClock())
-      // A sector that cannot be read is an error of a call, not a signal.
+      // An unreadable sector is an error of a call, not a signal.
       configuration.access = .systemCalls
       let store = try Store(
         path: path, configuration: configuration, environment: process.environment, readOnly: true)
@@ -51,7 +51,7 @@ struct SalvageContents: Equatable {
     }
   }
 
-  /// What a salvage has to have copied of it, as far as the report promises.
+  /// What a salvage must have copied, as far as the report promises.
   func copied(_ report: SalvageReport) -> [[UInt8]: Entry] {
     entries.compactMapValues { $0 }.mapValues { entry in
       var entry = entry
@@ -65,8 +65,7 @@ struct SalvageContents: Equatable {
   }
 }
 
-/// Takes images of the disk while a salvage is under way: as a power cut would leave it, and as a
-/// kill would.
+/// Takes images of the disk during a salvage: as a power cut would leave it, and as a kill would.
 final class SalvageWatch {
   private(set) var images: [SimulatedDisk] = []
   private let path: String

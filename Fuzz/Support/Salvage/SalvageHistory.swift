@@ -1,7 +1,7 @@
 import CairnStore
 
-/// A store on a simulated disk with the history of what was written to it, and where each record
-/// lies.
+/// A store on a simulated disk, with the history of what was written to it and the place of each
+/// record.
 struct SalvageHistory {
   /// A record as it was written.
   struct Written {
@@ -20,7 +20,7 @@ struct SalvageHistory {
   struct Extension {
     var file: String
     var head: Range<Int>
-    /// Of the put that it is for.
+    /// The version of the put that it extends.
     var version: UInt64
     var expires: Timestamp
     var isSettled: Bool
@@ -39,20 +39,22 @@ struct SalvageHistory {
 
   var disk = SimulatedDisk()
   var end: End
-  /// The records of each key that the store's files hold, oldest first.
+  /// The records of each key in the store's files, oldest first.
   var records: [[UInt8]: [Written]] = [:]
-  /// Everything that was ever a value of the key, by version.
+  /// Every value that the key ever had, by version.
   var values: [[UInt8]: [UInt64: SalvageValue]] = [:]
-  /// The extensions of each key's values that the store's files hold.
+  /// The extensions of each key's values in the store's files.
   var extensions: [[UInt8]: [Extension]] = [:]
   /// All ends that the lifetime of a value ever had, by the value's version.
   var ends: [UInt64: Set<Timestamp>] = [:]
-  /// The records of each key where an open does not look: in segments that the manifest does not list,
-  /// which are the old files of a compaction or the new ones, and beyond the lengths that it lists.
+  /// The records of each key where an open does not look: in segments that the manifest does not
+  /// list, which are the old or the new files of a compaction, and beyond the lengths that it
+  /// lists.
   var strays: [[UInt8]: [Stray]] = [:]
   /// The segments that the manifest does not list.
   var unlisted: [String] = []
-  /// The last record of a log that was not closed, and the last record of its last batch where that ends the log.
+  /// The last record of a log that was not closed, and the last record of its last batch if that
+  /// ends the log.
   var lastRecord: (file: String, range: Range<Int>)?
   var lastOfLastBatch: (file: String, range: Range<Int>)?
   /// The versions of the records of that batch.
@@ -61,7 +63,7 @@ struct SalvageHistory {
   var isUnordered = false
   /// The segments that were ever cut.
   private var cutSegments: Set<SegmentID> = []
-  /// Whether a segment is listed that was cut.
+  /// Whether a listed segment was cut.
   var isCut: Bool {
     manifest?.sealedSegments.contains { cutSegments.contains($0.id) } ?? false
   }
@@ -115,7 +117,7 @@ struct SalvageHistory {
   private mutating func put(
     _ value: [UInt8], key: [UInt8], to store: Store, _ random: inout FuzzRandom
   ) throws {
-    // None ends while the history is made and looked at.
+    // None ends while the history is made and examined.
     _ = try store.setValue(
       value, forKey: key,
       options: EntryOptions(
@@ -141,7 +143,8 @@ struct SalvageHistory {
     if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
   }
 
-  /// Compacts the store: as a whole; by pieces, some of them or all; or both, with writes in between.
+  /// Compacts the store: completely; by pieces, some of them or all; or both, with writes in
+  /// between.
   private mutating func compact(
     _ store: Store, _ random: inout FuzzRandom, mayWrite: Bool = true
   ) throws {
@@ -155,7 +158,7 @@ struct SalvageHistory {
           cutSegments.insert(segment.id)
         }
       }
-      // After so many pieces in the mean the rest of a segment stays.
+      // After this many pieces on average, the rest of a segment stays.
       let interval = kind == 1 ? random.below(3) : 0
       try store.compactByPieces(of: 50 + random.below(400)) {
         interval > 0 && random.once(in: interval)
@@ -167,7 +170,7 @@ struct SalvageHistory {
     if kind != 1 { _ = try store.compact() }
   }
 
-  /// Ends the process in the course of a compaction: where it is about to remove a file, or anywhere.
+  /// Ends the process during a compaction: when it is about to remove a file, or anywhere.
   private mutating func dieInCompaction(
     _ process: SimulatedProcess, _ store: Store, _ random: inout FuzzRandom
   ) throws {
@@ -224,7 +227,7 @@ struct SalvageHistory {
     }
   }
 
-  /// Finds the records in the segments that count, up to where they can be read without a gap.
+  /// Finds the records in the segments that count, as far as they can be read without a gap.
   private mutating func findRecords() {
     guard let manifest else { return }
     let ends =

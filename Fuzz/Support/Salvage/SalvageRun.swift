@@ -2,19 +2,19 @@ import CairnStore
 
 /// One store with a random history, damaged in several ways and salvaged after each.
 ///
-/// Nothing may be copied that was not once the key's value, nothing that is older than the newest
-/// record of its key that can be read, and everything that lies in undamaged bytes must be there.
-/// Where the damaged store can be opened, the copy must be what opening gives, but for sound records of a damaged batch at
-/// the end of the log, which an open discards. What calls itself complete must be all that the store held before the
-/// damage.
+/// Nothing may be copied that was never the key's value, or that is older than the newest readable
+/// record of its key. Everything in undamaged bytes must be copied. If the damaged store can be
+/// opened, the copy must equal what opening returns, except for sound records of a damaged batch at
+/// the end of the log, which an open discards. A copy that calls itself complete must have
+/// everything that the store had before the damage.
 package struct SalvageRun {
   private static let copyPath = "/copy"
 
   package private(set) var tally = Tally()
   private var random: FuzzRandom
-  /// What the disk does not give of the damaged store's files.
+  /// What the disk cannot read in the damaged store's files.
   private var unreadable: [String: Range<Int>] = [:]
-  /// What the store held before it was damaged.
+  /// The contents of the store before it was damaged.
   private var undamaged: SalvageContents?
 
   package init(_ random: FuzzRandom) { self.random = random }
@@ -30,7 +30,7 @@ package struct SalvageRun {
       let names = disk.names(at: SimulatedProcess.path).filter { $0 != FileName.lock }
       unreadable = [:]
       if round > 0 {
-        // Then all segments count, also those that a compaction has replaced.
+        // Then all segments count, even those that a compaction has replaced.
         if random.once(in: 8) {
           disk.setContents(nil, of: "\(SimulatedProcess.path)/\(FileName.manifest)")
         }
@@ -41,7 +41,7 @@ package struct SalvageRun {
     }
   }
 
-  /// The store's files on a disk of their own, in the same boot or another.
+  /// The store's files on a separate disk, in the same boot or another.
   private mutating func copy(of history: SalvageHistory) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let fileSystem = SimulatedFileSystem(disk: disk, seed: random.next())
@@ -143,7 +143,8 @@ package struct SalvageRun {
     try check(copy, after: watch)
     if let opened {
       tally["openable"] += 1
-      // A checkpoint lets an open go on although records are lost, of which a salvage knows nothing.
+      // With a checkpoint, an open may continue although records are lost that a salvage does not
+      // know of.
       if !report.warnings.contains(.olderValuesMayBeBack) {
         let isPartOfBatch = !report.isComplete && !history.lastBatch.isEmpty
         let (one, other) =
@@ -174,7 +175,7 @@ package struct SalvageRun {
     try checkNewest(history, disk, copy, report, opened)
   }
 
-  /// The contents of a copy that has to be without fault.
+  /// The contents of a copy that should have no fault.
   private mutating func checkSound(_ disk: SimulatedDisk) throws -> SalvageContents {
     let process = SimulatedProcess.start(on: disk, seed: random.next())
     defer { process.kill() }
@@ -186,8 +187,8 @@ package struct SalvageRun {
     return copy
   }
 
-  /// Looks at what power cuts and kills leave: nothing that is taken for a store while the salvage
-  /// was under way, or all of it; and once it has returned, all of it.
+  /// Checks what power cuts and kills leave. During the salvage: no store, or all of it. Once it
+  /// has returned: all of it.
   private mutating func check(_ copy: SalvageContents, after watch: SalvageWatch) throws {
     for (image, isFinished) in watch.images.map({ ($0, false) }) + [(watch.cut(), true)] {
       let names = image.names(at: Self.copyPath)
@@ -213,7 +214,7 @@ package struct SalvageRun {
       let known = history.values[key] ?? [:]
       guard let entry else { throw FuzzFailure("the copy has a damaged value") }
       let value = SalvageValue(entry)
-      /// Whether this was once what the version was, at one of the ends of its lifetime.
+      /// Whether the version once had this value, with one of the ends of its lifetime.
       func was(_ version: UInt64, _ other: SalvageValue) -> Bool {
         var other = other
         if let expires = value.expires, history.ends[version]?.contains(expires) ?? false {
@@ -245,7 +246,7 @@ package struct SalvageRun {
       if let unreadable = unreadable[file], unreadable.overlaps(range) { return false }
       return new.count >= range.upperBound && old[range] == new[range]
     }
-    /// Whether the copy of an entry ends no earlier than the extensions of it that can be read say.
+    /// Whether the copy of an entry ends no earlier than its readable extensions say.
     func isExtended(_ entry: Entry, _ key: [UInt8]) -> Bool {
       (history.extensions[key] ?? []).allSatisfy {
         $0.version != entry.info.version || !$0.isSettled || !isIntact($0.head, of: $0.file)
@@ -271,30 +272,30 @@ package struct SalvageRun {
     let warns =
       report.warnings.contains(.olderValuesMayBeBack)
       || report.warnings.contains(.removedDataMayBeBack)
-    // In the tail of a store that was not closed, it is for recovery to say what counts. Where that
-    // refuses, all does that a process wrote which was killed.
+    // In the tail of a store that was not closed, recovery decides what counts. If it refuses,
+    // everything counts that a killed process wrote.
     let allCount = history.end == .killed && opened == nil
     var highest = opened?.lastVersion ?? 0
     for (key, records) in history.records {
-      // Of a segment whose header is gone, only the manifest still has the salt.
+      // If a segment's header is gone, only the manifest still has the salt.
       let readable = records.filter {
         isIntact($0.head, of: $0.file) && (hasManifest || isIntact(0..<72, of: $0.file))
       }
       guard let newest = readable.last(where: { $0.isSettled || allCount || isWritten($0) })
       else { continue }
-      // Newer values may lie where recovery does not look, and come back without a manifest.
+      // Newer values may be where recovery does not look, and reappear without a manifest.
       let newer = (history.values[key] ?? [:]).filter { $0.key > newest.version }
       let allowed = readable.filter { $0.version >= newest.version }
       let strays = hasManifest ? [] : history.strays[key] ?? []
-      // Where a record is in two files, either will do.
+      // If a record is in two files, either will do.
       let isSound =
         isIntact(newest.value, of: newest.file)
         || strays.contains {
           $0.version == newest.version && isIntact($0.range, of: $0.file)
             && isIntact(0..<72, of: $0.file)
         }
-      // Damage to the last write of a process that was killed looks like a write that the kill cut
-      // short, and that is dropped.
+      // Damage to the last write of a killed process looks like a write that the kill cut short,
+      // which is dropped.
       guard newest.isSettled || isSound && (!newest.isInBatch || isWritten(newest))
       else { continue }
       highest = max(highest, newest.version)
@@ -302,25 +303,25 @@ package struct SalvageRun {
         if keepsVersions, !isExtended(entry, key) {
           throw FuzzFailure("an entry's lifetime ends before its extension says")
         }
-        // Of a copy whose segment has a damaged header, that may be found again.
+        // If the segment of a copy has a damaged header, the original may be found again.
         let isNewest =
           newest.bytes == entry.value
           && (isSound || strays.contains { $0.version == newest.version })
         guard isNewest || newer.values.contains(where: { $0.bytes == entry.value }) else {
           throw FuzzFailure("a key has a value that is older than its newest record, or damaged")
         }
-        // What is lost at the end of a log that nobody closed leaves no trace.
+        // What is lost at the end of a log that was not closed leaves no trace.
         if opened == nil, !warns, let last = records.last, last.isSettled || !hasManifest,
           keepsVersions ? entry.info.version < last.version : entry.value != last.bytes
         {
           throw FuzzFailure("an older value is back without a warning")
         }
       } else if hasManifest || history.end != .powerCut,
-        // Without a manifest, a removal that a power cut had put behind a hole counts again.
+        // Without a manifest, a removal that a power cut had put after a hole counts again.
         allowed.count == 1, newest.bytes != nil, isSound,
-        // Nor is it known whether what a segment without its header holds is newer.
+        // It is also unknown whether the contents of a segment without its header are newer.
         records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),
-        // What does not count by the manifest counts without it, what compactions left among it.
+        // What the manifest excludes counts without it, including the remains of compactions.
         strays.allSatisfy({
           isMissing($0.file) || $0.version <= newest.version && isIntact(0..<72, of: $0.file)
         }),
@@ -356,7 +357,7 @@ extension SalvageHistory {
     return contents
   }
 
-  /// Whether the last record of the log is gone with all that follows, which leaves no trace.
+  /// Whether the last record of the log is gone with everything after it, which leaves no trace.
   fileprivate func hasLostEnd(on disk: SimulatedDisk) -> Bool {
     guard let lastRecord else { return false }
     let path = "\(SimulatedProcess.path)/\(lastRecord.file)"

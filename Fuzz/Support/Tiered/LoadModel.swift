@@ -1,13 +1,14 @@
 import Cairn
 import CairnStore
 
-/// What loads by policies may do, in a form that is plain enough to be right. Times are milliseconds.
+/// What loads with policies may do, in a form that is simple enough to be right. Times are
+/// milliseconds.
 struct LoadModel {
   struct Entry: Equatable {
     var value: String
     var version: UInt64
     var written: Int64
-    /// When it was written, or found not modified by this process.
+    /// When it was written, or found unmodified by this process.
     var validated: Int64
     var expires: Int64
   }
@@ -19,7 +20,7 @@ struct LoadModel {
     var absenceEnd = Int64.min
   }
 
-  /// Somebody is to get this.
+  /// A caller should get this.
   enum Answer: Equatable {
     case value(String, age: Int64, isStale: Bool)
     case absent
@@ -27,14 +28,14 @@ struct LoadModel {
     case timedOut
   }
 
-  /// What becomes of a call.
+  /// What happens to a call.
   enum Outcome: Equatable {
-    /// It is answered at once; `begins`: and a load is to be under way then.
+    /// It is answered at once; `begins`: and a load should then be in progress.
     case answered(Answer, begins: Bool)
     case waits
   }
 
-  /// What has expired stays until it is removed, which no answer shows but to those who may be given it.
+  /// An expired value stays until it is removed, which shows only in answers that may return it.
   var entries: [Int: Entry] = [:]
   var past: [Int: Past] = [:]
   var now: Int64
@@ -70,7 +71,7 @@ struct LoadModel {
     .value(entry.value, age: now - entry.validated, isStale: entry.expires <= now)
   }
 
-  /// What somebody gets who has waited for a load that failed.
+  /// What a caller gets that has waited for a load that failed.
   func answer(afterFailureOf key: Int, _ policy: LoadPolicy, timedOut: Bool) -> Answer {
     let longest = max(policy.staleWhileRevalidating, policy.staleOnError).milliseconds
     if let entry = entries[key], now - entry.expires < longest { return answer(entry) }
@@ -87,7 +88,7 @@ struct LoadModel {
     self.past[key] = past
   }
 
-  /// What a write or a removal of a key makes forgotten.
+  /// What a write or a removal of a key makes the cache forget.
   mutating func forget(_ key: Int) { past[key] = nil }
 
   mutating func removeExpired(before end: Int64) {

@@ -1,15 +1,16 @@
 import Cairn
 import CairnStore
 
-/// Calls that load by policies, to a cache on disk with or without memory, each of whose answers the model knows exactly: no
-/// value is older than promised, one load of a key is under way at a time, and no load is kept that began before a removal
-/// or a write that has returned. Time goes by whole seconds, which the disk knows exactly.
+/// Calls that load with policies, to a cache on disk with or without memory. The model knows each
+/// answer exactly: no value is older than promised, one load of a key is in progress at a time, and
+/// no load is kept that began before a removal or a write that has returned. Time advances by whole
+/// seconds, which the disk knows exactly.
 package struct LoadModelRun {
   typealias Cache = DiskCache<Int, String>
 
   static let keyCount = 3
 
-  /// Somebody who waits.
+  /// A waiting caller.
   private struct Waiter {
     let policy: LoadPolicy
     let task: Task<LoadModel.Answer, Never>
@@ -20,12 +21,12 @@ package struct LoadModelRun {
     let key: Int
     let call: LoadOrigin.Call
     let policy: LoadPolicy
-    /// What it is to replace.
+    /// What it should replace.
     let entry: LoadModel.Entry?
     /// When it ends by its time limit.
     let end: Int64?
     var waiters: [Waiter] = []
-    /// Whether what it brings is not kept.
+    /// Whether its result is not kept.
     var isOutdated = false
   }
 
@@ -159,7 +160,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Waits for a load that is to begin, and compares what it is shown.
+  /// Waits for a load to begin, and compares what it is shown.
   private mutating func begin(_ key: Int, _ policy: LoadPolicy, _ waiter: Waiter?) async throws {
     try await settle("a load of \(key)") { origin.count > 0 }
     guard let call = origin.take() else { throw FuzzFailure("the load is gone") }
@@ -218,7 +219,7 @@ package struct LoadModelRun {
       answer = .value(load.call.prior?.value ?? "", age: 0, isStale: false)
       if load.isOutdated { break }
       model.forget(key)
-      // What has become too old for all meanwhile lives on where it is still there.
+      // A value that has become too old for all policies meanwhile lives on if it still exists.
       let isLeft = try load.entry?.version == cache.info(forKey: key)?.version
       guard var entry = model.entries[key] ?? (isLeft ? load.entry : nil),
         entry.version == load.call.prior?.version
@@ -252,7 +253,8 @@ package struct LoadModelRun {
     note("\(seconds) s pass")
     scene.advance(by: .seconds(seconds))
     model.now = scene.clock.now().millisecondsSinceEpoch
-    // What is too old for all goes with the maintenance, or stays. No answer shows that.
+    // A value that is too old for all policies is removed by maintenance, or stays. No answer shows
+    // that.
     model.removeExpired(before: model.now - LoadModelScene.retention)
     for index in loads.indices {
       guard let end = loads[index].end, end <= model.now else { continue }
@@ -267,7 +269,7 @@ package struct LoadModelRun {
 
   // MARK: Writes
 
-  /// What a write or a removal makes of the loads of a key.
+  /// The effect of a write or a removal on the loads of a key.
   private mutating func noteWrite(_ key: Int?) {
     for index in loads.indices where key == nil || loads[index].key == key {
       loads[index].isOutdated = true
@@ -323,7 +325,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Who waits is told before. What goes on in the background ends with the close.
+  /// Waiting callers are told before. Background loads end with the close.
   private mutating func reopen() async throws {
     for index in loads.indices.reversed() where !loads[index].waiters.isEmpty {
       try await finish(index)
@@ -352,7 +354,7 @@ package struct LoadModelRun {
     if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
   }
 
-  /// What all other reads find; and nobody has asked the origin but whom the model knows.
+  /// What all other reads find; and the origin was asked only by calls that the model knows.
   private func compare() throws {
     for key in 0..<Self.keyCount {
       try expect(try cache.peekValue(forKey: key), model.fresh(key)?.value, "the value of \(key)")

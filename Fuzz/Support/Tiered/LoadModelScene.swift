@@ -1,13 +1,13 @@
 import Cairn
 import CairnStore
 
-/// What a run of loads decides itself: the time, when background work runs, and what is random.
+/// What a run of loads controls: the time, when background work runs, and random numbers.
 struct LoadModelScene {
   private struct SilentSource: PressureSource {
     func next() -> MemoryPressure? { nil }
   }
 
-  /// For how long after its end a value may be given at most, in milliseconds.
+  /// How long after its end a value may be returned at most, in milliseconds.
   static let retention: Int64 = 40_000
 
   let clock = ManualClock()
@@ -36,14 +36,14 @@ struct LoadModelScene {
         background: background, pressureMonitor: monitor, random: { 0 }))
   }
 
-  /// Lets time pass, and what is due then happen.
+  /// Lets time pass, and runs what is then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
     diskBackground.runAll(dueAfter: duration)
   }
 
-  /// Forgets background work, and with it the store that it holds.
+  /// Drops background work, and with it the store that it holds.
   func discardAll() {
     diskBackground.discardAll()
     background.discardAll()

@@ -1,7 +1,7 @@
 import Cairn
 import CairnStore
 
-/// What is loaded from: each load waits until it is told what to answer.
+/// The origin of loads: each load waits until it is told what to answer.
 final class LoadOrigin: Sendable {
   struct Failure: Error {}
 
@@ -22,7 +22,7 @@ final class LoadOrigin: Sendable {
 
   private let calls = Lock<[Call]>([])
 
-  /// How many loads wait that nobody has taken.
+  /// How many loads wait that were not answered yet.
   var count: Int { calls.withLock { $0.count } }
 
   func take() -> Call? { calls.withLock { $0.isEmpty ? nil : $0.removeFirst() } }

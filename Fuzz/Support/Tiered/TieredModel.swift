@@ -1,5 +1,5 @@
-/// A cache of two tiers that is plain enough to be right: one dictionary, looked through for everything. Memory
-/// holds a part of what is on disk and changes no answer, so the model has none.
+/// A cache of two tiers that is simple enough to be right: one dictionary, searched for everything.
+/// Memory has some of what is on disk and changes no answer, so the model has no memory.
 struct TieredModel {
   struct Entry: Equatable {
     var value: String
@@ -16,7 +16,7 @@ struct TieredModel {
     }
   }
 
-  /// What has expired stays until it is removed, which no answer shows.
+  /// An expired value stays until it is removed, which no answer shows.
   private(set) var entries: [Int: Entry] = [:]
   var now: Int64
 
@@ -36,7 +36,7 @@ struct TieredModel {
 
   mutating func set(_ entry: Entry, forKey key: Int) { entries[key] = entry }
 
-  /// - Returns: what was there.
+  /// - Returns: the old value.
   mutating func remove(_ key: Int) -> Entry? {
     defer { entries[key] = nil }
     return entry(key)

@@ -5,7 +5,7 @@ extension TieredModelRun {
   // MARK: Reads
 
   mutating func read(_ key: Int, below: Bool) throws {
-    // Before, since that is no access.
+    // Before, because that is not an access.
     let isHeld = try cache.tier.contains(key)
     note("read \(key)", below: below)
     let expected = model.read(key)
@@ -34,14 +34,14 @@ extension TieredModelRun {
       let value = below ? try cache.storedValue(forKey: key) : try cache.value(forKey: key)
       try expect(value, expected?.value, "the value of \(key)")
     }
-    // What was read is held from then on.
+    // A value that was read is held from then on.
     if !below, let expected {
       try expect(
         try cache.tier.value(forKey: key), expected.value, "what memory has of \(key) then")
     }
   }
 
-  /// Compares the order of use before and after a call that is no access.
+  /// Compares the order of use before and after a call that is not an access.
   mutating func peek(_ key: Int) throws {
     let isHeld = try cache.tier.contains(key)
     note("peek \(key)")
@@ -97,7 +97,7 @@ extension TieredModelRun {
   }
 
   mutating func reopen(_ key: Int) throws {
-    // What was read is kept by a close only where something was written, too.
+    // A close keeps the reads only if something was also written.
     try set(key)
     note("open anew")
     try cache.close()
@@ -106,7 +106,7 @@ extension TieredModelRun {
     tally["times opened anew"] += 1
   }
 
-  /// Lets time pass, and what is due then happen.
+  /// Lets time pass, and runs what is then due.
   mutating func pass() {
     let duration = Duration.milliseconds(
       hasIdleLimits ? 1000 * random.below(5) : random.below(12))
@@ -136,10 +136,10 @@ extension TieredModelRun {
     try expect(cache.tier.count(), held.count, "the number of keys in memory")
   }
 
-  /// By questions that are no accesses.
+  /// By queries that are not accesses.
   func compare(_ key: Int) throws {
     let expected = model.entry(key)
-    // Memory first: what the front is asked may have it drop something.
+    // Memory first: a query to the front may make it drop something.
     if let value = try cache.tier.value(forKey: key) {
       try expect(value, expected?.value, "what memory has of \(key)")
       let info = try cache.tier.info(forKey: key)

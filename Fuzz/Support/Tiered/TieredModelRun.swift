@@ -1,11 +1,12 @@
 import Cairn
 import CairnStore
 
-/// Calls of one thread to a cache of two tiers, each of whose answers the model knows exactly: also at the very
-/// millisecond at which something ends, whichever tier it comes from.
+/// Calls of one thread to a cache of two tiers. The model knows each answer exactly, even at the
+/// very millisecond at which something ends, whichever tier it comes from.
 ///
-/// In one half of the runs time goes by single milliseconds. In the other half there are idle limits, too; there it goes
-/// by seconds, and limits end between those, since the disk knows accesses within 1 %.
+/// In one half of the runs, time advances by single milliseconds. In the other half there are also
+/// idle limits. There, time advances by seconds, and limits end between those, because the disk
+/// knows accesses within 1 %.
 package struct TieredModelRun {
   typealias Cache = DiskCache<Int, String>
 
@@ -18,7 +19,7 @@ package struct TieredModelRun {
   var cache: Cache
   var model: TieredModel
   private var step = 0
-  /// What was done, for whoever is to understand a failure.
+  /// What was done, for a person who examines a failure.
   private var done: [String] = []
   var tally = Tally()
 
@@ -88,7 +89,7 @@ package struct TieredModelRun {
   private mutating func newEntry(_ key: Int) -> TieredModel.Entry {
     let ends = random.once(in: 2)
     let idles = hasIdleLimits && random.once(in: 3)
-    // About the moments at which time stands still, and what is over at once.
+    // Around the moments at which time stands still, and values that end at once.
     let length =
       hasIdleLimits
       ? 1000 * Int64(random.below(12)) + Int64(random.below(3)) - 1 : Int64(random.below(40)) - 2
@@ -234,7 +235,7 @@ package struct TieredModelRun {
     if isRemoved { _ = model.remove(key) }
   }
 
-  /// One that keeps the end that the value has, and its idle limit.
+  /// One that keeps the value's end and its idle limit.
   private mutating func update(_ key: Int) throws {
     let present = model.read(key)
     let removes = random.once(in: 4)

@@ -1,7 +1,7 @@
 package import Cairn
 import CairnStore
 
-/// What a run decides itself: the time, and when background work runs.
+/// What a run controls: the time, and when background work runs.
 struct TieredModelScene {
   private struct SilentSource: PressureSource {
     func next() -> MemoryPressure? { nil }
@@ -9,7 +9,7 @@ struct TieredModelScene {
 
   let clock = ManualClock()
   let diskBackground = ManualBackgroundQueue()
-  /// Of the tier in memory, and what tells the disk of it.
+  /// The queue of the memory tier, and of its reports to the disk.
   let background = ManualBackgroundQueue()
   private let monitor = PressureMonitor(source: SilentSource(), queue: ManualBackgroundQueue())
 
@@ -33,7 +33,7 @@ struct TieredModelScene {
       memory: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
-  /// Forgets background work, and with it the store that it holds.
+  /// Drops background work, and with it the store that it holds.
   func discardAll() {
     diskBackground.discardAll()
     background.discardAll()
