@@ -119,7 +119,7 @@ struct ReportCommandTests {
     #expect(outcome.lines.count < 30)
     #expect(try cairn("compact", store).text.contains(" segments removed, "))
     #expect(!(try cairn("stats", store).text.contains("cairn compact")))
-    #expect(try cairn("compact", store).text.hasPrefix("nothing to give back"))
+    #expect(try cairn("compact", store).text.hasPrefix("nothing to reclaim"))
     // Last, because a removal may reclaim space in the background before it closes.
     #expect(try cairn("trim", store, "--expired").text.hasPrefix("removed 1 key, "))
   }

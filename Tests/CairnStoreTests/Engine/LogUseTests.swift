@@ -48,7 +48,7 @@ struct LogUseTests {
     let fixture = try CheckpointFixture()
     let image = try fixture.image.flipping(fixture.name, at: fixture.header.headerByteCount, bit: 0)
     try image.write(to: directory.store)
-    let (store, place) = try open("is read from the log") { store in _ = try store.contents() }
+    let (store, place) = try open("are read from the log") { store in _ = try store.contents() }
     defer { place.set(nil) }
     let reader = Background {
       let contents = try store.contents()
@@ -92,7 +92,7 @@ struct LogUseTests {
   @Test("A failure that ends all writing: the log closes the store")
   func poison() throws {
     let system = FaultyFileSystem()
-    let (store, place) = try open("takes no more writes", system) { store in try store.close() }
+    let (store, place) = try open("accepts no more writes", system) { store in try store.close() }
     defer { place.set(nil) }
     try store.setValue("v", forKey: "key")
     system.setHook { $0.call == .synchronizeData ? EIO : nil }

@@ -76,7 +76,7 @@ struct DiskQuarantineTests {
     let attempts = Record<String>()
     let cache = try open {
       $0.store.log = DiagnosticLog { [scene] message in
-        guard message.text.contains("what is sound is copied") else { return }
+        guard message.text.contains("its sound entries are copied") else { return }
         do {
           let other: DiskCache<Int, String> = try scene.cache {
             $0.corruptStorePolicy = .quarantine

@@ -58,7 +58,7 @@ struct VanishingCacheTests {
     #expect(try cache.value(forKey: "0") == nil)
     #expect(try cache.count() == 1)
     scene.disk.background.runAll()
-    #expect(messages.withLock { $0.count { $0.contains("it was made anew") } } == 1)
+    #expect(messages.withLock { $0.count { $0.contains("it was recreated") } } == 1)
     try cache.close()
     let second: DiskCache<String, String> = try scene.disk.cache()
     #expect(try second.value(forKey: "a") == "new")
