@@ -3,7 +3,8 @@ import CairnStore
 import FuzzSupport
 import Synchronization
 
-/// A cache of two tiers. Its memory holds few of the keys, so that they come and go.
+/// A cache of two tiers. Its memory has room for few of the keys, so that they are inserted and
+/// evicted.
 struct TieredSubject: HistorySubject {
   let cache: DiskCache<[UInt8], [UInt8]>
   private let choice = Choice()

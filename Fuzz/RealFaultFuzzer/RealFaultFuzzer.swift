@@ -39,7 +39,7 @@ func storeError(_ body: () throws -> Void) throws -> StoreError? {
   }
 }
 
-/// Checks that a store holds exactly what it should, in memory and on disk.
+/// Checks that a store has exactly the expected contents, in memory and on disk.
 func check<Key: Hashable>(
   _ store: borrowing Store, holds values: [Key: [UInt8]], name: (Key) -> String
 ) throws {

@@ -40,7 +40,7 @@ final class Console {
     errorPainter = choice.painter(for: errors.number)
   }
 
-  /// Writes the text of a help page, as wide as there is room.
+  /// Writes the text of a help page, wrapped to the available width.
   func print(_ page: Paragraphs) throws(CommandFailure) {
     let word = "usage:"
     for line in page.lines(width: Terminal.textWidth(output.number)) {

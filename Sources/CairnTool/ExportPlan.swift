@@ -1,8 +1,8 @@
 /// Decides which keys of a store become plain paths and which are encoded.
 ///
-/// A plain path may still conflict with another: a key `a` beside a key `a/b` would have to be a
-/// file and a directory. The shorter key is then encoded. The longest key of such a chain never is,
-/// so the directory that the others give way to will exist.
+/// A plain path may still conflict with another: a key `a` and a key `a/b` would need a file and a
+/// directory of the same name. The shorter key is then encoded. The longest key of such a chain
+/// never is, so the directory for which the others make room will exist.
 package struct ExportPlan {
   /// Keys that are the path of their file or empty directory, in bytewise order.
   package private(set) var plain: [[UInt8]] = []

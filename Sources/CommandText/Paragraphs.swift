@@ -1,4 +1,4 @@
-/// The help text of a command, as wide as there is room.
+/// The help text of a command, wrapped to the available width.
 package struct Paragraphs: Sendable {
   package enum Block: Sendable {
     /// Words. A synopsis begins with `usage: `, and its parts in square brackets stay whole.
@@ -69,7 +69,7 @@ package struct Paragraphs: Sendable {
   private static func list(_ rows: [(term: String, meaning: String)], width: Int) -> [String] {
     let column = 5 + (rows.map(\.term.count).max() ?? 0)
     let longest = rows.flatMap { words($0.meaning, keepingBrackets: false) }.map(\.count).max() ?? 0
-    // If there is little room beside the terms, their meanings go below them.
+    // If there is little room to the right of the terms, their meanings go below them.
     let isBeside = column <= width / 2 && column + longest <= width
     return rows.flatMap { term, meaning in
       let meaning = words(meaning, keepingBrackets: false)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CairnBench
 
-/// A cache that can be told to lie.
+/// A cache that can be made to return wrong values.
 private final class LyingPeer: MemoryPeer {
   static let name = "liar"
   /// What is returned instead of the value. Set only between a worker's requests.
@@ -66,7 +66,7 @@ struct MemoryWorkerTests {
     #expect(message.hasPrefix("MISMATCH: store liar, workload \(workload.rawValue), key"))
   }
 
-  /// Of six values that were set one after the other in a cache for three, those that are left.
+  /// The remaining values after six were set one after the other in a cache for three.
   private func left<Cache: MemoryPeer>(_ type: Cache.Type) -> [Int] {
     let cache = Cache(countLimit: 3)
     let keys = (0..<6).map { Cache.key("\($0)") }

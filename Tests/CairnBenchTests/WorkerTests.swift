@@ -5,7 +5,7 @@ import Testing
 
 @testable import CairnBench
 
-/// A store in memory that can be told to lie.
+/// A store in memory that can be made to return wrong values.
 private final class LyingStore: KeyValueStore {
   static let name = "liar"
   static let abilities: StoreAbilities = [.zeroCopyReads, .durableWrites, .concurrentWrites]

@@ -24,7 +24,7 @@ struct KeyTreeTests {
     #expect(lines([]) == [])
     #expect(lines(["a"]) == ["a"])
     #expect(lines(["b/2", "a", "b/1", "c"]) == ["a", "b/ 2", "  1", "  2", "c"])
-    // A key beside a folder of its name, and one that is the folder's own.
+    // A key with the name of a folder, and a folder's own key.
     #expect(lines(["a", "a/", "a/b", "a!"]) == ["a", "a!", "a/ 2", "  b"])
     // Nested folders with no other contents share a line, and a folder of one key is the key.
     #expect(lines(["a/b/c/1", "a/b/c/2"]) == ["a/b/c/ 2", "  1", "  2"])

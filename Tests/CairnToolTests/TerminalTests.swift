@@ -54,7 +54,7 @@ struct TerminalTests {
   }
 }
 
-/// Text with one space where it has any.
+/// Text with each run of spaces as one space.
 func words(_ text: String) -> String {
   text.split { $0.isWhitespace }.joined(separator: " ")
 }

@@ -110,7 +110,7 @@ struct LinearizabilityTests {
     #expect(isExplained(Array(history.dropLast())))
   }
 
-  @Test("Of two that expect the same version, only one can succeed")
+  @Test("If two expect the same version, only one can succeed")
   func lostUpdate() {
     let history = [
       operation(.compareAndSet(expecting: 3, value: 8), .stored(version: 4), 1, 10),
@@ -147,7 +147,7 @@ struct LinearizabilityTests {
   }
 
   @Test(
-    "Of a batch in progress at a kill, all or nothing exists, except what others overwrote"
+    "A batch in progress at a kill exists completely or not at all, except what others overwrote"
   )
   func halfABatch() {
     func history(_ unity: HistoryCall.Unity, _ found: [UInt64]) -> [HistoryCall] {
@@ -201,7 +201,7 @@ struct LinearizabilityTests {
     #expect(isExplained(others))
   }
 
-  @Test("Of two concurrent batches, one comes after the other")
+  @Test("If two batches are concurrent, one comes after the other")
   func mixedBatches() {
     func history(_ found: [UInt64]) -> [HistoryCall] {
       [
@@ -216,7 +216,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(history([5, 4])))
   }
 
-  @Test("Values that end when time passes are then gone, unless extended, and not before")
+  @Test("Values that end when time passes have ended then, unless extended, and not before")
   func endings() {
     func history(
       _ ending: HistoryOperation.Ending, extended: Bool?, passes: Bool, _ found: UInt64
@@ -246,7 +246,7 @@ struct LinearizabilityTests {
     }
   }
 
-  @Test("Of two that take a value, one gets it")
+  @Test("If two take a value, one gets it")
   func taken() {
     func history(_ second: UInt64) -> [HistoryOperation] {
       [
@@ -284,7 +284,7 @@ struct LinearizabilityTests {
     #expect(call.unity == .together)
     #expect(call.operations.map(\.outcome) == [.done, .done, .done])
     #expect(call.operations.allSatisfy { $0.end == call.operations[0].end })
-    // Of the reads, those that were recorded count.
+    // Only recorded reads count.
     log.clear()
     let reads = log.begin(0, [(0, .read), (1, .read)], .atOnce)
     log.end(0, reads.prefix(1), [.found(value: 7, version: 1)])

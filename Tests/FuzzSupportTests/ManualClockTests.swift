@@ -3,7 +3,7 @@ import Dispatch
 import FuzzSupport
 import Testing
 
-@Suite("A clock that is told the time")
+@Suite("A clock whose time is set")
 struct ManualClockTests {
   /// One thread took back what another had added, so the clock went back for a third.
   @Test("Many threads that let time pass at once lose none of it")

@@ -66,7 +66,9 @@ struct ModelTests {
     process.kill()
   }
 
-  @Test("A trim by access spares what was read, removes what was not, and may remove unknown cases")
+  @Test(
+    "A trim by access spares entries that were read, removes those that were not, and may remove those in doubt"
+  )
   func trimUnused() throws {
     var (store, state) = try fill()
     clock.advance(by: .seconds(100))

@@ -81,7 +81,8 @@ struct SyncFailureTests {
     #expect(disk.contents(of: "/store/LOCK") == [])
   }
 
-  @Test("What the next session makes durable relies on the disk, even beside the old store")
+  @Test(
+    "What the next session makes durable relies on the disk, even if the old store still exists")
   func sameProcess() throws {
     // Found in a review. The open drops the segments from the cache to see what the disk has, but
     // the kernel keeps mapped pages. The poisoned store of the same process still mapped them, so

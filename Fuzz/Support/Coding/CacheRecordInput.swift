@@ -7,7 +7,7 @@ import FoundationEssentials
 ///     │ coders │ options │ of key  │ of metad.│ key │ metadata │ value
 ///     └────────┴─────────┴─────────┴──────────┴─────┴──────────┴───────
 ///
-/// If fewer bytes are left than a length says, it has what is left. A key is never empty.
+/// If fewer bytes are left than a length says, the part has what is left. A key is never empty.
 package struct CacheRecordInput: Sendable {
   package var keyCoder: UInt8 = 0
   package var valueCoder: UInt8 = 0

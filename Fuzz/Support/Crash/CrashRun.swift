@@ -186,7 +186,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       let versions = try result.get()
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
-      // In the background, no caller is told.
+      // No caller learns of background work.
       if hasFailedSync { return try crash(afterFailedSync: true) }
       let taken =
         if let store = process.store {
@@ -210,7 +210,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     if choices.once(in: generator.extendsOften ? 15 : 60) { try crash() }
   }
 
-  /// Does it, and returns the versions of what was put.
+  /// Performs it, and returns the versions of the put values.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
       // Without a write there is no new checkpoint, and reads since the last one are forgotten.
@@ -409,14 +409,14 @@ package final class CrashRun<Choices: ChoiceSource> {
         legal, afterPowerCut: afterPowerCut, keysByRecency: keysByRecency,
         deathLimit: deathLimit - 1)
     }
-    // Every cut must have led to what was found.
+    // What was found must be possible after every cut.
     if afterPowerCut == nil {
       for index in imageCount..<images.count { images[index].model = model }
     }
   }
 
   private func checkImages() throws {
-    // A read that pauses delays what those release who recover the images.
+    // A read that pauses delays the freeing of what recoveries of the images release.
     try followers?.finishReads()
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())

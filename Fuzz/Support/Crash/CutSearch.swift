@@ -4,7 +4,7 @@ import CairnStore
 ///
 /// An image of a disk alone determines what is found in it, so none is opened twice.
 final class CutSearch {
-  /// What is known of images.
+  /// What is known about images.
   final class Memory {
     fileprivate var found: [DiskDigest: ModelState] = [:]
     /// Those whose recovery was cut.

@@ -163,7 +163,7 @@ private final class Session {
     model.candidates += operation.steps(from: model.current, now: now)
   }
 
-  /// Does it. If the process dies, no caller knows what it was told.
+  /// Performs it. If the process dies, no caller received its answer.
   func finish(_ operation: Operation) throws {
     let versions = try apply(operation)
     if process.fileSystem.isDead { return }

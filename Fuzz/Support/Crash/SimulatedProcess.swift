@@ -35,7 +35,7 @@ package final class SimulatedProcess {
     SimulatedProcess(disk: disk, seed: seed, mistake: mistake)
   }
 
-  /// Has it announce its writes to those who follow the store.
+  /// Makes it announce its writes to followers.
   package func tellFollowers() {
     announces = true
     fileSystem.showsPartialWrites = true

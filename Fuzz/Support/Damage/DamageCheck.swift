@@ -165,7 +165,7 @@ package struct DamageCheck {
     }
   }
 
-  /// An open that is refused changes no file. A lock file may be made anew.
+  /// An open that is refused changes no file. It may create a lock file again.
   private func checkUnchanged(_ disk: SimulatedDisk, _ files: [String: [UInt8]]) throws {
     var names = Set(disk.names(at: SimulatedProcess.path))
     if files[FileName.lock] == nil { names.remove(FileName.lock) }

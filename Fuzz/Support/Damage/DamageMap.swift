@@ -15,7 +15,7 @@ package enum DamageOutcome: Sendable {
   case state(Int)
 }
 
-/// What is where in the files of an undamaged store, and so what a flipped bit may cost.
+/// The layout of an undamaged store's files, and so what a flipped bit may cost.
 package struct DamageMap: Sendable {
   private let store: DamagedStore
   /// The records of each segment that the manifest lists.

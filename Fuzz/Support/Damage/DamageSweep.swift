@@ -32,7 +32,7 @@ package struct DamageSweep {
     checks.append(DamageCheck(part.store))
   }
 
-  /// One line a store: what it is and how much of it there is.
+  /// One line for each store: its kind and size.
   package var description: String {
     parts.map {
       "\($0.store.kind.rawValue): \($0.store.files.count) files, \($0.store.byteCount) bytes, "

@@ -150,7 +150,7 @@ package struct DamagedStore: Sendable {
       try perform { _, _ in }
       try variety("a")
       try compact()
-      // Beyond a segment there is a roll, and a sealed segment besides the open one.
+      // Beyond one segment, there is a roll, and a sealed segment as well as the open one.
       var number = 0
       var rest = logByteCount
       while rest > 0 {

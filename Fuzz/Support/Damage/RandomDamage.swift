@@ -79,7 +79,7 @@ package struct RandomDamage {
       files[name]?.replaceSubrange(start..<(start + length), with: random.bytes(count: length))
       return "\(length) bytes of garbage at \(start) of \(name)"
     default:
-      // Close together: heads of records are where it matters.
+      // Close together, because heads of records matter most.
       let start = random.below(max(1, count))
       let flips = count == 0 ? 0 : 1 + random.below(4)
       for _ in 0..<flips {

@@ -9,7 +9,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
     let file = try file(descriptor, .map)
     let address = unsafe file.memory(capacity: max(byteCount, disk.leastMappedByteCount))
     file.mappingCount += 1
-    // A file may be mapped more than once, at what is one address here.
+    // A file may be mapped more than once, which is at a single address here.
     mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
     return unsafe address
   }

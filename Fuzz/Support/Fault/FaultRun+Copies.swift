@@ -2,8 +2,8 @@ import CairnStore
 
 /// What snapshots and backups of a run should show.
 extension FaultRun {
-  /// A snapshot shows what it did when it was taken, whatever happens later. Or a failing call
-  /// prevents this, and then it does so later.
+  /// A snapshot shows what it did when it was taken, whatever happens later. If a failing call
+  /// prevents this, the snapshot shows it later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil

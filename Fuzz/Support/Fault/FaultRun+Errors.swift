@@ -104,9 +104,9 @@ extension FaultRun {
       // Whether there is room for a checkpoint is not asked twice.
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
-      // An operation that finds no room retries once a compaction has made some, a compaction with
-      // smaller rounds, a trim with fewer entries. Its effects, and that it had no others, are
-      // checked separately.
+      // If an operation finds no room, it retries once a compaction has made some. A compaction
+      // retries with smaller rounds, a trim with fewer entries. Its effects, and that it had no
+      // others, are checked separately.
       if operation != nil, Self.isOfSpace(failure.number) { continue }
       throw FuzzFailure("no error though this failed: \(failure)")
     }

@@ -162,7 +162,7 @@ package final class FaultRun {
         on: store, holding: live, now: clock.now(), mayEvict: !overdue.isEmpty,
         mayCountMore: hasFailedRead
       ) {
-        // To be read, a file may have to be opened.
+        // A read may have to open a file.
         injector.failures[first...].contains { [.open, .read].contains($0.call) }
       }
       if case .snapshot = operation { held = (try store.snapshot(), live, clock.now()) }
@@ -260,8 +260,8 @@ package final class FaultRun {
   /// run of the kernel, the next open may then treat what is missing as damage.
   private var hasLostMark: Bool { hasFailedSync && injector.failedCalls.contains(.truncate) }
 
-  /// After a failed sync, the page cache may show what never reaches the disk, and an open goes by
-  /// the disk.
+  /// After a failed sync, the page cache may show what never reaches the disk, but an open relies
+  /// on the disk.
   var legalAfterDeath: [ModelState] {
     hasFailedSync ? model.afterPowerCut : model.afterDeath
   }

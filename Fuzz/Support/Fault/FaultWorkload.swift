@@ -80,7 +80,7 @@ package struct FaultWorkload: Sendable {
     script.put(1, 100, .process)
     script.add(.wait(.milliseconds(5000)))
     script.put(2, 90, .durable)
-    // Records of which a sync that fails in the recovery may leave any part.
+    // A sync that fails in the recovery may leave any part of these records.
     for (key, byteCount) in [(3, 700), (4, 1500), (5, 600), (0, 900)] {
       script.put(key, byteCount, .process)
     }
@@ -143,7 +143,7 @@ package struct FaultWorkload: Sendable {
     script.put(2, 50, .process)
     script.steps.append(.kill)
     script.add(.trim(toCount: 2, .process))
-    // Of several segments, the last of which has a live record.
+    // Several segments, the last of which has a live record.
     script.put(8, 66_000, .process)
     script.put(3, 45, .process)
     script.add(.backup(to: "/backup-2"))

@@ -108,7 +108,7 @@ package struct FollowedHistory: Sendable {
 
   /// The known part of an operation whose process was killed before it returned.
   ///
-  /// - Parameter held: for each key the operation that wrote what it holds now, 0 for nothing.
+  /// - Parameter held: for each key, the operation that wrote its current value, or 0 for none.
   package func outcome(_ number: Int, held: [Int]) -> Outcome {
     switch operation(number) {
     case .put(let key): Outcome(isApplied: held[key] == number)

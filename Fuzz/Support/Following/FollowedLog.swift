@@ -86,7 +86,7 @@ package struct FollowerLog: Sendable {
     words = try SharedNumbers(path: path, count: 1 + 3 * Self.capacity)
   }
 
-  /// Whether there is room for what a follower does at once, and for its end.
+  /// Whether there is room for the next steps of a follower and for its end.
   package var hasRoom: Bool { Int(words[0]) + 200 < Self.capacity }
 
   package func note(_ event: FollowedEvent) {

@@ -105,7 +105,7 @@ package struct FollowedCheck {
   private var position = 0
   /// By key, the period that was seen last.
   private var places: [Int]
-  /// By key, what was seen last, and its version.
+  /// The last value seen for each key, and its version.
   private var versions: [Int: (number: Int, version: UInt64)] = [:]
   private var group: [FollowedEvent] = []
   private var viewBound: Int?

@@ -32,7 +32,7 @@ final class SimulatedFollowers {
   private var base = 0
   /// The highest number of a state that was seen.
   private var seen = 0
-  /// What the slow one may find that is reading, and the lowest number of what it found.
+  /// What the slow follower may find while it is reading, and the lowest number of what it found.
   private var slowStates: [NumberedState] = []
   private var slowSeen = 0
   /// How often each may be told that published data is gone.

@@ -60,7 +60,7 @@ final class SlowFollower: @unchecked Sendable {
 
   /// Lets it continue until its next pause, or its end.
   ///
-  /// - Returns: what it read, at its end.
+  /// - Returns: what it read, once it has ended.
   func goOn() -> Result<StoreContents, any Error>? {
     toFollower.signal()
     toWriter.wait()
@@ -138,8 +138,8 @@ private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
     }
   }
 
-  /// Shows all words as they are now, except some of those that are loaded first, which stay as
-  /// they were.
+  /// Shows all words as they are now, except that some of the words loaded first keep their old
+  /// values.
   func refresh(keeping before: [UInt: [UInt64]] = [:]) {
     let keptCount = random.once(in: 2) ? random.below(Self.loadOrder.count + 1) : 0
     pages.withLock { pages in

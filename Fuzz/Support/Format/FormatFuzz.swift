@@ -36,7 +36,7 @@ package enum FormatFuzz {
       "memory: \(after - before) bytes more for an input of \(input)")
   }
 
-  /// Whether a target of the format accepts the input as what it is meant to be.
+  /// Whether a target of the format accepts the input as valid.
   private static func accepts(_ name: String, _ input: FormatInput) throws -> Bool {
     switch name {
     case "manifest": try ManifestCheck.check(input.encoded)

@@ -30,7 +30,7 @@ package struct ReferenceLog {
     var hasRolled = false
     var hasLaterRecords = false
     var mark = 0
-    /// Of all units before the hole, in this and earlier segments.
+    /// In all units before the hole, in this and earlier segments.
     var highest: UInt64 = 0
     var isEmpty: Bool { lastUnit == nil && !hasRolled }
   }
@@ -67,7 +67,7 @@ package struct ReferenceLog {
       checksummed: &checksummed)
   }
 
-  /// Whether a record may follow in its batch. `next` is what must come within one.
+  /// Whether a record may follow in its batch. `next` is the record that must come within a batch.
   private static func follows(
     _ record: ReferenceRecord, next: inout (index: UInt64, count: UInt64, delta: UInt64)?
   ) -> Bool {

@@ -13,7 +13,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case take
     /// Makes the value survive the passing of time, if it has a lifetime.
     case extend
-    /// What ends by then is gone.
+    /// Values that end by then are gone.
     case passTime
   }
 
@@ -89,7 +89,7 @@ package struct KeyState: Hashable, Sendable {
   package var version: UInt64 = 0
   /// The highest version that was seen. Later writes have higher ones.
   package var highestVersion: UInt64 = 0
-  /// Of the value; never `atOnce`.
+  /// The end of the value; never `atOnce`.
   package var ending = HistoryOperation.Ending.never
 
   package init() {}

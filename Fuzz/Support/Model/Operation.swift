@@ -50,8 +50,8 @@ package enum Operation {
 
   /// The states that this leads to one after the other. A crash may leave any of them.
   ///
-  /// The number of bytes that records take is known within a few. If an operation goes by bytes,
-  /// there may be some more states than it leads to, which `taken` finds out.
+  /// The number of bytes that records take is known within a few bytes. If an operation is limited
+  /// by bytes, there may be some more states than it leads to; `taken` finds out which.
   ///
   /// - Parameter limits: those of the configuration. If there are any, no entry may have a
   ///   lifetime, because it is unknown whether expired entries still count.
@@ -80,8 +80,8 @@ package enum Operation {
     }
   }
 
-  /// A trim by age goes by parts of the index, whose order only the store knows. A crash may leave
-  /// any part of it done.
+  /// A trim by age visits parts of the index, in an order that only the store knows. A crash may
+  /// leave any part of it done.
   private func stepsByAge(
     _ age: Duration, by basis: AgeBasis, from state: ModelState, now: Timestamp
   ) -> [ModelState] {

@@ -13,7 +13,7 @@ struct LoadModel {
     var expires: Int64
   }
 
-  /// What the process knows of the loads of a key.
+  /// What the process knows about the loads of a key.
   struct Past {
     var failureCount = 0
     var retryTime = Int64.min

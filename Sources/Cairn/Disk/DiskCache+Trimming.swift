@@ -140,8 +140,8 @@ extension DiskCache: Trimming {
 
   /// Removes everything. See `removeAll()`.
   ///
-  /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
-  ///   The entries are already gone.
+  /// - Parameter progress: called after each file is removed, on this thread, with no lock held. No
+  ///   entry can be found by then.
   public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }

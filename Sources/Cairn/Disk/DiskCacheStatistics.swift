@@ -104,8 +104,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     text.counter(
       "subscript_failures", "Reads and writes through subscripts that failed.",
       [([:], subscriptFailureCount)])
-    text.gauge("live_bytes", "Bytes of the log that are live.", [([:], liveByteCount)])
-    text.gauge("dead_bytes", "Bytes of the log that are dead.", [([:], deadByteCount)])
+    text.gauge("live_bytes", "Live bytes of the log.", [([:], liveByteCount)])
+    text.gauge("dead_bytes", "Dead bytes of the log.", [([:], deadByteCount)])
     text.gauge(
       "allocated_bytes", "Bytes that the log takes on disk.", [([:], allocatedByteCount)])
     text.gauge(

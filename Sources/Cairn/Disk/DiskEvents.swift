@@ -28,7 +28,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let keyCoder: KeyCoder<Key>
   private let diagnostics: DiagnosticLog
   private let marks: TagMarks
-  /// Where the cache is, for the log.
+  /// The location of the cache, for the log.
   private let path: String
   /// The observer of the store's configuration. It is called after the cache's observers.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?

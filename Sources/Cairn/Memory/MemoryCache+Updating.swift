@@ -69,7 +69,7 @@ extension MemoryCache {
 
   /// Like `compareAndSet`.
   ///
-  /// - Parameter keepsTimes: whether the entry keeps its own where an option is `nil`.
+  /// - Parameter keepsTimes: whether the entry keeps its own value for each option that is `nil`.
   @inlinable
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int,

@@ -82,7 +82,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
-  /// Destroys the contents where the configuration says. Observers receive nothing.
+  /// Destroys the contents as configured. Observers receive nothing.
   deinit {
     var garbage = MemoryTable<Key, Value>()
     lock.withLock { swap(&garbage, &$0.table) }

@@ -36,8 +36,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Whether this is a tier above another.
   @usableFromInline let isAboveOther: Bool
 
-  /// The maximum number of expired entries that a write also removes. Higher than the number that
-  /// it can add.
+  /// The maximum number of expired entries that a write also removes. It is higher than the number
+  /// of entries that a write can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
   @inlinable
@@ -279,6 +279,6 @@ struct WriteStripe: Sendable {
   @inlinable init() {}
 }
 
-/// After this many reads, the tier below should be told soon: a report takes some milliseconds of
-/// work.
+/// After this many reads, the tier below should soon receive a report. Making one takes some
+/// milliseconds.
 @usableFromInline let manyReadsCount = 4096

@@ -57,8 +57,8 @@ protocol SharedState: ~Copyable {
   associatedtype Query
   associatedtype Found
 
-  /// The result of a query, or `nil` if only a holder of the lock can tell. Changes nothing, except
-  /// words as atomics.
+  /// The result of a query, or `nil` if it can only be determined under the lock. Changes nothing,
+  /// except words as atomics.
   func sharedFind(_ query: borrowing Query) -> Found?
 }
 

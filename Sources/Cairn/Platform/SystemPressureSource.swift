@@ -198,7 +198,7 @@ package final class SystemPressureSource: PressureSource {
       if index == 0 || events & POLLPRI != 0 {
         raised.append(index)
       } else {
-        // The group of this file is gone. The kernel would signal it for ever.
+        // The group of this file no longer exists. The kernel would signal the file for ever.
         forget(polled[index].fd)
       }
     }

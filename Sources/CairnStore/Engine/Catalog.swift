@@ -100,8 +100,8 @@ final class Catalog: Sendable {
 
   // MARK: Replacing the manifest
 
-  /// Runs `body` under the catalog's lock. If a failure leaves it unknown what is on disk, the
-  /// store is poisoned.
+  /// Runs `body` under the catalog's lock. If a failure makes it unknown what is on disk, the store
+  /// is poisoned.
   func change<Value>(
     _ body: (inout State) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {

@@ -20,7 +20,7 @@ final class Housekeeper: Sendable {
   private let isTimeUp = Atomic(true)
   /// Whether the previous pass failed.
   private let hasFailed = Atomic(false)
-  /// The clock offset that the log was last told, in milliseconds.
+  /// The clock offset that was last logged, in milliseconds.
   private let toldClockOffset: Atomic<Int64>
 
   init(

@@ -27,7 +27,7 @@ struct SpaceAllowance {
   private(set) var excess = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether the log was told that writers wait.
+  /// Whether it was logged that writers wait.
   private var isTold = false
 
   /// Notes bytes that a write has made dead.

@@ -123,7 +123,7 @@ struct Writer: Sendable {
   ///   - byteCount: the bytes that they take.
   ///   - forSync: whether a caller will wait for a sync of them.
   ///   - isBatch: whether they are a batch. The numbers of its records are part of the written
-  ///     bytes, and lie ahead of those of other writes.
+  ///     bytes, and are higher than those of other writes.
   ///   - write: writes them, from the end of the header on, under no lock that others need. If
   ///     their numbers must be known, they begin at the given number. It may be called more than
   ///     once.
@@ -147,7 +147,8 @@ struct Writer: Sendable {
   }
 
   /// Runs `body`, which writes outside the log, while no other thread does. If the disk has no
-  /// room, looks for some after others are let in, because observers are then told of removals.
+  /// room, looks for room after letting others continue, because observers are then told of
+  /// removals.
   func writingAside<Value>(
     byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {

@@ -61,7 +61,7 @@ struct CheckpointFile: Sendable {
 
   /// The contents of a shard, checked against everything in the header.
   ///
-  /// - Throws: `corrupt` if they are not what was written; `system`.
+  /// - Throws: `corrupt` if they differ from what was written; `system`.
   func contents(
     ofShard number: Int, in places: SegmentPlaces
   ) throws(StoreError) -> ShardContents {
@@ -133,7 +133,7 @@ extension CheckpointFile {
   /// The least recently used entries when the checkpoint was made, in that order. Every other entry
   /// has a tick at least as high as the last one's.
   ///
-  /// - Throws: `corrupt` if they are not what was written; `system`.
+  /// - Throws: `corrupt` if they differ from what was written; `system`.
   func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
     if header.oldestCount == 0 { return [] }
     let start = header.oldestOffset

@@ -5,7 +5,7 @@ struct CheckpointBasis {
   let lastSequence: SequenceNumber
   let snapshot: IndexSnapshot
   let segments: [Checkpoint.CoveredSegment]
-  /// The segments that may not be on disk yet, and up to where each must be.
+  /// The segments that may not be on disk yet, and the offset up to which each must be.
   let unsynced: [(segment: Segment, end: Int)]
   /// How many of the covered bytes are in the active segment.
   let activeByteCount: Int
@@ -37,7 +37,8 @@ struct CheckpointWriter: ~Copyable {
   private var buffer: [UInt8] = []
   /// The file offset of the buffer.
   private var offset: Int
-  /// The least recently used entries, so that a store opened at its limit knows what goes first.
+  /// The least recently used entries, so that a store opened at its limit knows which entries to
+  /// evict first.
   private var oldest: CandidateSelection?
 
   /// Creates the file and allocates all its blocks.

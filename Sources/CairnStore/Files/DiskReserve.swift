@@ -97,7 +97,7 @@ final class DiskReserve: Sendable {
     while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
-  /// Releases one half for removals; `false` if it is gone already.
+  /// Releases one half for removals; `false` if that was done before.
   ///
   /// A log that has just grown beyond a step has the reserve of the previous step. A file of that
   /// size may also be what an earlier process left of a larger one, so a quarter of the log's

@@ -135,9 +135,9 @@ package struct ManifestFile: Sendable {
 
   /// Puts the prepared manifest into place, without a sync.
   package func installNext() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power cut may undo it: the clean manifest is then found
-    // beside the writes of this session. None of those was durable, because a sync of the log syncs
-    // the directory first.
+    // DURABILITY: the exchange is atomic. A power cut may undo it: the next open then finds the
+    // clean manifest and the writes of this session. None of those writes was durable, because a
+    // sync of the log syncs the directory first.
     try exchange(FileName.nextManifest)
   }
 

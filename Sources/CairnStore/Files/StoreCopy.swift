@@ -88,7 +88,7 @@ struct StoreCopy: ~Copyable {
   /// except for their names.
   mutating func finish(_ manifest: Manifest) throws(StoreError) {
     // Without a manifest it is not a store, even without the note. Once it is a store, no failure
-    // may remove it, and no crash may leave a note beside it that calls it unfinished.
+    // may remove it, and no crash may leave a note in it that calls it unfinished.
     try directory.unlink(FileName.unfinishedCopy)
     // DURABILITY: the names of the files and the removal of the note are on disk before the
     // manifest, and the directory's own name before the call returns.
@@ -105,9 +105,9 @@ struct StoreCopy: ~Copyable {
 
   /// Removes everything that was written. Leaves the directory empty, if possible.
   func discard() {
-    // The manifest goes first, then the files, then the note, and last the lock file, while its
-    // lock is held. A process that already has the lock file open then finds that it has no name
-    // any more.
+    // The manifest is removed first, then the files, then the note, and last the lock file, while
+    // its lock is held. A process that already has the lock file open then finds that the file has
+    // no name any more.
     for name in names.reversed() { try? directory.unlink(name) }
     try? directory.synchronize()
     lockFile.unlock()

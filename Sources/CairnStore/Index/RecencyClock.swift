@@ -39,7 +39,7 @@ package final class RecencyClock: Sendable {
   /// Continues from the state of an earlier session. Call before any access.
   package func restore(tick last: UInt64, samples old: [Checkpoint.Sample], now: Timestamp) {
     samples.withLock { samples in
-      // If the clock went back, no access may seem to lie in the future.
+      // If the clock went back, no access may seem to be in the future.
       samples =
         old.map { Checkpoint.Sample(tick: $0.tick, time: min($0.time, now)) }
         + [Checkpoint.Sample(tick: last + 1, time: now)]
@@ -142,7 +142,7 @@ package final class RecencyClock: Sendable {
     for (index, sample) in samples.enumerated() {
       if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
         // If the two are merged, all ticks from the last one on get the time of this one. Their
-        // accesses came after the time of the one before the last.
+        // accesses came after the time of the sample before the last.
         let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
         if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
           kept[kept.count - 1].time = sample.time

@@ -10,8 +10,8 @@ package struct LogTail: ~Copyable {
     package var end: Int
     /// The start of the last complete record or batch, or `nil` if there is none.
     package var lastUnit: Int?
-    /// Records with a damaged value: their offsets, and where their batch begins, or they
-    /// themselves.
+    /// Records with a damaged value: the offset of each, and where its unit begins: at the start of
+    /// its batch, or at the record itself.
     package var damagedValues: [(offset: Int, unit: Int)] = []
     /// Whether it ends with a roll record.
     package var hasRolled = false

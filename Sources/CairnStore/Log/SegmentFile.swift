@@ -2,7 +2,7 @@
 /// more segments than a process may have descriptors.
 ///
 /// 1. From before its first record until its last sync, the file stays open, and only this
-///    descriptor syncs it: a later descriptor may not be told of an earlier failed write.
+///    descriptor syncs it: the kernel may not report an earlier failed write to a later descriptor.
 /// 2. After that, it is opened by name for reads by system calls, and closed again.
 /// 3. A segment without a mapping is always read by system calls. Such segments share the few
 ///    descriptors of `OpenFiles`.

@@ -22,7 +22,7 @@ package struct SegmentOutline: Sendable {
 
   /// - Parameters:
   ///   - start: the beginning: after the header, or at a mark of another outline.
-  ///   - distance: at least this many bytes of records lie between two marks.
+  ///   - distance: at least this many bytes of records are between two marks.
   package init(from start: Mark = Mark(), distance: Int = 16 << 10) {
     marks = [start]
     next = start

@@ -17,7 +17,7 @@ final class EvictionStart: Sendable {
     byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
   }
 
-  /// Whether a store holds so much that an eviction may soon be needed.
+  /// Whether the store is so full that an eviction may soon be needed.
   func isReached(by index: HashIndex, _ total: UsageTotal) -> Bool {
     index.count > count.load(ordering: .relaxed)
       || total.liveByteCount > byteCount.load(ordering: .relaxed)

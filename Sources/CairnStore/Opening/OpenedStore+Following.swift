@@ -91,7 +91,7 @@ extension OpenedStore {
     checkpointSource = nil
   }
 
-  /// A store without entries. It stands for a followed store when no contents are needed.
+  /// A store without entries. It replaces a followed store when no contents are needed.
   init(_ followed: Followed, environment: Environment) {
     let manifest = Manifest(
       storeIdentifier: followed.storeIdentifier,

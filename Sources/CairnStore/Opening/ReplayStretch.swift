@@ -74,7 +74,8 @@ struct ReplayStretch: ~Copyable {
   private var count = 0
   private var keys: [UInt8] = []
   private var newest: [Newest] = []
-  /// Where each shard's records begin in `newest`, and where the last shard's end.
+  /// Where each shard's records begin in `newest`. The last number is the end of the last shard's
+  /// records.
   private var starts: [Int] = []
 
   init(index: HashIndex, table: SegmentTable) {

@@ -1,6 +1,6 @@
 /// The seam: every system call on a store's files, and every write into a mapping, goes through one
-/// of these. `SystemFileSystem` is the kernel. A simulator can replace it to record, reorder, tear
-/// and fail.
+/// of these. `SystemFileSystem` calls the kernel. A simulator can replace it to record, reorder,
+/// tear and fail calls.
 ///
 /// One method is one system call and nothing more. `File` and `Directory` loop over short
 /// transfers, know the paths for error messages and own the descriptors, so a simulated failure
@@ -110,7 +110,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func bootIdentifier() throws(SystemError) -> [UInt8]
   /// Unpredictable bytes.
   func randomBytes(count: Int) throws(SystemError) -> [UInt8]
-  /// RLIMIT_FSIZE in bytes. Check it before a write or an allocation: one beyond it raises SIGXFSZ.
+  /// RLIMIT_FSIZE in bytes. Check it before each write or allocation: exceeding it raises SIGXFSZ.
   func fileSizeLimit() -> Int
   /// The effective user.
   func userIdentifier() -> UInt32

@@ -130,7 +130,7 @@ struct SalvageWalk: ~Copyable {
   private var offset: Int
   /// The end of the last valid record.
   private(set) var endOfRecords: Int
-  /// The end of the last non-zero byte, once it has been needed.
+  /// The end of the last non-zero byte, found when it is first needed.
   private var contentEnd: Int?
   private(set) var hasRolled = false
 

@@ -84,7 +84,7 @@ enum SalvageTail {
   /// The end of the batch at which the log was cut, if the batch's last record is sound.
   ///
   /// A batch is one write, from front to back. Its last record shows that the write was completed,
-  /// so its writer may have been told of success. The missing part was damaged later, and the rest
+  /// so its writer may have received success. The missing part was damaged later, and the rest
   /// counts.
   ///
   /// - Parameter offset: where the log was cut.

@@ -312,7 +312,7 @@ private func closing(_ store: Store) async throws -> Int {
     + (store.synchronous { try $0.removeValue(forKey: "x") } ? 1 : 0)
 }
 
-@Suite("The form of a write that is chosen where it is called")
+@Suite("Which form of a write is chosen at the call")
 struct ChosenFormTests {
   @Test("In an actor, on the main actor, in a defer, in a closure and by name")
   func forms() async throws {

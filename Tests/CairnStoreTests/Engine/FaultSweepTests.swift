@@ -361,7 +361,7 @@ struct FaultSweepTests {
     let store = try Store(
       directory.store, .small { $0.access = .systemCalls }, fileSystem: system, background: queue)
     let value = [UInt8](repeating: 1, count: 1000)
-    // Up to where the next record but one does not fit, with the next segment ready.
+    // Until the record after the next does not fit, with the next segment ready.
     for number in 0..<62 { try store.setValue(value, forKey: "key\(number)") }
     queue.runAll()
     system.arm(.init(call: .write, index: index, errorNumber: EIO))

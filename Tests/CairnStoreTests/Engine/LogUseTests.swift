@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("Code that is told of something may use the store")
+@Suite("Callbacks may use the store")
 struct LogUseTests {
   let directory: TemporaryDirectory
   let told = Messages()
@@ -30,7 +30,7 @@ struct LogUseTests {
     return (store, place)
   }
 
-  /// Where the log finds the store.
+  /// The path of the log's store.
   final class Place: Sendable {
     private let held = Mutex<Store?>(nil)
     var store: Store? { held.withLock { $0 } }

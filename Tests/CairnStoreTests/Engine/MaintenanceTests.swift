@@ -216,7 +216,7 @@ struct MaintenanceTests {
       process.queue.runAll(dueAfter: .zero)
       try store.close()
       process.queue.runAll(dueAfter: .zero)
-      // One session's writes may come on top.
+      // One session's writes may be added to that.
       #expect(disk.allocatedByteCount < (1 << 20) + (256 << 10), "\(session)")
     }
   }

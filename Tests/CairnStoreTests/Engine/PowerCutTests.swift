@@ -46,8 +46,8 @@ struct PowerCutTests {
         let thread = acknowledgement.thread
         last[thread] = acknowledgement.number
         let operation = Workload(seed: seed, thread: thread).operation(acknowledgement.number)
-        // A sync that meets the cut may succeed and leave zeros: the kernel drops the error of what
-        // it can no longer note in the journal. A power cut has no later.
+        // A sync during the cut may succeed and leave zeros: the kernel drops the error of what it
+        // can no longer note in the journal. A real power cut has no such later moment.
         if case .durable = operation.durability, start < countBeforeCut ?? 0 {
           lastDurable[thread] = acknowledgement.number
         }

@@ -55,7 +55,7 @@ struct SealingTests {
   }
 
   @Test(
-    "A sync together with a rolled segment counts as durable only what it covers"
+    "A sync that includes a rolled segment counts as durable only what it covers"
   )
   func durableAfterSealing() throws {
     let scene = try StoreScene()

@@ -165,7 +165,7 @@ struct DiskReserveTests {
   }
 
   @Test(
-    "After a kill that left no reserve, some blocks are room enough to remove everything by name")
+    "After a kill that left no reserve, a few blocks are enough to remove everything by name")
   func removalsInLastBlocks() throws {
     // The first segment of the session takes 16 KiB if there is room.
     let scene = try fullDisk(closed: false)

@@ -1,7 +1,7 @@
 import CairnStore
 import Testing
 
-@Suite("Selecting what goes first")
+@Suite("Selecting the entries to remove first")
 struct CandidateSelectionTests {
   func candidate(rank: UInt64, tick: UInt64) -> RemovalCandidate {
     RemovalCandidate(

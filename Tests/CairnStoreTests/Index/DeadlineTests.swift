@@ -6,7 +6,7 @@ import Testing
 struct DeadlineTests {
   static let origin = ManualClock.start.millisecondsSinceEpoch
 
-  /// An index beside a dictionary with the expected contents.
+  /// An index, and a dictionary with the expected contents.
   struct Pair {
     struct Known {
       var hash: UInt64
@@ -89,7 +89,7 @@ struct DeadlineTests {
       known[location]?.deadline?.isExact = false
     }
 
-    /// Compares what is due with what should be.
+    /// Compares the due entries with the expected ones.
     mutating func expectDue(by time: Int64) throws {
       var found: [UInt64: Deadline.State] = [:]
       var count = 0

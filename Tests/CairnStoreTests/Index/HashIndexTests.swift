@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The hash index")
 struct HashIndexTests {
-  /// An index beside a dictionary with the expected contents.
+  /// An index, and a dictionary with the expected contents.
   struct Pair {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     /// The locations and flags for each hash, as far as the index keeps it: 48 bits.

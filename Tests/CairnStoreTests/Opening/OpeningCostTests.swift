@@ -92,7 +92,7 @@ struct OpeningCostTests {
   func hostileValue() throws {
     // Every 8 bytes claimed to begin a record with the longest key and metadata, and a checksum
     // over 128 KiB was computed at each place: hours for a segment of 64 MiB. The budget is in
-    // bytes. What can be measured from outside is time, of which the fixed code takes a hundredth.
+    // bytes, but a test can measure only time. The fixed code takes a hundredth of it.
     let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 64 << 20 }
     try store.setValue("1", forKey: "a")

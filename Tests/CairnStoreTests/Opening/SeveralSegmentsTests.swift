@@ -25,7 +25,7 @@ struct SeveralSegmentsTests {
 
   /// Found by a review: the last of them was appended to. A kill left the ones before it open,
   /// without the roll that every open segment has if another follows.
-  @Test("Of several that another program left at its close, none is appended to")
+  @Test("If another program left several at its close, none is appended to")
   func leftByClose() throws {
     let directory = try TemporaryDirectory()
     var store = try Store(directory.store)
@@ -192,7 +192,7 @@ struct SeveralSegmentsTests {
 
   private static let roll = RecordHeader(kind: .roll)
 
-  /// What is reported about a killed store of these segments, by the first sequence number and the
+  /// The report about a killed store of these segments, given the first sequence number and the
   /// records of each.
   private static func outcome(
     _ segments: [(base: UInt64, records: [RecordHeader])]

@@ -6,7 +6,7 @@ import Testing
 @Suite("Permissions and unsafe files")
 struct SecurityTests {
   static let isRoot = geteuid() == 0
-  /// A user whom a mode stops: "nobody" for root, whom it does not.
+  /// A user restricted by file modes: "nobody" if this is root, who is not restricted.
   static let user = isRoot ? 65_534 : Int(geteuid())
 
   let directory: TemporaryDirectory
@@ -76,7 +76,7 @@ struct SecurityTests {
     #expect(try mode("\(directory.store)/quarantine") == 0o700)
   }
 
-  /// What is in a file's place.
+  /// The kind of file that is in the place.
   enum Stand: CaseIterable, Sendable {
     case symbolicLink, danglingLink, hardLink, pipe, directory
   }

@@ -17,7 +17,7 @@ final class SettableClock: WallClock {
   /// Time passes.
   func pass(_ duration: Duration) { state.withLock { $0.elapsed += duration } }
 
-  /// Somebody sets the time of day.
+  /// The time of day is set.
   func set(by duration: Duration) { state.withLock { $0.offset += duration } }
 }
 
@@ -138,7 +138,7 @@ struct StoreClockTests {
     #expect(messages.all.count { $0.contains("the clock was set: it is 3600 s \(side)") } == 1)
   }
 
-  // MARK: Clocks that tell the time of day alone
+  // MARK: Clocks with only the time of day
 
   @Test("For a clock without elapsed time, each step forward is elapsed time")
   func stepsForward() throws {

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// What a process leaves that dies during a compaction, once the manifest is gone.
-@Suite("Salvage: the old files of a compaction beside the new ones")
+/// What a process leaves if it dies during a compaction and the manifest is then lost.
+@Suite("Salvage: the old and the new files of a compaction")
 struct SalvageAfterCompactionTests {
   /// Found by reading, for the salvage fuzzer. Without a manifest, it is unknown whether the last
   /// batch of a log was applied, so if it is damaged, its keys are lost. A compaction copies only

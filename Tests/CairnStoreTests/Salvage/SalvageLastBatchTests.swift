@@ -72,7 +72,7 @@ struct SalvageLastBatchTests {
   @Test("A batch that a crash cut short is left out, as by an open", arguments: [1, 100, 255, 256])
   func cutShort(kept: Int) throws {
     let killed = try Self.killed.get()
-    // Of all records, all but the last value.
+    // All records except the last value.
     let last = try #require(try killed.lastRecords.last)
     let end =
       kept < Self.count ? try killed.lastRecords[3 + kept].offset : last.valueRange.lowerBound

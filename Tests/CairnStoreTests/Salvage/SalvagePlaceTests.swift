@@ -27,7 +27,7 @@ struct SalvagePlaceTests {
       segmentByteLimit: 64 << 10)
   }
 
-  @Test("Nothing of the original changes: no file, no time, no lock file")
+  @Test("The original stays unchanged: no file, no time, no lock file")
   func originalStays() throws {
     try FileManager.default.removeItem(atPath: "\(directory.store)/LOCK")
     let before = try DirectoryListing(of: directory.store)

@@ -100,7 +100,7 @@ final class FaultyFileSystem: FileSystem {
       usleep(1_000)
     }
   }
-  /// The most that were open at once.
+  /// The maximum that were open at once.
   var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
   /// Mappings that were made and not removed.
   var mappingCount: Int { state.withLock { $0.mappings } }
@@ -127,8 +127,8 @@ final class FaultyFileSystem: FileSystem {
   /// that moment, or hold up the calling thread.
   func setHook(_ hook: Hook?) { state.withLock { $0.hook = hook } }
 
-  /// From now on, only this many more bytes can be allocated, besides blocks that the file already
-  /// has or that were freed since.
+  /// From now on, a file can allocate only blocks that it already has, blocks freed since, and this
+  /// many more bytes.
   func fillDisk(leaving byteCount: Int = 0) { state.withLock { $0.freeByteCount = byteCount } }
 
   /// How many bytes were read by calls.
@@ -139,7 +139,7 @@ final class FaultyFileSystem: FileSystem {
   /// Makes a call.
   ///
   /// - Parameters:
-  ///   - descriptor: what it is called on, or `nil` if that is not open.
+  ///   - descriptor: the descriptor it is called on, or `nil` if none is open.
   ///   - file: the name for a hook, or `nil` for the name of the descriptor. If there is neither,
   ///     no hook runs.
   private func perform<Value>(

@@ -4,7 +4,7 @@ import FuzzSupport
 import Testing
 
 /// The environment of a test: its own directory, a file system with a hook, a clock that stands
-/// still, and a background queue that runs nothing unasked. All of it is released with the last
+/// still, and a background queue that runs nothing by itself. All of it is released with the last
 /// reference.
 final class StoreScene: Sendable {
   /// The first segment of a store.

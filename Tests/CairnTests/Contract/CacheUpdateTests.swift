@@ -201,7 +201,7 @@ struct CacheUpdateTests {
   }
 
   @Test(
-    "On disk, metadata stays unless other metadata is given; without a given cost there is none")
+    "On disk, metadata stays unless other metadata is given; a value without a cost has none")
   func metadata() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("v", forKey: "a", options: .metadata([1, 2]))

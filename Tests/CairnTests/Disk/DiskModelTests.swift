@@ -264,7 +264,7 @@ struct DiskModelTests {
         case 32:
           let value = "\(key) compared \(step)"
           let version = try cache.info(forKey: key)?.version
-          // Others only remove, so a mismatch means that it is gone meanwhile.
+          // The others only remove, so a mismatch means that it was removed meanwhile.
           switch try cache.compareAndSet(value, forKey: key, expecting: version) {
           case .stored:
             mine[index] = value

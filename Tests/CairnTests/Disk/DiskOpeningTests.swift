@@ -161,7 +161,7 @@ struct DiskOpeningTests {
   }
 
   @Test(
-    "The leftover of a dead process's export goes with the next export there, and nothing else does"
+    "The next export removes the leftover of a dead process's export there, and nothing else"
   )
   func leftovers() throws {
     let cache: DiskCache<String, String> = try scene.cache()
@@ -271,7 +271,7 @@ struct DiskOpeningTests {
     #expect(taken.all.sorted() == (0..<50).map { "\($0)" }.sorted())
   }
 
-  @Test("An iteration sees one moment, may write, and stops when told to")
+  @Test("An iteration sees one moment, may write, and can be stopped")
   func iterating() throws {
     struct Stop: Error {}
     let cache: DiskCache<Int, Int> = try scene.cache()

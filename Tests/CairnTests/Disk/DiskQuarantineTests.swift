@@ -134,7 +134,7 @@ struct DiskQuarantineTests {
   }
 
   @Test(
-    "Directories beside it that only look like an attempt's are left alone, with all their contents"
+    "Directories next to it that only look like an attempt's are left alone, with all their contents"
   )
   func lookalikes() throws {
     try makeCorrupt()

@@ -55,7 +55,7 @@ struct FullDiskCacheTests {
   func coldestFirst() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
     let cache = try open(disk, segmentByteLimit: 256 << 10)
-    // Two segments, and the space beside the last of them.
+    // Two segments, and the space next to the last of them.
     let hot = 0..<600
     for number in 0..<20_000 {
       try cache.setValue(value(number, 1000), forKey: number)
@@ -65,7 +65,8 @@ struct FullDiskCacheTests {
     #expect(try !cache.contains(1000))
   }
 
-  @Test("If others fill the disk, or a value is larger than a tenth of the cache, nothing goes")
+  @Test(
+    "If others fill the disk, or a value is larger than a tenth of the cache, nothing is evicted")
   func boundedLoss() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
     let cache = try open(disk)

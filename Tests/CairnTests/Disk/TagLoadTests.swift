@@ -182,7 +182,7 @@ struct TagLoadTests {
     #expect(held.heldCount == 1)
     #expect(try cache.memory?.value(forKey: "a") == nil)
     #expect(try cache.value(forKey: "a") == nil)
-    // The check of the disk has told memory.
+    // The lookup on disk has updated memory.
     #expect(held.heldCount == 0)
     #expect(try cache.peekValue(forKey: "a") == nil)
   }

@@ -38,7 +38,7 @@ struct TagRaceTests {
     return false
   }
 
-  /// Writes a value to the disk, like a write that has not told memory yet.
+  /// Writes a value to the disk, like a write that has not updated memory yet.
   private func setUntold(
     _ value: String, forKey key: String, _ cache: DiskCache<String, String>
   ) throws {
@@ -81,7 +81,7 @@ struct TagRaceTests {
     try cache.store.removeValue(forKey: ReservedKey.marks)
     #expect(settle())
     #expect(!cache.marks.isActive)
-    // One that was left by a write whose success nobody knew of.
+    // Left by a write whose success was never known.
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.removeAll(tagged: "x")
     try cache.setValue("2", forKey: "b", options: .tags(["y"]))
@@ -137,7 +137,8 @@ struct TagRaceTests {
     #expect(try version("b") { try cache.maintain() } == cache.info(forKey: "b")?.version)
   }
 
-  @Test("Once the mark is gone, memory shows nothing that it hid and was not told of")
+  @Test(
+    "Once the mark is gone, memory shows nothing that the mark hid, even without a notification")
   func untold() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     let version = try cache.setValue("old", forKey: "a", options: .tags(["x"]))
@@ -258,7 +259,7 @@ struct TagRaceTests {
     #expect(cache.held?.peekValue(forKey: key) == nil)
   }
 
-  @Test("A follower is told why the marks cannot be read; damage hides entries with tags")
+  @Test("A follower gets the reason why the marks cannot be read; damage hides entries with tags")
   func followingErrors() throws {
     let scene = FollowingScene()
     let writer = try scene.writer()

@@ -65,7 +65,7 @@ struct VanishingCacheTests {
     try second.close()
   }
 
-  @Test("A durable write whose sync notices first goes to it, with and without memory")
+  @Test("A durable write whose sync notices first is written to it, with and without memory")
   func durable() throws {
     for held in [nil, 100] {
       let cache: DiskCache<String, Int> = try scene.cache {
@@ -104,7 +104,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("A batch goes to it whole")
+  @Test("A batch is written to it completely")
   func batch() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")

@@ -264,7 +264,7 @@ struct ConditionalLoadTests {
   // MARK: Absent
 
   @Test(
-    "After absence, no load begins before its time is over or the key is written or removed",
+    "After absence, no load begins before the absence ends or the key is written or removed",
     arguments: LoadingKind.allCases)
   func absent(_ kind: LoadingKind) async throws {
     let scene = LoadScene()

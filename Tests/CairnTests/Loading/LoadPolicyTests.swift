@@ -52,7 +52,7 @@ struct LoadPolicyTests {
   // MARK: Stampedes
 
   @Test(
-    "Of ten thousand at the end of a lifetime, none waits for the load, and the origin is asked once",
+    "At the end of a lifetime, none of ten thousand callers waits for the load, and the origin is asked once",
     arguments: LoadingKind.allCases, [true, false])
   func stampede(_ kind: LoadingKind, isAhead: Bool) async throws {
     let policy = Self.policy {
@@ -115,7 +115,7 @@ struct LoadPolicyTests {
     #expect(new?.isStale == false && new?.value == "\(origin.callCount)")
   }
 
-  // MARK: What is served, and to which calls
+  // MARK: What is returned, and to which calls
 
   @Test(
     "No value is returned that is older than its policy allows", arguments: LoadingKind.allCases)
@@ -127,7 +127,7 @@ struct LoadPolicyTests {
         $0.staleOnError = .seconds(20)
       })
     _ = try await ask(subject)
-    // Another call may allow more. What it may receive stays for it.
+    // Another call may allow more. Values that it may receive stay for it.
     let longer = Self.policy { $0.staleOnError = .seconds(30) }
     _ = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in .loaded("") }
     origin.isFailing = true

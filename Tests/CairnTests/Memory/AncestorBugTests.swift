@@ -35,7 +35,7 @@ struct AncestorBugTests {
     #expect(cache.count() == 1)
   }
 
-  @Test("XRCache: nodes were compared by value, so that the wrong one of two equal ones went")
+  @Test("XRCache: nodes were compared by value, so the wrong one of two equal nodes was removed")
   func equalValues() {
     let cache: MemoryCache<Int, String> = scene.cache(count: 4)
     for key in 0..<4 { cache[key] = "same" }

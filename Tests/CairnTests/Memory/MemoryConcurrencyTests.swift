@@ -49,7 +49,7 @@ struct MemoryConcurrencyTests {
       var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
       // What the thread last set each of its keys to, or `nil` if it is gone for good.
       var mine = [Stamp?](repeating: nil, count: keys)
-      // When it is gone at the latest, because its lifetime has ended.
+      // The latest time at which it is gone, because its lifetime has ended.
       var ends = [Int64](repeating: .max, count: keys)
       func now() -> Int64 { scene.clock.now().millisecondsSinceEpoch }
       func check(_ found: Stamp?, _ index: Int, since before: Int64) {

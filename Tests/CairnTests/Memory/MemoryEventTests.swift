@@ -148,7 +148,7 @@ struct MemoryEventTests {
     let holder = Record<MemoryCache<Int, Int>>()
     let isInside = Record<Bool>()
     let use: @Sendable () -> Void = {
-      // What it calls here calls it.
+      // The closures that it calls here call it again.
       if !isInside.all.isEmpty { return }
       isInside.add(true)
       defer { isInside.removeAll() }

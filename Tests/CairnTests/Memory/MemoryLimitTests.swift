@@ -6,7 +6,7 @@ import Testing
 struct MemoryLimitTests {
   let scene = MemoryScene()
 
-  @Test("The number of entries: the least recently used goes")
+  @Test("The number of entries: the least recently used entry is evicted")
   func count() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 3)
     for number in 1...3 { cache[number] = number }
@@ -87,7 +87,7 @@ struct MemoryLimitTests {
     #expect(cache.count() == 0 && cache.countLimit == 0)
   }
 
-  @Test("Expired entries go before live ones")
+  @Test("Expired entries are removed before live ones")
   func expiredFirst() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 2)
     cache.setValue(1, forKey: 1)
@@ -124,7 +124,7 @@ struct MemoryLimitTests {
     #expect(cache.count() == 1)
   }
 
-  /// Reads a key, and sets it where it is missing.
+  /// Reads a key, and sets it if it is missing.
   ///
   /// - Returns: whether it was there.
   private func use(_ key: Int, in cache: MemoryCache<Int, Int>) -> Bool {

@@ -120,7 +120,7 @@ struct MemoryPressureTests {
     source.raise(nil)
   }
 
-  @Test("A cache that responds may be used, and told again, by its own observer")
+  @Test("A cache that responds may be used by its own observer, which may report more pressure")
   func reentrant() {
     let cache = filled()
     let monitor = scene.monitor

@@ -56,7 +56,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 1015)
   }
 
-  @Test("Where the configuration says, one or many, and nowhere else")
+  @Test("As configured, one or many, and nowhere else")
   func chosen() {
     let ended = Record<Int>()
     let jobs = Record<@Sendable () -> Void>()
@@ -85,7 +85,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 1000)
   }
 
-  @Test("A cache's contents are destroyed with it, once, and where the configuration says")
+  @Test("A cache's contents are destroyed with it, once, and as configured")
   func end() {
     let ended = Record<Int>()
     do {

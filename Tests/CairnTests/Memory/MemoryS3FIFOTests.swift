@@ -131,7 +131,8 @@ struct MemoryS3FIFOTests {
   @Test("On streams like those of programs, each request is the hit or miss of the simulator")
   func streams() {
     var random = FuzzRandom(seed: TestSeed.current)
-    // A few keys are hot for a while, a scan comes occasionally, and some keys are requested once.
+    // A few keys are hot for a while, there is a scan from time to time, and some keys are
+    // requested once.
     var once = 100_000
     let stream = (0..<12_000).map { step in
       if step % 3000 > 2400 { return 10_000 + step % 600 }
@@ -178,7 +179,7 @@ struct MemoryS3FIFOTests {
     cache[11] = 11
     for _ in 0..<2 { #expect(cache[11] == 11) }
     cache[12] = 12
-    // Used twice, it moved to the main queue, whose oldest entry then had to go.
+    // Used twice, it moved to the main queue, whose oldest entry was then evicted.
     #expect(cache.keys() == [11, 0, 9, 8, 7, 6, 5, 4, 3, 12])
     #expect(cache.audit() == [])
   }

@@ -16,7 +16,7 @@ struct MemoryTrimTests {
     return cache
   }
 
-  @Test("To a number: the least recently used go")
+  @Test("To a number: the least recently used entries are removed")
   func count() {
     let cache = filled()
     #expect(cache.trim(toCount: 7) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
@@ -25,7 +25,7 @@ struct MemoryTrimTests {
     #expect(cache.statistics().trimEvictionCount == 3)
   }
 
-  @Test("To a cost: no more go than needed, in the order of use")
+  @Test("To a cost: no more entries are removed than needed, in the order of use")
   func cost() {
     let cache = filled()
     #expect(cache.totalCost() == 550)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What the kernel reports about memory", .timeLimit(.minutes(10)))
 struct SystemPressureTests {
-  /// A directory that stands for `/`, with these files.
+  /// A directory that replaces `/`, with these files.
   private func tree(_ files: [String: String]) throws -> String {
     let root = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
     for (path, text) in files {
@@ -104,7 +104,7 @@ struct SystemPressureTests {
   }
 
   @Test(
-    "The real kernel accepts the triggers, wakes nobody without cause, and lets go",
+    "The real kernel accepts the triggers, wakes nobody without cause, and releases them",
     .enabled(if: missing == nil, "needs /proc/pressure/memory, Linux 4.20 with CONFIG_PSI"))
   func realKernel() {
     let source = SystemPressureSource()

@@ -37,8 +37,8 @@ final class Gate: Sendable {
 
 /// Waits until `condition` holds, which other tasks bring about.
 ///
-/// If many tests run at once, a task gets its turn after all that are queued before it, and what it
-/// starts is queued behind them again. So turns are counted, not only time.
+/// If many tests run at once, a task gets its turn after all tasks that are queued before it, and
+/// the tasks that it starts are queued behind those again. So turns are counted, not only time.
 func eventually(
   _ condition: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
 ) async {

@@ -66,7 +66,7 @@ final class LoadScene: Sendable {
   }
 }
 
-/// A cache of any kind, with what a test inspects besides its interface.
+/// A cache of any kind, with what a test inspects in addition to its interface.
 struct LoadSubject: Sendable {
   let cache: any Loading<String, String>
   /// How often a caller was suspended for a load.

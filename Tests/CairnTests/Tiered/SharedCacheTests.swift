@@ -170,7 +170,7 @@ struct SharedCacheTests {
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 0)
     let next: DiskCache<String, Int> = try shared("a")
-    // Its own second close, which comes when the place belongs to another.
+    // Its own second close, which comes when the place belongs to another cache.
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
     let last: DiskCache<String, Int> = try shared("a")

@@ -125,7 +125,7 @@ struct TieredCacheTests {
     cache.tier.removeAll()
     _ = try cache.value(forKey: "a")
     #expect(cache.tier.totalCost() == 0)
-    // So a limit holds without any given cost.
+    // So a limit holds even if no cost is given.
     cache.tier.costLimit = 2000
     for number in 0..<40 { try await cache.setValue(large, forKey: "\(number)") }
     #expect(cache.tier.totalCost() <= 2000 && cache.tier.totalCost() > 1000)

@@ -91,7 +91,7 @@ struct TieredCoherenceTests {
     let version = try cache.setStored(1, forKey: "a")
     let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     let ticket = cache.tier.held.ticket(forKey: key("a"))
-    // It was removed, and memory was not told yet.
+    // It was removed, and memory was not updated yet.
     #expect(cache.tier.held.noteAbsent(key("a")) == nil)
     entry.publish(to: cache.tier.held, version: version, byteCount: 0)
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
@@ -106,7 +106,7 @@ struct TieredCoherenceTests {
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let promoted = cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: old)
     #expect(promoted)
-    // As if a new value were on disk and memory were not told yet.
+    // As if a new value were on disk and memory were not updated yet.
     let new = old + 1
     switch way {
     case 0: cache.tier.held.noteShown(new, of: key("a"))
@@ -132,7 +132,7 @@ struct TieredCoherenceTests {
     for way in 0..<3 {
       let version = try cache.setValue(1, forKey: "a")
       try cache.removeValue(forKey: "a")
-      // As if memory had not been told of the removal yet.
+      // As if memory had not been updated after the removal yet.
       let ticket = cache.tier.held.ticket(forKey: key("a"))
       cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
       switch way {
@@ -149,7 +149,7 @@ struct TieredCoherenceTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     let version = try cache.setValue(1, forKey: "a")
     try cache.removeValue(forKey: "a")
-    // As if memory had not been told of the removal yet.
+    // As if memory had not been updated after the removal yet.
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
     let told = Record<TierEvent<String>>()
@@ -189,7 +189,7 @@ struct TieredCoherenceTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     let old = try cache.setValue(1, forKey: "a")
     try cache.setValue(2, forKey: "a")
-    // As if memory had not been told of the second value yet.
+    // As if memory had not been updated with the second value yet.
     cache.tier.removeAll()
     let before = cache.tier.held.ticket(forKey: key("a"))
     cache.tier.held.promote(1, forKey: key("a"), ticket: before, version: old)
@@ -219,7 +219,7 @@ struct TieredCoherenceTests {
     for isHeld in [true, false] {
       let version = try await cache.setValue(1, forKey: "a")
       try await cache.removeAll()
-      // As if memory had not been told of that yet.
+      // As if memory had not been updated after that yet.
       let ticket = cache.tier.held.ticket(forKey: key("a"))
       if isHeld { cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version) }
       told.removeAll()
@@ -243,7 +243,7 @@ struct TieredCoherenceTests {
   func lateHit() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let ticket = cache.tier.held.ticket(forKey: key("a"))
-    // Written, read here, and gone from the disk; memory was not told yet.
+    // Written, read here, and gone from the disk; memory was not updated yet.
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: 1)
     #expect(try cache.fetchValue(key("a"), ticket, in: cache.tier.held, counts: true) == 1)
     let statistics = try cache.statistics()

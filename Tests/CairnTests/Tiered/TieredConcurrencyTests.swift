@@ -43,8 +43,8 @@ struct KeyHistory {
 
   func faults(versions: [Int: UInt64]) -> [String] {
     var faults: [String] = []
-    // Of all calls that ended before a moment: the newest version that existed, and the newest that
-    // was gone.
+    // The newest version that existed, and the newest that was gone, among all calls that ended
+    // before a moment.
     var events = events
     for index in events.indices {
       if case .sawValue(let number) = events[index].kind {
@@ -71,7 +71,7 @@ struct KeyHistory {
             // The extension found the value alive by a time before its end.
             break
           case .removed, .sawNothing:
-            // Whatever certainly existed before that was gone by then.
+            // Everything that certainly existed before that was gone by then.
             if writes.contains(where: { $0.version == version && $0.end < earlier.start }) {
               faults.append("\(event) after \(earlier)")
             }
@@ -174,8 +174,8 @@ struct TieredConcurrencyTests {
             let version = try cache.setStored(
               number, forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
             versions.add((number, version))
-            // Its thread would not have returned yet: memory may hold what a removal has not told
-            // it of. Any caller that knows this version was shown it.
+            // Its thread would not have returned yet: memory may have entries whose removal it has
+            // not seen. Any caller that knows this version was shown it.
             try cache.noteShown(version, of: key)
             return .wrote(version)
           }
@@ -270,7 +270,7 @@ struct TieredConcurrencyTests {
   }
 
   @Test(
-    "Of several that remove a value at once, one is told that it did", arguments: [false, true])
+    "If several callers remove a value at once, one of them gets `true`", arguments: [false, true])
   func removalWinners(isHeld: Bool) throws {
     let scene = TieredScene()
     let cache: DiskCache<String, Int> = try scene.cache(held: isHeld ? nil : 0)

@@ -8,7 +8,7 @@ import Testing
 struct TieredEventTests {
   let scene = TieredScene()
 
-  @Test("Memory is told first, even of what the disk evicts")
+  @Test("Memory's events come first, even for the disk's evictions")
   func events() throws {
     let cache: DiskCache<String, Int> = try scene.cache(held: 1, count: 2)
     let told = Record<TierEvent<String>>()
@@ -105,7 +105,7 @@ struct TieredEventTests {
     withExtendedLifetime(cache) {}
   }
 
-  @Test("Memory's contents are released with the cache; the disk was told what was read")
+  @Test("Memory's contents are released with the cache; reads were reported to the disk before")
   func cacheGone() throws {
     var cache: DiskCache<Int, Int>? = try scene.cache {
       // Every close keeps the order of use.

@@ -133,7 +133,7 @@ struct TieredLoadingTests {
     #expect(try !cache.tier.contains("a"))
   }
 
-  @Test("While the disk is full, the log is told once of values that are not kept")
+  @Test("While the disk is full, the log reports once that values are not kept")
   func unkeptForRoom() async throws {
     let lines = Record<String>()
     let disk = SimulatedDisk()

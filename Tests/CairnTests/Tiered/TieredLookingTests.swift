@@ -23,7 +23,7 @@ struct TieredLookingTests {
     #expect(try cache.tier.contains("a"))
   }
 
-  @Test("No later read goes back behind what a peek has shown")
+  @Test("No later read returns anything older than a peek has shown")
   func peekIsSeen() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")

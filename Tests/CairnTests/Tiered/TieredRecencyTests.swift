@@ -15,7 +15,7 @@ struct TieredRecencyTests {
     }
   }
 
-  @Test("However short the interval, the disk is told once in a while, not with each read")
+  @Test("However short the interval, reads are reported to the disk in batches, not one by one")
   func shortIntervals() throws {
     for interval in [Duration.zero, .seconds(-1), .nanoseconds(1)] {
       let scene = TieredScene()
@@ -37,7 +37,7 @@ struct TieredRecencyTests {
     #expect(scene.background.delays.count == 1)
     scene.advance(by: .seconds(1))
     #expect(try keysByRecency(cache) == [2, 4, 3, 1, 0])
-    // Nothing runs while nobody reads, and the next read requests it again.
+    // Nothing runs without reads, and the next read requests a report again.
     #expect(scene.background.delays.isEmpty)
     _ = try cache.value(forKey: 2)
     scene.advance(by: .seconds(1))
@@ -67,7 +67,7 @@ struct TieredRecencyTests {
     #expect(try keysByRecency(cache) == [2, 0, 1, 3])
   }
 
-  @Test("The disk is told before a trim, whose victims are then exact")
+  @Test("Reads are reported to the disk before a trim, whose victims are then exact")
   func beforeTrim() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<600 { try cache.setValue(key, forKey: key) }
@@ -80,7 +80,7 @@ struct TieredRecencyTests {
     #expect(try Set(cache.keys()) == [2, 4])
   }
 
-  @Test("The disk is told before entries are evicted for a limit")
+  @Test("Reads are reported to the disk before entries are evicted for a limit")
   func beforeEviction() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -93,7 +93,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "Used entries stay among many, even if the disk is not told before each eviction",
+    "Used entries stay among many, even without a report before each eviction",
     arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
   func manyEvictions(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(
@@ -110,7 +110,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "If everything was read but not reported, the least recently read goes, not the newest write",
+    "If everything was read but not reported, the least recently read entry is evicted, not the newest write",
     arguments: [3, 100, 2000, 5000])
   func allRead(limit: Int) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: limit)
@@ -200,7 +200,7 @@ struct TieredRecencyTests {
     #expect(try isThereAfterTelling() == false)
   }
 
-  @Test("If memory is short, it is freed before the disk is told")
+  @Test("If memory is short, it is freed before reads are reported to the disk")
   func freedFirst() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -273,7 +273,7 @@ struct TieredRecencyTests {
     #expect(order.suffix(100).sorted() == read)
   }
 
-  @Test("The disk is told before a close, and before memory is emptied")
+  @Test("Reads are reported to the disk before a close, and before memory is emptied")
   func beforeClose() throws {
     do {
       // Even after few writes a checkpoint is made, which keeps the order.
@@ -296,7 +296,7 @@ struct TieredRecencyTests {
     #expect(try keysByRecency(cache) == [1, 2, 3, 0])
   }
 
-  @Test("The disk is also told when the last reference is released")
+  @Test("Reads are also reported when the last reference is released")
   func atEnd() throws {
     do {
       let cache: DiskCache<Int, Int> = try scene.cache {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("When the disk is told what was read from memory", .timeLimit(.minutes(10)))
+@Suite("When reads from memory are reported to the disk", .timeLimit(.minutes(10)))
 struct TieredTellingTests {
   let scene = TieredScene()
 
@@ -16,7 +16,7 @@ struct TieredTellingTests {
     }
   }
 
-  @Test("What is read again after it was taken for a report is reported once more")
+  @Test("An entry that is read again after it was taken for a report is reported once more")
   func readWhileTold() throws {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 3000)
     for key in 0..<1000 { cache[key] = key }
@@ -73,7 +73,8 @@ struct TieredTellingTests {
   private static let coders = [KeyCoder<Int>.integer, .json().comparingByEquality()]
 
   @Test(
-    "The disk is told before a batch that begins below the limit and ends above", arguments: coders)
+    "Reads are reported before a batch that begins below the limit and ends above",
+    arguments: coders)
   func beforeBatch(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 10)
     for key in 0..<8 { try cache.setValue(key, forKey: key) }
@@ -83,7 +84,7 @@ struct TieredTellingTests {
   }
 
   @Test(
-    "The disk is told before a large value that has no room beside the others", arguments: coders,
+    "Reads are reported before a large value that needs the room of others", arguments: coders,
     0..<3)
   func beforeLargeValue(coder: KeyCoder<Int>, way: Int) async throws {
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(

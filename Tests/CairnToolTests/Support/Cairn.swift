@@ -2,7 +2,7 @@ import Glibc
 
 /// The built command, and how tests run it.
 enum Command {
-  /// Everything that it can be told to do, in the order of its help.
+  /// All its options and commands, in the order of its help.
   static let names = [
     "put", "get", "info", "delete", "expire", "keys", "stats", "top", "verify", "scrub", "salvage",
     "trim", "compact", "backup", "import", "export", "completions", "version", "help",
@@ -22,7 +22,7 @@ enum Command {
         if unsafe access(directory + "/cairn", X_OK) == 0 { return directory + "/cairn" }
       }
     }
-    // This file lies in Tests/CairnToolTests/Support.
+    // This file is in Tests/CairnToolTests/Support.
     let package = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
     return "/\(package)/.build/debug/cairn"
   }()

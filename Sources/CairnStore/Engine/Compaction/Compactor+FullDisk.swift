@@ -207,7 +207,7 @@ extension Compactor {
   ) throws(StoreError) {
     let cost = victim.cost(barrier)
     let room = try pieceByteCount()
-    // A header, and the rest of the last block, where no further record fits.
+    // A header, and the unused rest of the last block.
     let mean = victim.liveByteCount / max(1, victim.livePutCount)
     let pieceOverhead = SegmentHeader.byteCount + min(4096, mean)
     if cost <= room {

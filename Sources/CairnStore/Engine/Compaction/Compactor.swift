@@ -332,7 +332,7 @@ struct RoomSearch {
   var allowance: Int?
 }
 
-/// A cache that evicts entries, by its own writes, for a write without room.
+/// A cache that makes room for a write by evicting entries.
 struct LastResort: Sendable {
   /// Makes room for this many bytes. Returns `false` if it cannot.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool

@@ -64,7 +64,7 @@ final class FollowedView: Sendable {
         let lacksCheckpoint = manifest.checkpointID != 0 && parts.checkpoint == nil
         if lacksCheckpoint, !isLast, followed.page?.generation != words?.generation { continue }
         if parts.lacksSegment, hasMoved(followed, since: manifest, words) {
-          // The writer has removed the file since, and its content is elsewhere.
+          // The writer has removed the file since, and its content is in another file.
           if isLast { throw StoreError.outdated(path: followed.directory.path) }
           environment.pause(pauseOfAttempt)
           continue

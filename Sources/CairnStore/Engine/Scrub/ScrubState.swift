@@ -61,7 +61,8 @@ struct ScrubPace {
     .seconds(Double(byteCount) / Double(bytesPerSecond))
   }
 
-  /// When the step after the one due at `due` is due. Makes up for delays of up to a second.
+  /// When the next step is due, after the one that was due at `due`. Makes up for delays of up to a
+  /// second.
   func next(after due: Duration, byteCount: Int, now: Duration) -> Duration {
     max(due, now - .seconds(1)) + cost(of: byteCount)
   }

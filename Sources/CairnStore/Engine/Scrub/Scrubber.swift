@@ -6,8 +6,8 @@
 /// the page has left the cache. A scrub changes nothing and holds no lock while it reads the log,
 /// so no thread waits for a step.
 ///
-/// 1. The state is touched only for moments. A thread that takes a step takes the pass out and puts
-///    it back.
+/// 1. The state is touched only for moments. For a step, a thread takes the pass out of the state
+///    and puts it back afterwards.
 /// 2. Nothing is written to SCRUB after the close.
 ///
 /// The lock is taken under none.

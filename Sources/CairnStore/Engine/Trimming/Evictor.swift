@@ -188,7 +188,7 @@ final class Evictor: Sendable {
           let seenCount = try remover.remove(victims, byteTarget: byteCount, in: &removal)
           list.putBack(victims.count - seenCount)
         } catch {
-          // Entries that were removed will be found gone.
+          // Entries that were removed are recognised later.
           list.putBack(victims.count)
           throw error
         }

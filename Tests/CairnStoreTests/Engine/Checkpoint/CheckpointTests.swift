@@ -35,7 +35,7 @@ struct CheckpointTests {
   @Test("Replay reads the heads of replaced records together")
   func replacedHeads() throws {
     let disk = SimulatedDisk()
-    // One key in ten is so long that its head is not read together with the others.
+    // One key in ten is too long for its head to be read together with the others.
     func key(_ number: Int) -> [UInt8] {
       Array(String(repeating: "k", count: number % 10 == 0 ? 700 : 5).utf8)
         + Array("\(number)".utf8)
@@ -165,7 +165,7 @@ struct CheckpointTests {
     #expect(try again.statistics().recovery.source == .scan)
   }
 
-  @Test("The log is told once that no checkpoint can be made, until one was made")
+  @Test("The log reports once that no checkpoint can be made, until one was made")
   func toldOnce() throws {
     let directory = try TemporaryDirectory()
     let messages = Messages()

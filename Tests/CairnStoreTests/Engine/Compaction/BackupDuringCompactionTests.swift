@@ -3,13 +3,13 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// A compaction puts the new segments beside the old ones, and then makes the entries name the
-/// copies, some at a time. A snapshot of a moment in between had both, so each copied record was
-/// there twice, with one number. Replay keeps the one that it reads first; the index named either.
-/// A backup of it was sound as long as its checkpoint was. If a shard of that checkpoint was
-/// damaged, the shard was rebuilt from the log and named old records that counted as dead. A
-/// compaction could then remove the segment under them, or drop a tombstone that the other copy
-/// needed.
+/// A compaction adds the new segments while the old ones are still there, and then makes the
+/// entries name the copies, some at a time. A snapshot of a moment in between had both, so each
+/// copied record was there twice, with one number. Replay keeps the one that it reads first; the
+/// index named either. A backup of it was sound as long as its checkpoint was. If a shard of that
+/// checkpoint was damaged, the shard was rebuilt from the log and named old records that counted as
+/// dead. A compaction could then remove the segment under them, or drop a tombstone that the other
+/// copy needed.
 @Suite("Backups while a compaction moves entries")
 struct BackupDuringCompactionTests {
   let directory: TemporaryDirectory
@@ -124,7 +124,7 @@ struct BackupDuringCompactionTests {
     let header = try CheckpointFixture.header(
       of: #require(copy.files[FileName.checkpoint(copy.manifest.checkpointID)]), "")
     #expect(header.segments.reduce(0) { $0 + $1.livePutCount } == contents.count)
-    // The segments of one moment: the dead are the removed ones, or are gone.
+    // The segments of one moment: dead records are removed keys only, or are gone.
     #expect(header.segments.reduce(0) { $0 + $1.putCount } <= 1500)
   }
 }

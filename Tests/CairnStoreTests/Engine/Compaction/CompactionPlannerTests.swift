@@ -1,7 +1,7 @@
 import CairnStore
 import Testing
 
-@Suite("What is compacted next")
+@Suite("Which segments are compacted next")
 struct CompactionPlannerTests {
   /// A segment of 1,000 bytes, half of them dead.
   private func facts(
@@ -63,7 +63,7 @@ struct CompactionPlannerTests {
     #expect(planner([little, none]).nextRound(isOverBound: true) == [], "not worth it")
   }
 
-  @Test("Of segments with the same gain, the older comes first, but age alone does not decide")
+  @Test("Among segments with the same gain, the older comes first, but age alone does not decide")
   func age() {
     func aged(_ id: UInt64, live: Int, lowest: UInt64, compactedAt: UInt64 = 0) -> SegmentFacts {
       facts(id, live: live, livePuts: 400, lowest: lowest, compactedAt: compactedAt)

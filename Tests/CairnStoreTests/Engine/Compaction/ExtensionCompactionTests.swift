@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Extended lifetimes and compaction")
 final class ExtensionCompactionTests: StoreSuite {
-  /// Fills segments with values, every other one of which dies, so that they are compacted.
+  /// Fills segments with values and makes every other one dead, so that they are compacted.
   private func fillAround(_ store: Store, _ body: () throws -> Void) throws {
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "filler\(number)")
@@ -17,7 +17,7 @@ final class ExtensionCompactionTests: StoreSuite {
     }
   }
 
-  @Test("The copy of a value takes its end along, and the record of the extension goes")
+  @Test("The copy of a value gets its end, and the record of the extension is dropped")
   func folded() throws {
     let store = try makeStore()
     try fillAround(store) {
@@ -57,7 +57,7 @@ final class ExtensionCompactionTests: StoreSuite {
     try store.compact()
     // The segment that is then active has no dead record until the values have been copied.
     try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(200))
-    // One beside them dies.
+    // Another value in the same segment dies.
     try store.setValue("w", forKey: "filler101")
     let ends = try store.ends()
     try store.compact()
@@ -76,7 +76,7 @@ final class ExtensionCompactionTests: StoreSuite {
       try store.setValue(
         [UInt8](repeating: 7, count: 2500), forKey: "key\(number)", lifetime: .seconds(10))
     }
-    // In separate segments, beside values that die.
+    // In separate segments, together with values that die.
     try fillAround(store) {
       for number in 0..<20 {
         try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))

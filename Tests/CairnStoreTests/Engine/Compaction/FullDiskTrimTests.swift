@@ -142,7 +142,7 @@ struct FullDiskTrimTests {
     #expect(try Store.verify(path: disk.path + "/store").errors == [])
   }
 
-  @Test("What is being read stays in place while its segment is cut")
+  @Test("Bytes that are being read stay in place while their segment is cut")
   func pinned() throws {
     let directory = try TemporaryDirectory()
     // Without a background compaction, which would move entries while they are counted.
@@ -202,7 +202,7 @@ struct FullDiskTrimTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("A segment that is appended to beside a snapshot of an earlier session is never cut")
+  @Test("A segment that is appended to while a snapshot of an earlier session exists is never cut")
   func writtenOn() throws {
     let directory = try TemporaryDirectory()
     let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }

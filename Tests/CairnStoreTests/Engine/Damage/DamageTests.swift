@@ -132,7 +132,7 @@ struct DamageTests {
       killed.image.flipping(name, at: record.offset), boot: otherBoot, at: record, in: name)
   }
 
-  /// What is left of a store that was closed cleanly with five keys, reopened, and killed after one
+  /// The remains of a store that was closed cleanly with five keys, reopened, and killed after one
   /// more write; and the segment that has them.
   private static func closedAndKilled() throws -> (Image, segment: String) {
     let directory = try TemporaryDirectory()

@@ -82,7 +82,7 @@ struct DamagedIterationTests {
 
   @Test("An iteration that is stopped reports the damage that it has passed")
   func ended() throws {
-    // If the two sound keys come first, there is none to report, which is rare.
+    // Rarely, the two sound keys come first, and then there is no damage to report.
     var errors: [StoreError?] = []
     for _ in 0..<4 {
       let directory = try Self.makeStore(keys, damaging: Set(keys.dropLast(2)), [])

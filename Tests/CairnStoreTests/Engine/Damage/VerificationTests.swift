@@ -113,7 +113,7 @@ struct PageBitsTests {
     init(byteCount: Int) { bits = PageBits(ofFile: byteCount) }
   }
 
-  @Test("Each bit stands for its page alone, even if several threads set bits")
+  @Test("Each bit represents its page alone, even if several threads set bits")
   func bits() throws {
     let pageCount = 1000
     let shared = Shared(byteCount: pageCount * PageBits.pageByteCount)

@@ -11,7 +11,7 @@ struct EvictionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// What is accessed when, according to the least recently used order.
+  /// The time of each access, in the least recently used order.
   struct Order {
     private var accesses: [Int: Int] = [:]
     private var last = 0

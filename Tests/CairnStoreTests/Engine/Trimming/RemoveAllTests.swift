@@ -290,7 +290,7 @@ struct RemoveAllTests {
     #expect(try Image(of: directory.store).segmentNames == [])
   }
 
-  @Test("Whatever the manifest lists by then is gone", arguments: [0, 200])
+  @Test("Everything that the manifest lists by then is removed", arguments: [0, 200])
   func afterMoreSegments(count: Int) throws {
     let (store, directory, _, queue, calls) = try readyStore()
     for number in 0..<count {

@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("Trimming beside other work, and its persistence")
+@Suite("Trimming during other work, and its persistence")
 final class TrimEngineTests: StoreSuite {
   func fill(_ store: Store, _ count: Int, byteCount: Int = 20) throws {
     for number in 0..<count {
@@ -131,7 +131,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try store.contains("observer"))
   }
 
-  // MARK: Beside others
+  // MARK: During other work
 
   /// Lets another thread in after a trim has chosen its victims and before it takes them: at the
   /// first of its calls of the observer.
@@ -289,7 +289,8 @@ final class TrimEngineTests: StoreSuite {
     #expect(try Store(directory.store).count() == contents.count + 1)
   }
 
-  @Test("A damaged value does not protect an entry; a damaged head does, and is counted")
+  @Test(
+    "A trim removes an entry with a damaged value; one with a damaged head stays, and is counted")
   func damaged() throws {
     let store = try makeStore()
     try fill(store, 20, byteCount: 300)
