@@ -63,6 +63,9 @@ extension DiskCache {
     let tierKey = try tierKey(key)
     let before = held.info(forKey: tierKey)
     let ticket = held.ticket(forKey: tierKey)
+    if before != nil, let entry = held.entryAlone(forKey: tierKey) {
+      return CacheEntry(key: key, value: entry.value, info: entry.info)
+    }
     guard let found = try storedEntry(forKey: key) else {
       held.noteShown(nil, of: tierKey)
       return nil
@@ -93,6 +96,7 @@ extension DiskCache {
   ///   with the store's other errors.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     let before = try held?.info(forKey: tierKey(key))
+    if before != nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     var info = try storedInfo(forKey: key)
     try noteShown(info?.version, of: key)
     info?.note(before)
@@ -119,32 +123,9 @@ extension DiskCache {
     let found = try fetch(key, part: .head) { (record) throws(CacheError) in
       (try metadata(of: record, wantsRest: true).rest, record.version)
     }
+    if found == nil, try held?.infoAlone(forKey: tierKey(key)) != nil { return [] }
     try noteShown(found?.1, of: key)
     return found?.0
-  }
-
-  /// The values of many keys with everything the cache knows about them, in the order of the keys,
-  /// with `nil` for each key without a value. Each is a separate read, like `entry(forKey:)`.
-  ///
-  /// - Throws: see `entry(forKey:)`. The first failed read ends the call.
-  public func entries(
-    forKeys keys: some Collection<Key>
-  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
-    var entries: [CacheEntry<Key, Value>?] = []
-    entries.reserveCapacity(keys.count)
-    for key in keys { entries.append(try entry(forKey: key)) }
-    return entries
-  }
-
-  /// Information about many keys, in the order of the keys, with `nil` for each key without a
-  /// value. Reads no value and does not count as an access.
-  ///
-  /// - Throws: see `info(forKey:)`. The first failed lookup ends the call.
-  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
-    var infos: [CacheEntryInfo?] = []
-    infos.reserveCapacity(keys.count)
-    for key in keys { infos.append(try info(forKey: key)) }
-    return infos
   }
 
   /// Whether a read of the key would find a value. Neither reads nor decodes the value, and does
@@ -194,11 +175,17 @@ extension DiskCache {
       }
     }
     if let failure { throw failure }
-    guard let result else {
-      if let held, let tierKey { held.noteShown(nil, of: tierKey) }
+    if let result { return result }
+    guard let held, let tierKey else { return nil }
+    guard let entry = held.entryAlone(forKey: tierKey) else {
+      held.noteShown(nil, of: tierKey)
       return nil
     }
-    return result
+    var ofEntry: Swift.Result<Result, any Error>?
+    try encode(entry.value) { (bytes) throws(CacheError) in
+      ofEntry = Swift.Result { try body(bytes) }
+    }
+    return try ofEntry?.get()
   }
 
   /// The value of a key. Setting it to `nil` removes the value.

@@ -6,6 +6,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
   @usableFromInline let key: TierKey<Key>
   @usableFromInline let hasTags: Bool
+  /// Whether memory holds it, or only drops the old value.
+  @usableFromInline let isHeld: Bool
   /// `nil`: its bytes on disk.
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
@@ -21,6 +23,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.value = value
     self.key = key
     hasTags = options.mayHaveTags
+    isHeld = options.placement != .disk
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changeCount
@@ -45,11 +48,29 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
     // If the defaults are changing or have changed since, the entry on disk may end at another
     // time.
-    if changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
+    if !isHeld || changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
       memory.invalidate(key, through: version - 1, .replaced)
       return
     }
     memory.publish(
+      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
+      hasTags: hasTags)
+  }
+}
+
+extension PublishedEntry {
+  /// Stores an entry in memory that the disk does not have.
+  ///
+  /// - Parameters:
+  ///   - ticket: taken before the disk was asked.
+  ///   - version: the newest version below when the disk was asked.
+  ///   - byteCount: the size of the value in bytes.
+  /// - Returns: `false` if the key may have been written since the ticket was taken: nothing was done.
+  func place(
+    in memory: MemoryCache<TierKey<Key>, Value>, _ ticket: CacheTicket, version: UInt64,
+    byteCount: Int
+  ) -> Bool {
+    memory.place(
       value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
       hasTags: hasTags)
   }
@@ -82,4 +103,9 @@ struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   func apply() { held.extendLifetime(of: key, to: times.expires, ticket: ticket) }
+
+  /// Extends the life of an entry that only memory has.
+  ///
+  /// - Returns: whether there is one.
+  func applyAlone() -> Bool { held.extendAlone(key, to: times.expires) }
 }
