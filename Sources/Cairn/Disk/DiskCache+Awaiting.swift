@@ -119,7 +119,6 @@ extension DiskCache {
   ) async throws -> (value: Value, version: UInt64)? {
     while true {
       let present = try present(key)
-      try noteShown(present?.info.version, of: key)
       guard let value = try change(present?.value) else {
         guard let version = present?.info.version else { return nil }
         if try await compareAndRemove(forKey: key, expecting: version, durability: durability) {

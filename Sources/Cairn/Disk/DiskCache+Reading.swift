@@ -161,31 +161,35 @@ extension DiskCache {
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
+    let result = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in
+      Swift.Result { try body(bytes) }
+    }
+    return try result?.get()
+  }
+
+  /// Calls `body` with the bytes of a value in either tier. Counts as an access.
+  func withBytes<Result>(
+    ofValueFor key: Key, _ body: (RawSpan) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result? {
     let tierKey = held == nil ? nil : try tierKey(key)
-    var failure: (any Error)?
-    let result = try fetch(key) { (record) throws(CacheError) -> Result? in
+    let found = try fetch(key, counts: false) { (record) throws(CacheError) -> Result in
       _ = try metadata(of: record, wantsRest: false)
       if let held, let tierKey {
         held.noteShown(record.version, of: tierKey)
         held.noteAccess(tierKey)
       }
-      do { return try body(record.value) } catch {
-        failure = error
-        return nil
+      return try body(record.value)
+    }
+    if found == nil, let held, let tierKey {
+      if let entry = held.entryAlone(forKey: tierKey) {
+        var result: Result?
+        try encode(entry.value) { (bytes) throws(CacheError) in result = try body(bytes) }
+        return result
       }
-    }
-    if let failure { throw failure }
-    if let result { return result }
-    guard let held, let tierKey else { return nil }
-    guard let entry = held.entryAlone(forKey: tierKey) else {
       held.noteShown(nil, of: tierKey)
-      return nil
     }
-    var ofEntry: Swift.Result<Result, any Error>?
-    try encode(entry.value) { (bytes) throws(CacheError) in
-      ofEntry = Swift.Result { try body(bytes) }
-    }
-    return try ofEntry?.get()
+    countRead(isHit: found != nil)
+    return found
   }
 
   /// The value of a key. Setting it to `nil` removes the value.

@@ -77,7 +77,9 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. On an error nothing was removed,
   ///   except with `durabilityUnknown`: the value is then removed and lost to the caller.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
-    try removing(key, alone: { $0 }) { () throws(CacheError) in try takeStored(key) }
+    let value = try removing(key, alone: { $0 }) { () throws(CacheError) in try takeStored(key) }
+    countRead(isHit: value != nil)
+    return value
   }
 
   private func takeStored(_ key: Key) throws(CacheError) -> Value? {
@@ -85,7 +87,7 @@ extension DiskCache {
       try noteWrite(key)
     }
     while true {
-      guard let found = try versioned(key) else {
+      guard let found = try versioned(key, counts: false) else {
         if !isLoading {
           try keyCoder.encode(key) { (key) throws(CacheError) in
             try storing { () throws(StoreError) in try removeRetained(key, durability: nil) }

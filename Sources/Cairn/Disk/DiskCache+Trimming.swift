@@ -113,7 +113,6 @@ extension DiskCache: Trimming {
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     recency?.tell()
-    held?.dropAlone()
     var failure: (any Error)?
     // Read before the iteration, because a mark is removed only after the entries it hides.
     let table = try removedTags()
@@ -127,6 +126,7 @@ extension DiskCache: Trimming {
           throw error
         }
       }
+      held?.dropAlone()
       // The closure was not asked about expired entries. No call may return them after this.
       if flights.retained > 0 { try removeExpired() }
       flights.history.forgetAll()

@@ -184,8 +184,14 @@ extension DiskCache {
   }
 
   /// The current entry, for a write that returns the old value. Counts as an access.
-  func versioned(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
-    try fetch(key) { (record) throws(CacheError) in (try decode(record), record.version) }
+  ///
+  /// - Parameter counts: whether to count a hit or a miss.
+  func versioned(
+    _ key: Key, counts: Bool = true
+  ) throws(CacheError) -> (value: Value, version: UInt64)? {
+    try fetch(key, counts: counts) { (record) throws(CacheError) in
+      (try decode(record), record.version)
+    }
   }
 
   /// Sets the value of a key if its version is the expected one.

@@ -9,6 +9,8 @@ final class TieredScene: Sendable {
   let disk = DiskScene()
   /// Of the tier in memory, and what tells the disk of it.
   let background = ManualBackgroundQueue()
+  /// What runs where a large batch lets others continue.
+  let pause = Lock<(@Sendable () -> Void)?>(nil)
   let monitor = PressureMonitor(source: SilentPressureSource(), queue: ManualBackgroundQueue())
 
   var clock: ManualClock { disk.clock }
@@ -33,7 +35,8 @@ final class TieredScene: Sendable {
       costing: costing,
       environment: Environment(
         fileSystem: files ?? SystemFileSystem(), background: disk.background,
-        maintenance: disk.background, pause: { _ in }),
+        maintenance: disk.background,
+        pause: { [weak self] _ in self?.pause.withLock { $0.take() }?() }),
       memory: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 

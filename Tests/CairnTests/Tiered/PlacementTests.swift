@@ -176,22 +176,6 @@ struct PlacementTests {
     #expect(try cache.value(forKey: "a") == 4 && cache.entry(forKey: "a")?.value == 4)
     #expect(try cache.metadata(forKey: "a") == [])
     #expect(try cache.value(forKey: "a") == 5 && cache.entry(forKey: "a")?.value == 5)
-    // A ticket from before a write, a removal, a miss.
-    for kind in 0..<4 {
-      let times = cache.tier.held.clock.times(.standard, idleLimit: nil)
-      try cache.removeValue(forKey: "a")
-      let ticket = cache.tier.held.ticket(forKey: key("a"))
-      switch kind {
-      case 0: try cache.setValue(6, forKey: "a")
-      case 1: try cache.removeValue(forKey: "a")
-      case 2: try cache.removeAll()
-      default: _ = cache.tier.held.noteAbsent(key("a"))
-      }
-      let isPlaced = cache.tier.held.place(
-        7, forKey: key("a"), ticket: ticket, version: .max >> 8, times, cost: 1, hasTags: false)
-      #expect(!isPlaced)
-      #expect(try cache.value(forKey: "a") == (kind == 0 ? 6 : nil))
-    }
   }
 
   @Test("It is refused where it cannot be, and nothing has changed then")

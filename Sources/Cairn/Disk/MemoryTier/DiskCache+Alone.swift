@@ -2,13 +2,13 @@ internal import CairnStore
 
 // Entries that only memory has: those of the placement `.memory`, and loaded values that the admission
 // keeps from the disk.
+//
+// 1. Such an entry enters memory under the log's lock, while the disk has nothing of its key. It has the
+//    newest version. So every later write of the key is newer, and replaces it when it is published.
+// 2. It is at or below the mark of every tag whose removal begins later, so it is in doubt, and the disk
+//    does not vouch for it. The removal of any tag hides all older entries with tags.
+// 3. A read that does not find its key on disk leaves it in memory. Calls that compare versions drop it.
 extension DiskCache {
-  /// How often a value is placed anew because other keys were written meanwhile.
-  private static var placingLimit: Int { 16 }
-
-  /// Why a value was not placed yet: something was removed first, or it must not be placed.
-  private enum Obstacle { case removed, present, unwanted }
-
   /// Sets a value in memory only.
   @usableFromInline
   func setAlone(
@@ -19,23 +19,20 @@ extension DiskCache {
       throw .store(.unsupportedOption(name: "entry in memory only"))
     }
     let (entry, byteCount) = try alone(value, key, options, in: held)
-    do throws(CacheError) {
-      return try keyCoder.encode(key) { (bytes) throws(CacheError) in
-        // A load that is about to keep its value has done so after this, and none does it later.
-        if try noteWrite(bytes) { store.passWriters() }
-        let version = try placeAlone(entry, byteCount, in: held) { () throws(CacheError) in
-          let isRemoved = try storing { () throws(StoreError) in
-            if try store.removeValue(forKey: bytes, durability: durability) { return true }
-            try removeRetained(bytes, durability: durability)
-            return false
+    return try keyCoder.encode(key) { (bytes) throws(CacheError) in
+      try noteWrite(bytes)
+      var version: UInt64 = 0
+      try entry.place(in: held, byteCount: byteCount) { (place) throws(CacheError) in
+        try storing { () throws(StoreError) in
+          try store.displaceValue(forKey: bytes, durability: durability) {
+            version = $0
+            place($0)
           }
-          return isRemoved ? .removed : nil
         }
-        return version ?? store.lastVersion
       }
-    } catch {
-      noteFailure(error, of: entry.key)
-      throw error
+      // A load that began meanwhile saw no value, and nothing on disk keeps it from replacing this one.
+      try noteWrite(bytes)
+      return version
     }
   }
 
@@ -47,12 +44,12 @@ extension DiskCache {
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool? {
-    let isForMemory = loaded.options.placement == .memory
-    if !isForMemory, sketch == nil { return nil }
+    let placement = loaded.options.placement
+    if placement == .disk || (placement == .standard && sketch == nil) { return nil }
     return try keyCoder.encode(key) { (bytes) throws(CacheError) -> Bool? in
       try checkKey(bytes)
       try settle(bytes)
-      if !isForMemory {
+      if placement == .standard {
         guard try refuses(bytes) else { return nil }
         events.counters.admissionRefusals.add()
         if held == nil { return true }
@@ -60,21 +57,15 @@ extension DiskCache {
       guard let held else { throw .store(.unsupportedOption(name: "entry in memory only")) }
       let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
       let (entry, byteCount) = try alone(loaded.value, key, loaded.options, in: held)
-      let placed = try placeAlone(entry, byteCount, in: held) { () throws(CacheError) in
-        if flight.isOutdated || marks.forbids(tags, since: start, isLoaded: true) {
-          return .unwanted
-        }
-        return try storing { () throws(StoreError) -> Obstacle? in
-          if let version, try store.compareAndRemove(forKey: bytes, expecting: version) {
-            return .removed
+      return try entry.place(in: held, byteCount: byteCount) { (place) throws(CacheError) in
+        try storing { () throws(StoreError) in
+          let wanted = { @Sendable [marks] in
+            !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
           }
-          // Somebody wrote it since the load began.
-          if try store.hasExpired(bytes) == false { return .present }
-          try removeRetained(bytes, durability: nil)
-          return nil
+          return try store.displaceValue(
+            forKey: bytes, replacing: version, ifWanted: wanted, place)
         }
       }
-      return placed != nil
     }
   }
 
@@ -117,37 +108,5 @@ extension DiskCache {
       try encode(value) { (bytes) throws(CacheError) in byteCount = bytes.byteCount }
     }
     return (entry, byteCount)
-  }
-
-  /// Places an entry in memory once the disk has nothing of its key.
-  ///
-  /// 1. The ticket comes first, then the newest version, and only then is the disk asked. A write of the
-  ///    key that the disk does not show is therefore newer than the entry, and replaces it when it is
-  ///    published. Whatever was published or reported since makes the ticket void.
-  /// 2. The entry is at or below the mark of every tag whose removal begins later, so it is in doubt, and
-  ///    the disk does not vouch for it. The removal of any tag hides all older entries with tags.
-  ///
-  /// - Parameter clear: removes from disk what the entry replaces; called again after it has removed
-  ///   something. Returns what is in the way.
-  /// - Returns: the version of the entry; `nil`: memory has nothing of the key's older value, and not this
-  ///   one.
-  private func placeAlone(
-    _ entry: PublishedEntry<Key, Value>, _ byteCount: Int,
-    in held: MemoryCache<TierKey<Key>, Value>, clear: () throws(CacheError) -> Obstacle?
-  ) throws(CacheError) -> UInt64? {
-    var count = 0
-    while count < Self.placingLimit {
-      let ticket = held.ticket(forKey: entry.key)
-      let version = store.lastVersion
-      switch try clear() {
-      case .unwanted, .present: return nil
-      case .removed: continue
-      case nil: break
-      }
-      if entry.place(in: held, ticket, version: version, byteCount: byteCount) { return version }
-      count += 1
-    }
-    held.invalidate(entry.key, through: nil, .replaced)
-    return nil
   }
 }

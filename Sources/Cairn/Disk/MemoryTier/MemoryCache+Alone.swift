@@ -1,42 +1,40 @@
 internal import CairnStore
 
-// Entries that the tier below does not have. `DiskCache.placeAlone` states the rules.
+// Entries that the tier below does not have. `DiskCache.setAlone` and its neighbours state the rules.
 extension MemoryCache {
   /// The number of slots checked in one hold of the lock.
   private static var aloneGroupCount: Int { 4096 }
 
-  /// Sets a value that is not below, unless its key may have been written or removed since the ticket
-  /// was taken.
+  /// Sets a value that the tier below does not have.
   ///
-  /// - Parameters:
-  ///   - ticket: taken before the tier below was asked.
-  ///   - version: the newest version below when it was asked, so that every later write is newer.
-  ///   - hasTags: whether the removal of a tag may hide it.
-  /// - Returns: whether the ticket was valid. If not, nothing was done.
-  func place(
-    _ value: Value, forKey key: Key, ticket: CacheTicket, version: UInt64, _ times: EntryTimes,
-    cost: Int, hasTags: Bool
-  ) -> Bool {
+  /// - Parameter displace: removes what the tier below has of the key, and calls its argument with the
+  ///   newest version below, before any later write below. If it does not call it, nothing is set.
+  /// - Returns: the result of `displace`.
+  func place<Result>(
+    _ value: Value, forKey key: Key, _ times: EntryTimes, cost: Int, hasTags: Bool,
+    _ displace: (_ place: (_ version: UInt64) -> Void) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
     let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
-    let (isValid, isInserted, observers, schedules) = lock.withLock { state in
-      guard state.ticket(hash: hash) == ticket else {
-        return (false, false, state.observers, false)
-      }
-      let isInserted = state.put(
-        value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
-      if isInserted {
-        let slot = state.table.find(key, hash: hash)
-        state.table.nodes[Int(slot)].isAlone = true
-        state.table.nodes[Int(slot)].hasTags = hasTags
-      }
-      return (
-        true, isInserted, state.observers, schedulesMaintenance && state.schedulesTrim()
-      )
-    }
+    var isInserted = false
+    var schedules = false
+    let result: Swift.Result<Result, CacheError>
+    do throws(CacheError) {
+      result = .success(
+        try displace { version in
+          (isInserted, schedules) = lock.withLock { state in
+            let isInserted = state.place(
+              value, forKey: key, hash: hash, times, version: version, cost: cost,
+              hasTags: hasTags, &removed)
+            return (isInserted, schedulesMaintenance && state.schedulesTrim())
+          }
+        })
+    } catch { result = .failure(error) }
+    // No observer runs under the lock of the tier below.
     if schedules { scheduleTrim() }
+    let observers = lock.withLock { $0.observers }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
-    return isValid
+    return try result.get()
   }
 
   /// The value of a key with information about it, if only this tier has it. Counts as an access.
@@ -140,5 +138,28 @@ extension MemoryCache {
       }
       deliver(removed, to: observers)
     }
+  }
+}
+
+extension MemoryState {
+  /// Sets a value that the tier below does not have.
+  ///
+  /// - Parameter version: the newest version below. If a newer one is known, the tier below was replaced
+  ///   by another meanwhile.
+  /// - Returns: whether the value is held.
+  mutating func place(
+    _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, version: UInt64,
+    cost: Int, hasTags: Bool, _ removed: inout Removed
+  ) -> Bool {
+    guard stripes[stripe(hash)].newest <= version else { return false }
+    // No write up to this version may enter memory any more, once this value has left it.
+    noteWrite(hash: hash, version: version)
+    guard put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed) else {
+      return false
+    }
+    let slot = Int(table.find(key, hash: hash))
+    table.nodes[slot].isAlone = true
+    table.nodes[slot].hasTags = hasTags
+    return true
   }
 }

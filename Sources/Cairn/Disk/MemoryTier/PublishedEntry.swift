@@ -37,7 +37,9 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .publish(let version, let byteCount):
       publish(to: memory, version: version, byteCount: byteCount)
     case .forget: memory.invalidate(key, through: nil, .removed)
-    case .show(let version): memory.noteShown(version, of: key)
+    case .show(let version?): memory.noteShown(version, of: key)
+    // The caller takes an entry that only memory has for evicted.
+    case .show(nil): memory.invalidate(key, through: nil, .removed)
     }
   }
 
@@ -62,17 +64,19 @@ extension PublishedEntry {
   /// Stores an entry in memory that the disk does not have.
   ///
   /// - Parameters:
-  ///   - ticket: taken before the disk was asked.
-  ///   - version: the newest version below when the disk was asked.
   ///   - byteCount: the size of the value in bytes.
-  /// - Returns: `false` if the key may have been written since the ticket was taken: nothing was done.
-  func place(
-    in memory: MemoryCache<TierKey<Key>, Value>, _ ticket: CacheTicket, version: UInt64,
-    byteCount: Int
-  ) -> Bool {
-    memory.place(
-      value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
-      hasTags: hasTags)
+  ///   - displace: see `MemoryCache.place`.
+  func place<Result>(
+    in memory: MemoryCache<TierKey<Key>, Value>, byteCount: Int,
+    _ displace: (_ place: (_ version: UInt64) -> Void) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
+    do throws(CacheError) {
+      return try memory.place(
+        value, forKey: key, times, cost: cost ?? byteCount, hasTags: hasTags, displace)
+    } catch {
+      if !error.hasWrittenNothing { memory.invalidate(key, through: nil, .removed) }
+      throw error
+    }
   }
 }
 
