@@ -45,10 +45,10 @@ extension DiskCache {
     }
   }
 
-  /// The values of many keys with everything the cache knows about them, in the order of the keys;
-  /// `nil` for each key that has none. Each is a separate read, like `entry(forKey:)`.
+  /// The values of many keys with everything the cache knows about them, in the order of the keys,
+  /// with `nil` for each key without a value. Each is a separate read, like `entry(forKey:)`.
   ///
-  /// - Throws: see `entry(forKey:)`; the first key whose read fails ends the call.
+  /// - Throws: see `entry(forKey:)`. The first failed read ends the call.
   public func entries(
     forKeys keys: some Collection<Key>
   ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
@@ -58,10 +58,10 @@ extension DiskCache {
     return entries
   }
 
-  /// Information about many keys, in the order of the keys; `nil` for each key that has no
+  /// Information about many keys, in the order of the keys, with `nil` for each key without a
   /// value. Reads no value and does not count as an access.
   ///
-  /// - Throws: see `info(forKey:)`; the first key whose lookup fails ends the call.
+  /// - Throws: see `info(forKey:)`. The first failed lookup ends the call.
   public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
     var infos: [CacheEntryInfo?] = []
     infos.reserveCapacity(keys.count)

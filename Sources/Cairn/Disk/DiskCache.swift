@@ -24,7 +24,7 @@ internal import Synchronization
 /// An entry can be in memory only, by its ``/CairnStore/EntryPlacement`` or the ``CacheAdmission``. Such
 /// an entry may be evicted at any time. Reads, `removeValue` and `takeValue` find it. Counts,
 /// iteration, snapshots, backups and the cache's observers do not show it. `update`, `updateValue`,
-/// `compareAndSet` and `compareAndRemove` treat it as evicted. The removal of any tag may also remove
+/// `compareAndSet` and `compareAndRemove` do not find it, and drop it. The removal of any tag may also remove
 /// such entries with other tags.
 ///
 /// No read returns an older value than an earlier read returned or a completed write stored. With

@@ -165,4 +165,54 @@ struct PlacementModelTests {
     }
     #expect(faults.all == [])
   }
+
+  @Test("In the end no key is in memory only and on disk, whatever threads did")
+  func rest() throws {
+    let scene = TieredScene()
+    let cache: DiskCache<String, Int> = try scene.cache(held: 8) {
+      $0.store.asideOperationCount = 8
+    }
+    let faults = Record<String>()
+    onThreads(4) { thread in
+      var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
+      let tags = ["x"]
+      for step in 1...1000 {
+        let key = "key \(random.below(6))"
+        do {
+          switch random.below(12) {
+          case 0..<3: try cache.setValue(step, forKey: key, options: .alone)
+          case 3:
+            let options = EntryOptions(tags: tags, placement: .memory)
+            try cache.setValue(step, forKey: key, options: options)
+          case 4: try cache.setValue(step, forKey: key, options: EntryOptions(placement: .disk))
+          case 5: try cache.setValue(step, forKey: key, options: .tags(tags))
+          case 6: try cache.removeValue(forKey: key)
+          case 7: _ = try cache.takeValue(forKey: key)
+          case 8:
+            try cache.write { batch in
+              for number in 0..<200 {
+                try batch.setValue(step, forKey: "other \(thread) \(number)")
+              }
+              try batch.setValue(step, forKey: key)
+              try batch.removeValue(forKey: "key \(random.below(6))")
+            }
+          case 9:
+            if random.below(8) == 0 { try cache.removeAll(tagged: "x") }
+            if random.below(8) == 0 { try cache.maintain() }
+          case 10: _ = try cache.entry(forKey: key)
+          default: _ = try cache.value(forKey: key)
+          }
+        } catch { faults.add("\(error)") }
+      }
+    }
+    #expect(faults.all == [])
+    try cache.maintain()
+    #expect(try cache.audit() == [])
+    for number in 0..<6 {
+      try cache.removeValue(forKey: "key \(number)")
+      #expect(try cache.value(forKey: "key \(number)") == nil)
+    }
+    cache.tier.removeAll()
+    for number in 0..<6 { #expect(try cache.value(forKey: "key \(number)") == nil) }
+  }
 }
