@@ -40,7 +40,7 @@ extension SlotArray<EntryNode> {
   /// If two readers count a use at the same moment, it may be counted once instead of twice.
   ///
   /// - Parameters:
-  ///   - doubtful: entries with tags up to this version are doubtful.
+  ///   - doubtful: entries with tags below this version are doubtful.
   ///   - isAboveOther: whether a tier below must learn of reads.
   /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit or is
   ///   doubtful, or the tier below does not know that it was read.
@@ -52,7 +52,7 @@ extension SlotArray<EntryNode> {
     guard self[index].idleLimit == never else { return false }
     let isNoted = withAtomic(UInt64.self, at: index, offset: EntryNode.markOffset) { mark in
       let old = EntryMark(mark.load(ordering: .relaxed))
-      if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
+      if doubtful != 0, old.hasTags, old.version < doubtful { return false }
       if isAboveOther, !old.isRead { return false }
       let noted = old.used(policy)
       if noted.bits != old.bits {
