@@ -27,7 +27,7 @@ struct CommandTests {
     var process: pid_t = 0
     try #require(unsafe posix_spawn(&process, "/bin/sh", nil, nil, list, environ) == 0)
     // What takes longer than any run should is killed; its status is then none that is expected.
-    let limit = ContinuousClock.now + .seconds(100)
+    let limit = ContinuousClock.now + .seconds(300)
     while unsafe waitpid(process, &status, WNOHANG) == 0 {
       if ContinuousClock.now > limit { kill(process, SIGKILL) }
       usleep(1000)
@@ -122,6 +122,35 @@ struct CommandTests {
     #expect(result.output.contains("how many times as fast cairn was"))
     #expect(
       result.output.contains("WITHOUT PEERS") == !StoreKind.peers.allSatisfy(\.isBuilt))
+  }
+
+  @Test("compares every target with its aim, or says which package that needs")
+  func targets() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/t.json"
+    let result = try run(["--targets", "--quick", "--dir", directory.path, "--json", path])
+    #expect(result.status == 0, "\(result.output)")
+    #expect(try DirectoryTree.names(in: directory.path) == ["t.json"])
+    let report = try JSONDecoder().decode(
+      TargetReport.self, from: Data(ProcFile.text(path).utf8))
+    let targets = Target.all(.quick)
+    #expect(report.targets.map(\.row) == targets.map(\.name))
+    for (target, outcome) in zip(targets, report.targets) {
+      var missing = target.missingPackages()
+      if case .instructions = target.measure { missing = ["a longer run"] }
+      #expect(outcome.missing == missing)
+      #expect((outcome.figure == nil) == !missing.isEmpty, "\(outcome)")
+      #expect((outcome.isMet == nil) == !missing.isEmpty)
+      #expect(outcome.figure.map { $0 > 0 } != false, "\(outcome)")
+    }
+    // Nothing is measured that no target asks for.
+    let needed = Set(targets.filter { $0.missingPackages().isEmpty }.flatMap(\.rows))
+    let measured = report.results.map {
+      Target.Row(
+        store: $0.store, workload: $0.workload, keyCount: $0.n, valueByteCount: $0.valueBytes)
+    }
+    #expect(Set(measured) == needed && measured.count == needed.count)
+    #expect(result.output.contains("needs liblmdb-dev") == !StoreKind.lmdb.isBuilt)
   }
 
   @Test("wrong usage is one line that names what may be meant, and exits with 2")

@@ -60,9 +60,9 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
       return try finish(round, try fill(try openMain()), changes: true)
     case .fillBatch: return try fillInBatches(round)
     case .get, .getZeroCopy, .getMany, .getMissing, .getZipf, .getTwoThreads,
-      .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads:
+      .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads, .getZeroCopyAgain:
       return try finish(round, try read(round), changes: false)
-    case .overwrite, .mixed95to5, .mixed50to50, .delete:
+    case .overwrite, .mixed95to5, .mixed95to5TwoThreads, .mixed50to50, .delete:
       return try finish(round, try change(round), changes: true)
     case .getCompacting:
       return try finish(round, try getWhileCompacting(round), changes: true)
@@ -149,7 +149,8 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
 
   func storeOptions(_ durability: Durability) -> StoreOptions {
     StoreOptions(
-      durability: durability,
+      durability: durability == .process && configuration.store.isSyncedEachSecond
+        ? .interval(.seconds(1)) : durability,
       verification: configuration.store == .cairnFirstRead ? .firstRead : .everyRead,
       expectedKeyCount: data.keyCount,
       expectedByteCount: data.keyCount * (BenchKey.byteCount + data.valueByteCount))
@@ -166,6 +167,11 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
         try check(value, index, workload, isThorough: true)
       }
     }
+  }
+
+  /// The threads of a row that reads.
+  func threadCount(of workload: Workload) -> Int {
+    workload.onOneThread == nil ? configuration.threadCount : 2
   }
 
   // MARK: Checks
