@@ -135,6 +135,26 @@ struct WorkerTests {
     try worker.finish()
   }
 
+  @Test(
+    "goes on overwriting for as long as it is told, and other rows end as ever",
+    arguments: [Workload.overwrite, .churn, .mixed95to5, .mixed50to50])
+  func leastTime(workload: Workload) throws {
+    let directory = try TemporaryDirectory()
+    func run(_ milliseconds: Int, _ workload: Workload) throws -> RoundResult {
+      var configuration = configuration(directory.path)
+      configuration.leastMilliseconds = milliseconds
+      let worker = Worker<LyingStore>(configuration)
+      _ = try worker.answer(.prepare)
+      let result = try #require(try worker.answer(.run(workload, round: 0, milliseconds: 1)))
+      _ = try worker.answer(.check(workload))
+      #expect(result.latencies.count > 0)
+      return result
+    }
+    #expect(try run(60, workload).nanoseconds >= 60_000_000)
+    #expect(try run(60, .delete).operationCount <= 200)
+    #expect(try run(0, .overwrite).operationCount <= 200)
+  }
+
   @Test("syncs once a second what is named so, and nothing else")
   func intervals() {
     for kind in StoreKind.allCases {

@@ -83,7 +83,9 @@ struct Coordinator {
       WorkerConfiguration(
         store: kind, directory: path, keyCount: section.keyCount,
         valueByteCount: section.valueByteCount, seed: seed,
-        settles: section.roundCount > 1, threadCount: section.threadCount))
+        settles: section.roundCount > 1, threadCount: section.threadCount,
+        // Three seconds at 200 ms a round: a shorter round would often meet no sync.
+        leastMilliseconds: kind.isSyncedEachSecond ? 15 * section.milliseconds : 0))
   }
 }
 

@@ -13,6 +13,8 @@ struct WorkerConfiguration: Codable, Sendable {
   var settles = true
   /// The threads of the rows that `--threads` is for.
   var threadCount = 1
+  /// How long a round that overwrites lasts at least.
+  var leastMilliseconds = 0
 }
 
 /// A line of JSON to a worker.
