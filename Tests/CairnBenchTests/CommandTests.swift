@@ -7,12 +7,18 @@ import Testing
 /// Runs the command that was built beside the tests.
 @Suite("The cairn-bench command")
 struct CommandTests {
+  private var program: String {
+    get throws {
+      // .build/<configuration>/ holds the test bundle and the command.
+      let bundle = try #require(
+        CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first)
+      let folder = bundle.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+      return folder.joined(separator: "/") + "/cairn-bench"
+    }
+  }
+
   private func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
-    // .build/<configuration>/ holds the test bundle and the command.
-    let bundle = try #require(
-      CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first)
-    let folder = bundle.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-    let program = folder.joined(separator: "/") + "/cairn-bench"
+    let program = try program
     let directory = try TemporaryDirectory()
     let output = directory.path + "/output"
     let quoted = ([program] + arguments).map { "'\($0)'" }.joined(separator: " ")
@@ -151,6 +157,23 @@ struct CommandTests {
     }
     #expect(Set(measured) == needed && measured.count == needed.count)
     #expect(result.output.contains("needs liblmdb-dev") == !StoreKind.lmdb.isBuilt)
+  }
+
+  private static let hasTools = ["strip", "valgrind"].allSatisfy {
+    unsafe access("/usr/bin/\($0)", X_OK) == 0
+  }
+
+  @Test("counts the instructions of one operation", .enabled(if: hasTools))
+  func instructions() throws {
+    let directory = try TemporaryDirectory()
+    let outcome = try InstructionCount.of(
+      [.tieredGet], times: 10, program: program, in: directory.path)
+    guard case .counted(let counts) = outcome else {
+      Issue.record("\(outcome)")
+      return
+    }
+    // Of a debug build; 1,119 in a release.
+    #expect((1_000..<1_000_000).contains(try #require(counts[.tieredGet])), "\(counts)")
   }
 
   @Test("wrong usage is one line that names what may be meant, and exits with 2")

@@ -38,10 +38,14 @@ struct TargetTests {
       change(&row)
       #expect(figures.figure(of: Target("x", .ratio(row, to: [Self.lmdb]), .atLeast(1))) == nil)
     }
-    figures.instructions = [.tieredGet: 901]
+    figures.instructions = .counted([.tieredGet: 901])
     figures.policies = [.sieve: 1.8]
     figures.compaction = [.zipf: 0.9]
     figures.smallStores = [.open: 1.2]
+    var without = figures
+    without.instructions = .needs(package: "valgrind")
+    #expect(
+      without.figure(of: Target("x", .instructions(.tieredGet), .atMost(1))) == nil)
     func figure(_ measure: Target.Measure) -> Double? {
       figures.figure(of: Target("x", measure, .atMost(1)))
     }

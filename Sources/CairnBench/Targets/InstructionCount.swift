@@ -1,21 +1,35 @@
 /// Instructions of one operation, counted by callgrind: the same on every machine with the same toolchain.
 enum InstructionCount {
-  private static let operationCount = 2_000
+  /// The count of each operation, or what must be installed for it.
+  enum Outcome: Equatable {
+    case counted([OperationRun: Int])
+    case needs(package: String)
+  }
 
-  /// `nil` if valgrind is not installed.
-  static func of(_ operation: OperationRun, in directory: String) throws -> Int? {
-    let result = "\(directory)/callgrind.out"
-    let isFound = try ChildRun.run(
-      [
-        "valgrind", "--tool=callgrind", "--callgrind-out-file=\(result)",
-        "--toggle-collect=*countedOperations*", ChildRun.program, OperationRun.argument,
-        operation.rawValue, "\(operationCount)", directory,
-      ], output: "\(directory)/valgrind")
-    guard isFound else { return nil }
-    guard let total = total(ProcFile.text(result)) else {
-      throw BenchFailure.unsuited("no total in the result of callgrind for \(operation.rawValue)")
+  static func of(
+    _ operations: [OperationRun], times: Int = 2_000, program: String = ChildRun.program,
+    in directory: String
+  ) throws -> Outcome {
+    let (copy, result) = ("\(directory)/stripped", "\(directory)/callgrind.out")
+    let output = "\(directory)/output"
+    // Valgrind does not understand Swift's debug information.
+    guard try ChildRun.run(["strip", "--strip-debug", "-o", copy, program], output: output) else {
+      return .needs(package: "binutils")
     }
-    return total / operationCount
+    var counts: [OperationRun: Int] = [:]
+    for operation in operations {
+      let command = [
+        "valgrind", "--tool=callgrind", "--callgrind-out-file=\(result)",
+        "--toggle-collect=*countedOperations*", copy, OperationRun.argument, operation.rawValue,
+        "\(times)", directory,
+      ]
+      guard try ChildRun.run(command, output: output) else { return .needs(package: "valgrind") }
+      guard let total = total(ProcFile.text(result)) else {
+        throw BenchFailure.unsuited("callgrind gave no total for \(operation.rawValue)")
+      }
+      counts[operation] = total / times
+    }
+    return .counted(counts)
   }
 
   static func total(_ result: String) -> Int? {

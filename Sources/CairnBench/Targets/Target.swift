@@ -73,7 +73,7 @@ struct Target: Sendable {
 /// All that was measured for targets.
 struct TargetFigures: Sendable {
   var results: [BenchResult] = []
-  var instructions: [OperationRun: Int] = [:]
+  var instructions = InstructionCount.Outcome.counted([:])
   var policies: [EvictionPolicy: Double] = [:]
   var compaction: [CompactionRun.Skew: Double] = [:]
   var smallStores: [SmallStores.Part: Double] = [:]
@@ -85,7 +85,9 @@ struct TargetFigures: Sendable {
       let rates = others.compactMap(rate)
       guard rates.count == others.count, let fastest = rates.max(), fastest > 0 else { return nil }
       return rate(row).map { $0 / fastest }
-    case .instructions(let operation): return instructions[operation].map(Double.init)
+    case .instructions(let operation):
+      guard case .counted(let counts) = instructions else { return nil }
+      return counts[operation].map(Double.init)
     case .policy(let policy): return policies[policy]
     case .compaction(let skew): return compaction[skew]
     case .smallStores(let part): return smallStores[part]
