@@ -153,7 +153,7 @@ enum CairnBench {
     text += "\(directory.fileSystem.type) on \(directory.fileSystem.device), in \(directory.path)\n"
     text += "seed \(options.seed)\n"
     if options.isSummary { text += "six workloads; this takes about 20 seconds\n" }
-    if options.isTargets, !options.isQuick { text += "this takes about 12 minutes\n" }
+    if options.isTargets, !options.isQuick { text += "this takes 10 to 15 minutes\n" }
     if options.isEveryStore || options.isTargets, !StoreKind.peers.allSatisfy(\.isBuilt) {
       text += "WITHOUT PEERS: \(StoreKind.peersAdvice)\n"
     }

@@ -75,7 +75,7 @@ struct BenchOptions: Sendable, Equatable {
                         a second
       --compaction      bytes that compaction writes per byte written, by space bound and skew of
                         the overwrites; takes a minute, or with --quick seconds
-      --targets         every figure that has an aim, beside it; takes about 12 minutes, or with
+      --targets         every figure that has an aim, beside it; takes 10 to 15 minutes, or with
                         --quick seconds. Some aims need the peers, and some need valgrind
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are built and no caches (default: cairn,file-per-key).
