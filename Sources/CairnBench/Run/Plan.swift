@@ -31,10 +31,10 @@ struct Plan: Sendable {
   /// Longer rounds are not repeated: time goes to rows with scattered figures.
   var repeatableSeconds = 1.0
 
-  init(sections: [Section], repeatableSeconds: Double) {
+  init(sections: [Section], repeatableSeconds: Double, repeatingSeconds: Double) {
     self.sections = sections
     self.repeatableSeconds = repeatableSeconds
-    repeatingSeconds = nil
+    self.repeatingSeconds = repeatingSeconds
   }
 
   init(_ options: BenchOptions) {
