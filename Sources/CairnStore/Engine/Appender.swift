@@ -9,7 +9,9 @@ struct Appender: ~Copyable {
   static let largestGrowth = 8 << 20
 
   /// The segment being appended to, or `nil` until the first write after an open.
-  var active: Segment?
+  var active: Segment? { didSet { usedActive = active.map { Unretained($0) } } }
+  /// The same, for uses during which it stays the active one.
+  private var usedActive: Unretained<Segment>?
   /// The offset of the next record in it.
   var offset = 0
   /// The next segment, if it is ready.
@@ -35,6 +37,13 @@ struct Appender: ~Copyable {
   var isClosed = false
   /// The end of the log last announced to processes that follow the store.
   var announced = LogPosition(rawValue: 0)
+
+  /// The end of the log, or `nil` until the first write after an open.
+  var position: LogPosition? {
+    @inline(__always) get {
+      usedActive?.withObject { LogPosition(id: $0.id, end: offset) }
+    }
+  }
 
   /// The last sync mark in the active segment's records.
   private var lastSyncMark = 0
@@ -87,19 +96,22 @@ struct Appender: ~Copyable {
   }
 
   /// Whether `byteCount` bytes of records fit without a system call or any other preparation.
+  @inline(__always)
   func hasRoom(byteCount: Int, reserve: DiskReserve) -> Bool {
-    guard let active, unpublished == nil, !reserve.isShort, allowance.byteCount >= 0 else {
-      return false
-    }
+    guard let active = usedActive, !reserve.isShort else { return false }
     let end = offset + byteCount + RecordHeader.rollByteCount + Segment.slack
-    return end <= min(active.capacity, active.allocatedByteCount)
-      && nextSequence - active.header.baseSequence < 1 << 31
+    return active.withObject { active in
+      end <= min(active.capacity, active.allocatedByteCount)
+        && nextSequence - active.header.baseSequence < 1 << 31
+    }
   }
 
   /// Makes room for `byteCount` bytes of records, as far as this state alone can.
   mutating func makeRoom(
     byteCount: Int, isRemoval: Bool, segmentByteLimit: Int, reserve: DiskReserve
   ) throws(StoreError) -> Room {
+    // Room that exists, without a look at anything else.
+    if hasRoom(byteCount: byteCount, reserve: reserve) { return .ready }
     while true {
       guard let active else { return .needsSession }
       let end = offset + byteCount + RecordHeader.rollByteCount
@@ -228,27 +240,30 @@ struct Appender: ~Copyable {
     _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan,
     written: Timestamp, forSync: Bool
   ) throws(StoreError) -> (location: Location, sequence: SequenceNumber) {
-    guard let active else { preconditionFailure("no room was made") }
-    let mark = active.syncMark
+    guard let active = usedActive else { preconditionFailure("no room was made") }
+    let (sequence, offset) = (nextSequence, offset)
+    let mark = active.withObject { $0.syncMark }
     if mark != lastSyncMark {
       header.flags.insert(.syncMark)
       header.syncMark = UInt64(mark)
     }
-    let sequence = nextSequence
-    header.stamp(sequence, written: written, in: active.header)
-    let offset = offset
+    active.withObject { header.stamp(sequence, written: written, in: $0.header) }
     let byteCount = header.byteCount
     isAppendedByCalls = forSync || byteCount >= Self.smallestCall
-    if isAppendedByCalls
-      || !active.write(header, at: offset, key: key, metadata: metadata, value: value)
-    {
-      try appendByCalls(header, key: key, metadata: metadata, value: value, to: active)
-    }
+    let isWritten =
+      !isAppendedByCalls
+      && active.withObject {
+        $0.write(header, at: offset, key: key, metadata: metadata, value: value)
+      }
+    if !isWritten { try appendByCalls(header, key: key, metadata: metadata, value: value) }
     nextSequence = sequence + 1
     self.offset = offset + byteCount
     lastSyncMark = mark
-    active.count(header, sequence: sequence, end: self.offset)
-    return (active.location(at: offset), sequence)
+    let end = self.offset
+    return active.withObject {
+      $0.count(header, sequence: sequence, end: end)
+      return ($0.location(at: offset), sequence)
+    }
   }
 
   /// Appends a record whose value and padding are already in place.
@@ -274,8 +289,9 @@ struct Appender: ~Copyable {
   }
 
   private mutating func appendByCalls(
-    _ header: RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan, to segment: Segment
+    _ header: RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan
   ) throws(StoreError) {
+    guard let segment = active else { preconditionFailure("no room was made") }
     let offset = offset
     // A large value is written from the caller's memory, a small record from one buffer.
     let isLarge = value.byteCount > 64 << 10
@@ -355,12 +371,18 @@ struct Appender: ~Copyable {
   /// Work that has become due, once.
   @inline(__always)
   mutating func takeChores(prefaulting: Bool) -> Chores? {
-    guard let active else { return nil }
+    guard let used = usedActive else { return nil }
     let wantsPrefault =
       prefaulting && !isAppendedByCalls && offset + Self.prefaultLead > prefaultedEnd
-      && active.allocatedByteCount > prefaultedEnd + 4095
-    let wantsNext = prepared == nil && offset > active.capacity / 2
+      && used.withObject { $0.allocatedByteCount } > prefaultedEnd + 4095
+    let wantsNext = prepared == nil && offset > used.withObject { $0.capacity } / 2
     if !wantsPrefault && !wantsNext && rolled.isEmpty { return nil }
+    return makeChores(prefault: wantsPrefault, next: wantsNext)
+  }
+
+  @inline(never)
+  private mutating func makeChores(prefault wantsPrefault: Bool, next wantsNext: Bool) -> Chores? {
+    guard let active else { return nil }
     var chores = Chores()
     chores.needsNextSegment = wantsNext
     chores.needsSealing = !rolled.isEmpty

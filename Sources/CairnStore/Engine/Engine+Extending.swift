@@ -72,6 +72,7 @@ extension Engine {
     _ key: RawSpan, to lifetime: Duration, forSync: Bool, renewal: Renewal?
   ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
     try session.checkWritable()
+    defer { Reclamation.reclaimIfDue() }
     let now = lookup.clock.now()
     let template = try session.limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
     let hash = lookup.hash.hash(key)

@@ -54,7 +54,7 @@ extension Engine {
 
   // MARK: Two steps
 
-  // A write is entered, then finished. In between, the caller reports the write's removals. The //
+  // A write is entered, then finished. In between, the caller reports the write's removals. The
   // write returns them even if it throws.
 
   /// Enters the value of a key if its version is as expected.
@@ -88,14 +88,14 @@ extension Engine {
     expecting expectation: Expectation, _ removals: inout [RemovalEvent], atOnce: Bool = false
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
+    defer { Reclamation.reclaimIfDue() }
     if !atOnce { try evictor.checkLimits(&removals) }
     let durability = session.durability(durability)
     let hash = lookup.hash.hash(key)
     lookup.index.prefetch(hash)
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
-    let template = try session.limits.putHeader(
-      key: key, value: value, options: options, now: now)
+    let template = try limits.putHeader(key: key, value: value, options: options, now: now)
     let keepsEnd = options.keepsEnd
     var looksFirst = keepsEnd
     if case .anything = expectation {
@@ -111,7 +111,7 @@ extension Engine {
     // The options are taken apart first, so that the body holds no reference to them.
     let result = try options.metadataBytes.withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult? in
-      if !atOnce, template.byteCount >= session.limits.asideByteCount {
+      if !atOnce, template.byteCount >= limits.asideByteCount {
         let put = try writer.putAside(
           value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
           keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
@@ -214,6 +214,7 @@ extension Engine {
     _ key: RawSpan, expecting expectation: Expectation, forSync: Bool, expired: Bool = false
   ) throws(StoreError) -> SequenceNumber? {
     try session.checkWritable()
+    defer { Reclamation.reclaimIfDue() }
     let template = try session.limits.tombstoneHeader(key: key)
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)
@@ -258,6 +259,7 @@ extension Engine {
   /// Removes the key's value if it is damaged, and returns whether it was. A value written
   /// meanwhile stays.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
+    defer { Reclamation.reclaimIfDue() }
     var damage: StoreError?
     let existing = try lookup.locate(
       lookup.hash.hash(key), key: key, now: lookup.clock.now(), damage: &damage)

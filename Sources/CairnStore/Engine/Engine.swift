@@ -5,6 +5,7 @@
 @usableFromInline
 package final class Engine: Sendable {
   let session: Session
+  let limits: WriteLimits
   @usableFromInline let reader: Reader
   let writer: Writer
   let committer: Committer
@@ -17,6 +18,7 @@ package final class Engine: Sendable {
 
   init(_ parts: OpenedStore, configuration: StoreConfiguration, environment: Environment) {
     session = Session(parts, configuration, environment)
+    limits = session.limits
     let lookup = Lookup(session, parts)
     let log = LogWriter(session, parts)
     let catalog = Catalog(session, log, parts)

@@ -70,11 +70,11 @@ final class LogWriter: Sendable {
   /// now.
   @inline(__always)
   private func announce(_ appender: inout Appender) {
-    guard let page, let active = appender.active else { return }
-    let position = LogPosition(id: active.id, end: appender.offset)
-    if position == appender.announced { return }
+    guard let page = page.map({ Unretained($0) }), let position = appender.position,
+      position != appender.announced
+    else { return }
     appender.announced = position
-    page.publish(position)
+    page.withObject { $0.publish(position) }
   }
 
   /// Announces the current manifest as soon as it is in place.

@@ -165,7 +165,11 @@ struct Lookup: Sendable {
 
   /// Prefetches the first bytes of the record of a key with this hash.
   func prefetchRecord(ofHash hash: UInt64) {
-    index.peek(hash) { [table] in table.prefetch($0.location, count: Self.prefetchByteCount) }
+    guard let pin = Pin() else { return }
+    defer { pin.endUnderLock() }
+    let seen = index.look(hash) { [table] in table.pinnedSegment(at: $0) }
+    guard let seen, case .entry(let place) = seen.found else { return }
+    seen.value?.withObject { $0.prefetch(place.entry.location, count: Self.prefetchByteCount) }
   }
 
   /// The size of a small record. The processor fetches the rest of a large record by itself.
@@ -204,6 +208,27 @@ struct Lookup: Sendable {
   /// As above, and returns the reason why the record cannot be read.
   @inline(__always)
   func locate(
+    _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
+  ) throws(StoreError) -> Existing? {
+    if let pin = Pin() {
+      defer { pin.endUnderLock() }
+      if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
+        guard case .entry(let place) = seen.found else { return nil }
+        if !place.entry.flags.contains(.extended), let segment = seen.value {
+          let offset = segment.withObject { $0.offset(of: place.entry.location) }
+          if let bytes = try? Record.bytes(in: segment, at: offset),
+            let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key)
+          {
+            return existing(record, place.entry, hash, now: now)
+          }
+        }
+      }
+    }
+    return try locateUnderLock(hash, key: key, now: now, damage: &damage)
+  }
+
+  @inline(never)
+  private func locateUnderLock(
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
   ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty

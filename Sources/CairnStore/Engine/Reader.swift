@@ -44,7 +44,10 @@ package final class Reader: Sendable {
 
   /// Prefetches the first bytes of the record of a key with this hash.
   @usableFromInline
-  package func prefetchRecord(ofHash hash: UInt64) { lookup.prefetchRecord(ofHash: hash) }
+  package func prefetchRecord(ofHash hash: UInt64) {
+    defer { Reclamation.reclaimIfDue() }
+    lookup.prefetchRecord(ofHash: hash)
+  }
 
   /// Like `value(forKey:)`, for a key whose hash is known.
   @usableFromInline
@@ -111,6 +114,7 @@ package final class Reader: Sendable {
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
     try session.limits.checkKey(key)
+    defer { Reclamation.reclaimIfDue() }
     return try lookup.locate(
       lookup.hash.hash(key), key: key, now: lookup.clock.now(), for: .absent)?.hasExpired
   }

@@ -20,8 +20,10 @@ struct SpaceAllowance {
   private var paceLimit = Int.min
   /// Nanoseconds per byte that the last round reclaimed, or 0 before the first round.
   private var pace = 0.0
-  /// When everything spent will have been reclaimed at that pace.
-  private var due = ContinuousClock.now
+  /// When everything spent will have been reclaimed at that pace, after `origin`. An instant here
+  /// would make the layout of the appender unknown to the compiler.
+  private var due = Duration.zero
+  private static let origin = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
   private(set) var reclaimableByteCount = 0
   /// The part of those bytes above the limit.
@@ -49,7 +51,7 @@ struct SpaceAllowance {
 
   /// How long a writer that has spent `count` bytes waits to keep to the pace.
   mutating func wait(afterSpending count: Int) -> Duration {
-    let now = ContinuousClock.now
+    let now = ContinuousClock.now - Self.origin
     due = max(due, now) + .nanoseconds(Int64(min(pace * Double(count), 1e9)))
     return due - now
   }

@@ -84,7 +84,9 @@ struct Writer: Sendable {
     var chores: Appender.Chores?
     let value = try log.withLockIfFree { (appender) throws(StoreError) -> Value? in
       try appender.checkWritable(path: session.path)
-      guard appender.hasRoom(byteCount: byteCount, reserve: log.reserve) else { return nil }
+      guard appender.unpublished == nil, appender.allowance.byteCount >= 0,
+        appender.hasRoom(byteCount: byteCount, reserve: log.reserve)
+      else { return nil }
       let value = try body(&appender)
       chores = appender.takeChores(prefaulting: supply.prefaults)
       return value
@@ -167,11 +169,8 @@ struct Writer: Sendable {
   /// Makes room in the index for a key, and prefetches the record that a write replaces.
   @inline(__always)
   func makeRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
-    do {
-      try lookup.index.makeRoom(hash) { [table = lookup.table] in
-        table.prefetch($0.location, count: Lookup.prefetchByteCount)
-      }
-    } catch {
+    lookup.prefetchRecord(ofHash: hash)
+    do { try lookup.index.makeRoom(hash) } catch {
       // A key that exists needs no room.
       if try lookup.locate(hash, key: key, now: now) == nil { throw error }
     }
@@ -192,20 +191,22 @@ struct Writer: Sendable {
       lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
       return
     }
-    let usage = lookup.table.usage(at: existing.location)
-    if !lookup.index.replace(
-      hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline)
-    {
+    let isReplaced = lookup.index.replace(
+      hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline
+    ) { [table = Unretained(lookup.table)] in
+      table.withObject { $0.kill(existing.location, byteCount: existing.byteCount ?? 0) }
+    }
+    if !isReplaced {
       lookup.index.insert(hash, location: location, flags: flags, tick: tick, deadline: deadline)
     }
-    usage?.kill(byteCount: existing.byteCount ?? 0)
   }
 
   /// Makes reads of a key find nothing.
   func unpublish(_ existing: Existing) {
-    let usage = lookup.table.usage(at: existing.location)
-    _ = lookup.index.remove(existing.hash, location: existing.location)
-    usage?.kill(byteCount: existing.byteCount ?? 0)
+    _ = lookup.index.remove(existing.hash, location: existing.location) {
+      [table = Unretained(lookup.table)] in
+      table.withObject { $0.kill(existing.location, byteCount: existing.byteCount ?? 0) }
+    }
   }
 
   func removalEvent(

@@ -118,7 +118,7 @@ package struct RecordHeader: Sendable, Hashable {
   /// Sets the record's number and time, relative to the bases of its segment.
   @inline(__always)
   mutating func stamp(
-    _ sequence: SequenceNumber, written: Timestamp, in segment: SegmentHeader
+    _ sequence: SequenceNumber, written: Timestamp, in segment: borrowing SegmentHeader
   ) {
     sequenceDelta = UInt32(sequence - segment.baseSequence)
     let seconds = written.millisecondsSinceEpoch / 1000

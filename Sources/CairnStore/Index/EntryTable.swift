@@ -26,9 +26,6 @@ struct EntryTable: ~Copyable {
     }
   }
 
-  @inline(__always)
-  func prefetch(_ slot: Int) { words.prefetch(slot &* 2) }
-
   /// Moves `length` entries from `source` to `target`; the ranges may overlap.
   @inline(__always)
   func move(from source: Int, to target: Int, length: Int) {
@@ -68,6 +65,12 @@ package struct SeenEntry {
       slot &+= 1
     }
     return .none
+  }
+
+  /// Prefetches the place of entries with this hash.
+  @inline(__always)
+  static func prefetch(_ hash: UInt64, in view: SharedWords.View) {
+    view.prefetch(Int((hash &* view.label) >> 40) &* 2)
   }
 
   /// Gives the entry a later tick, unless it has changed. Returns `false` if this needs the lock.

@@ -1,18 +1,20 @@
 /// Room for future entries, made before their records are appended, because once a record is in the
 /// log, entering it must not fail for lack of memory.
 extension HashIndex {
-  /// Makes room for an entry with this hash, and calls `body` under the shard's lock with the first
-  /// existing one, if it is loaded. Does not count as an access.
+  /// Makes room for an entry with this hash. Call under the log's lock, so that no other entry
+  /// takes it.
   ///
   /// - Throws: `outOfMemory`.
   @inline(__always)
-  package func makeRoom(
-    _ hash: UInt64, _ body: (IndexEntry) -> Void = { _ in }
-  ) throws(StoreError) {
+  package func makeRoom(_ hash: UInt64) throws(StoreError) {
     let number = Self.shard(of: hash)
+    if !versions.note(number) { try makeRoom(inShard: number, for: Self.stored(hash)) }
+  }
+
+  @inline(never)
+  private func makeRoom(inShard number: Int, for hash: UInt64) throws(StoreError) {
     try shards[number].withLock { (shard) throws(StoreError) in
-      if !shard.hasRoom(for: 1) { try makeRoom(in: &shard, number, for: [Self.stored(hash)]) }
-      if let slot = shard.slot(of: Self.stored(hash)) { body(shard[slot]) }
+      if !shard.hasRoom(for: 1) { try makeRoom(in: &shard, number, for: [hash]) }
     }
   }
 

@@ -137,16 +137,9 @@ package final class HashIndex: Sendable {
   /// Prefetches the place of entries with this hash, for a later lookup.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
-    shards[Self.shard(of: hash)].withLock { $0.prefetch(Self.stored(hash)) }
-  }
-
-  /// Calls `body` under the shard's lock with the first entry with this hash, if it has one and it
-  /// is loaded. Does not count as an access.
-  @inline(__always)
-  package func peek(_ hash: UInt64, _ body: (IndexEntry) -> Void) {
-    shards[Self.shard(of: hash)].withLock { shard in
-      if let slot = shard.slot(of: Self.stored(hash)) { body(shard[slot]) }
-    }
+    guard let pin = Pin() else { return }
+    defer { pin.endUnderLock() }
+    versions.glance(at: Self.shard(of: hash)) { SeenEntry.prefetch(Self.stored(hash), in: $0) }
   }
 
   /// Calls `body` under the shard's lock with the entry that has this hash and location. Returns
@@ -192,14 +185,16 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Replaces an old location with a new one. Returns `false` if the old one is gone.
+  /// Replaces an old location with a new one, and first calls `body` under the shard's lock.
+  /// Returns `false` if the old one is gone.
   package func replace(
     _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
-    deadline: Deadline? = nil
+    deadline: Deadline? = nil, _ body: () -> Void = {}
   ) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old) else { return false }
+      body()
       forgetExtension(of: &shard, at: slot)
       shard.replace(
         at: slot,
@@ -233,10 +228,12 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Removes an entry. Returns `false` if it is already gone.
-  package func remove(_ hash: UInt64, location: Location) -> Bool {
+  /// Removes an entry, and first calls `body` under the shard's lock. Returns `false` if the entry
+  /// is already gone.
+  package func remove(_ hash: UInt64, location: Location, _ body: () -> Void = {}) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
+      body()
       forgetExtension(of: &shard, at: slot)
       shard.remove(at: slot)
       return true
@@ -306,13 +303,20 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Makes lookups without the lock wait for a change, or take the lock.
+  /// Makes lookups without the lock wait for a change, or take the lock. Notes whether the shard
+  /// then has room.
   @inline(__always)
   func changing<Value, Failure: Error>(
     _ shard: inout IndexShard, _ number: Int, _ body: (inout IndexShard) throws(Failure) -> Value
   ) throws(Failure) -> Value {
+    let (count, capacity) = (shard.count, shard.capacity)
     versions.beginChange(number)
-    defer { versions.endChange(number, shard.entries.words, isKnown: !shard.isUnloaded) }
+    defer {
+      if shard.count != count || shard.capacity != capacity {
+        versions.setNote(number, shard.hasRoom(for: 1))
+      }
+      versions.endChange(number, shard.entries.words, isKnown: !shard.isUnloaded)
+    }
     return try body(&shard)
   }
 

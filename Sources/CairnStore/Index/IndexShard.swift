@@ -6,7 +6,7 @@
 /// is ordered by hash. Slack follows the last home, so that nothing wraps.
 struct IndexShard: ~Copyable {
   private(set) var entries = EntryTable()
-  private var capacity = 0
+  private(set) var capacity = 0
   /// Entries in the table.
   private(set) var count = 0
   /// Entries whose record can expire.
@@ -147,12 +147,6 @@ struct IndexShard: ~Copyable {
 
   @inline(__always)
   private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
-
-  /// Prefetches the place of an entry with this hash, without waiting.
-  @inline(__always)
-  func prefetch(_ hash: UInt64) {
-    if capacity > 0 { entries.prefetch(home(of: hash)) }
-  }
 
   /// The slot of the first entry with this hash at or after `slot`, by default from the start;
   /// `nil` if there is none left.

@@ -48,7 +48,7 @@ package struct Record: ~Copyable {
   /// - Throws: `corrupt` if no record can be there.
   @inline(__always)
   static func bytes(
-    in segment: Pinned<Segment>, at offset: Int
+    in segment: Unretained<Segment>, at offset: Int
   ) throws(StoreError) -> PinnedBytes<Segment>? {
     let limit = segment.withObject { $0.allocatedByteCount } &- offset
     guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {

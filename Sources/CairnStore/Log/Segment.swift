@@ -134,6 +134,14 @@ package final class Segment: Sendable {
   @inline(__always)
   package func offset(of location: Location) -> Int { location.offset(fromGranule: granule) }
 
+  /// Prefetches the first bytes of a record, at most `count`.
+  @inline(__always)
+  package func prefetch(_ location: Location, count: Int) {
+    let offset = offset(of: location)
+    let count = min(count, allocatedByteCount - offset)
+    if count > 0 { mapping?.prefetch(at: offset, count: count) }
+  }
+
   package func sequence(of header: RecordHeader) -> SequenceNumber {
     self.header.baseSequence + UInt64(header.sequenceDelta)
   }
@@ -178,10 +186,12 @@ package final class Segment: Sendable {
   package func write(
     _ header: RecordHeader, at offset: Int, key: RawSpan, metadata: RawSpan, value: RawSpan
   ) -> Bool {
-    guard let mapping else { return false }
-    mapping.write(at: offset, count: header.byteCount) { bytes in
-      header.encode(key: key, metadata: metadata, value: value, into: &bytes)
-      header.seal(&bytes, at: offset, seed: seed)
+    guard let mapping = mapping.map({ Unretained($0) }) else { return false }
+    mapping.withObject { mapping in
+      mapping.write(at: offset, count: header.byteCount) { bytes in
+        header.encode(key: key, metadata: metadata, value: value, into: &bytes)
+        header.seal(&bytes, at: offset, seed: seed)
+      }
     }
     return true
   }
@@ -312,85 +322,6 @@ package final class Segment: Sendable {
     } else if isRetired {
       usage.total.pinnedBytes.wrappingSubtract(allocatedByteCount, ordering: .relaxed)
     }
-  }
-}
-
-/// Tracks readers of a truncated segment. The file becomes shorter once no reader uses the rest.
-/// Memory beyond the end of a file must not be touched.
-private final class FileReaders: Sendable {
-  private struct State {
-    var ends: [Int] = []
-    /// Whether the whole file is out of the log.
-    var isRetired = false
-    /// The target end of the file, if no reader here reads beyond it any more, but another session
-    /// does.
-    var leftEnd = 0
-    /// The bytes counted as pinned for it.
-    var pinnedByteCount = 0
-
-    mutating func count(in total: UsageTotal) {
-      var pinned = 0
-      if let shortest = ends.min(), let longest = ends.max() {
-        pinned = isRetired ? longest : max(longest, leftEnd) - shortest
-      }
-      total.pinnedBytes.wrappingAdd(pinned - pinnedByteCount, ordering: .relaxed)
-      pinnedByteCount = pinned
-    }
-
-    /// Cuts off unread bytes, unless another session reads them.
-    mutating func shorten(_ file: SegmentFile) {
-      // If the store was closed, no reader remains, and the next open shortens the file.
-      guard !isRetired, let longest = ends.max(), longest < leftEnd else { return }
-      if file.shorten(to: longest) { leftEnd = 0 }
-    }
-  }
-
-  private let state = Lock(State())
-  private let processMark = ForkGuard.arm()
-
-  func add(_ end: Int, _ total: UsageTotal) {
-    state.withLock { state in
-      state.ends.append(end)
-      state.count(in: total)
-    }
-  }
-
-  func retire(_ total: UsageTotal) {
-    state.withLock { state in
-      state.isRetired = true
-      state.count(in: total)
-    }
-  }
-
-  func remove(_ end: Int, of file: SegmentFile, _ total: UsageTotal) {
-    state.withLock { state in
-      if let index = state.ends.firstIndex(of: end) { state.ends.remove(at: index) }
-      state.leftEnd = max(state.leftEnd, end)
-      shorten(file, &state)
-      state.count(in: total)
-    }
-  }
-
-  func leave(_ end: Int, _ total: UsageTotal) {
-    state.withLock { state in
-      state.leftEnd = end
-      state.count(in: total)
-    }
-  }
-
-  func retry(_ file: SegmentFile, _ total: UsageTotal) {
-    state.withLock { state in
-      if state.leftEnd == 0 { return }
-      shorten(file, &state)
-      state.count(in: total)
-    }
-  }
-
-  private func shorten(_ file: SegmentFile, _ state: inout State) {
-    // A forked child shares its lock on the file with its parent, and does not know the parent's
-    // readers.
-    if processMark.isForeign { return }
-    state.shorten(file)
   }
 }
 

@@ -90,7 +90,7 @@ package final class SegmentTable: Sendable {
   /// The segment of a location in an index entry that was read under a pin. It may have been
   /// removed meanwhile, but it is kept.
   @inline(__always)
-  func pinnedSegment(at location: Location) -> Pinned<Segment>? {
+  func pinnedSegment(at location: Location) -> Unretained<Segment>? {
     segments.pinned(location.granule)
   }
 
@@ -99,22 +99,16 @@ package final class SegmentTable: Sendable {
   @inline(__always)
   package func segment(at location: Location) -> Segment? { segments[location.granule] }
 
-  /// The counters of the segment at a location. Call where `segment(at:)` may be called.
+  /// Counts the put at a location as dead. Call where `segment(at:)` may be called.
   @inline(__always)
-  func usage(at location: Location) -> SegmentUsage? {
-    var usage: SegmentUsage?
-    segments.withObject(in: location.granule) { usage = $0.usage }
-    return usage
+  func kill(_ location: Location, byteCount: Int) {
+    segments.withObject(in: location.granule) { $0.usage.kill(byteCount: byteCount) }
   }
 
   /// Prefetches the first bytes of a record, at most `count`. Call where `segment(at:)` may be
   /// called.
   @inline(__always)
   package func prefetch(_ location: Location, count: Int) {
-    segments.withObject(in: location.granule) { segment in
-      let offset = segment.offset(of: location)
-      let count = min(count, segment.allocatedByteCount - offset)
-      if count > 0 { segment.mapping?.prefetch(at: offset, count: count) }
-    }
+    segments.withObject(in: location.granule) { $0.prefetch(location, count: count) }
   }
 }

@@ -55,10 +55,13 @@ package final class MappedMemory: @unchecked Sendable {
     // SAFETY: in bounds by the check above, and the span does not outlive the call.
     var span = unsafe MutableRawSpan(_unsafeStart: base + offset, byteCount: count)
     encode(&span)
-    if let observer {
-      unsafe observer.didWrite(
-        mapping: UInt(bitPattern: base), offset: offset, byteCount: count)
-    }
+    if observer != nil { tellObserver(offset, count) }
+  }
+
+  @inline(never)
+  private func tellObserver(_ offset: Int, _ count: Int) {
+    unsafe observer?.didWrite(
+      mapping: UInt(bitPattern: base), offset: offset, byteCount: count)
   }
 
   /// Makes stray writes into the mapping fault.
@@ -114,7 +117,9 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
   /// Part of the mapping of an owner that a pin of this thread keeps; the pin ends later than this
   /// value. `nil` if the owner has no mapping.
   @inline(__always)
-  init?(of owner: Pinned<Owner>, at offset: Int, count: Int, in mapping: (Owner) -> MappedMemory?) {
+  init?(
+    of owner: Unretained<Owner>, at offset: Int, count: Int, in mapping: (Owner) -> MappedMemory?
+  ) {
     let start = unsafe owner.withObject { owner -> UnsafeRawPointer? in
       guard let mapping = mapping(owner) else { return nil }
       precondition(offset >= 0 && count >= 0 && offset &+ count <= mapping.byteCount)
@@ -196,14 +201,18 @@ extension MappedMemory {
   }
 }
 
-/// An object that a pin of this thread keeps, without retaining it.
+/// An object that is not retained, because something else keeps it for as long as this value is
+/// used: a pin of this thread, or a strong reference that cannot change meanwhile.
 @safe
-package struct Pinned<Object: AnyObject> {
-  // SAFETY: it was reached under a pin, and is used before that ends.
+package struct Unretained<Object: AnyObject> {
+  // SAFETY: it is used only while it is kept.
   fileprivate let reference: Unmanaged<Object>
 
   @inline(__always)
   init(_ reference: Unmanaged<Object>) { unsafe self.reference = unsafe reference }
+
+  @inline(__always)
+  init(_ object: Object) { unsafe reference = Unmanaged.passUnretained(object) }
 
   @inline(__always)
   func withObject<Result>(_ body: (Object) -> Result) -> Result {

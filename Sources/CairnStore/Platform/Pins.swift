@@ -32,6 +32,13 @@ package struct Pin {
 
   @inline(__always)
   package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
+
+  /// As `end`, for a thread that may hold a lock. It calls `Reclamation.reclaimIfDue` once it holds
+  /// none.
+  @inline(__always)
+  package func endUnderLock() {
+    if unsafe cairn_unpin(slot) { cairn_set_reclamation_due(true) }
+  }
 }
 
 /// A number from 0 that no other live thread has; the numbers of ended threads are used again. 0 for

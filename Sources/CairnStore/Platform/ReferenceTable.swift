@@ -38,11 +38,11 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
 
   /// The object in a slot, kept by a pin of this thread.
   @inline(__always)
-  func pinned(_ slot: Int) -> Pinned<Object>? {
+  func pinned(_ slot: Int) -> Unretained<Object>? {
     guard slot >= 0 && slot < slotCount else { return nil }
     let word = unsafe slots[slot].load(ordering: .acquiring)
     guard let pointer = unsafe UnsafeRawPointer(bitPattern: word) else { return nil }
-    return unsafe Pinned(Unmanaged<Object>.fromOpaque(pointer))
+    return unsafe Unretained(Unmanaged<Object>.fromOpaque(pointer))
   }
 
   /// Whether a slot has no object, without retaining the object.

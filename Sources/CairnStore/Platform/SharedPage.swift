@@ -44,8 +44,11 @@ package final class SharedPage: @unchecked Sendable {
   @inline(__always)
   package func store(_ value: UInt64, at offset: Int) {
     unsafe word(offset).pointee.store(value.littleEndian, ordering: .releasing)
-    if let observer {
-      unsafe observer.didWrite(mapping: UInt(bitPattern: base), offset: offset, byteCount: 8)
-    }
+    if observer != nil { tellObserver(offset) }
+  }
+
+  @inline(never)
+  private func tellObserver(_ offset: Int) {
+    unsafe observer?.didWrite(mapping: UInt(bitPattern: base), offset: offset, byteCount: 8)
   }
 }

@@ -53,14 +53,6 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// Prefetches a word and the next cache line, without waiting.
-  @inline(__always)
-  package func prefetch(_ index: Int) {
-    guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
-    unsafe cairn_prefetch(base + Self.headCount + index)
-    unsafe cairn_prefetch(base + Self.headCount + min(index + 8, count - 1))
-  }
-
   /// The words as readers see them, under a pin.
   @safe
   package struct View {
@@ -85,6 +77,13 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
       }
     }
 
+    /// Prefetches a word and the next cache line, without waiting.
+    @inline(__always)
+    package func prefetch(_ index: Int) {
+      unsafe cairn_prefetch(base + headCount + index)
+      unsafe cairn_prefetch(base + headCount + index + 8)
+    }
+
     /// Changes a word unless it has changed meanwhile.
     @inline(__always)
     package func exchange(_ index: Int, from old: UInt64, to new: UInt64) {
@@ -106,6 +105,8 @@ package final class VersionedWords: @unchecked Sendable {
   private let base: UnsafeMutablePointer<Atomic<UInt64>>
   private let count: Int
   private static var stride: Int { 8 }
+  /// The word of a run with the note, after the version, the address and two that stay 0.
+  private static var note: Int { 4 }
   /// Stands for unknown words: not an address.
   private static var unknown: UInt64 { 1 }
   /// How often to retry a read while the run changes.
@@ -146,6 +147,29 @@ package final class VersionedWords: @unchecked Sendable {
     let version = unsafe word(run, 0)
     unsafe version.pointee.store(
       version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
+  }
+
+  /// Remembers a fact about a run. Called by one thread at a time.
+  @inline(__always)
+  package func setNote(_ run: Int, _ note: Bool) {
+    unsafe word(run, Self.note).pointee.store(note ? 1 : 0, ordering: .relaxed)
+  }
+
+  /// The last note, or `false`.
+  @inline(__always)
+  package func note(_ run: Int) -> Bool {
+    unsafe word(run, Self.note).pointee.load(ordering: .relaxed) != 0
+  }
+
+  /// Calls `body` with the words, perhaps while they change, unless they are unknown. Call under a
+  /// pin.
+  @inline(__always)
+  package func glance(at run: Int, _ body: (SharedWords.View) -> Void) {
+    let address = unsafe word(run, 1).pointee.load(ordering: .acquiring)
+    guard let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address)),
+      address != Self.unknown
+    else { return }
+    unsafe body(SharedWords.View(words))
   }
 
   /// The result of `body` for the words, all from one moment. Call under a pin.

@@ -45,6 +45,17 @@ struct PinTests {
     isFreed.wait()
   }
 
+  @Test("A pin that ends under a lock leaves the freeing to the next look at what is due")
+  func underLock() throws {
+    let isFreed = Flag()
+    let pin = try #require(Pin())
+    Self.retire(isFreed)
+    Reclamation.reclaim()
+    pin.endUnderLock()
+    Reclamation.reclaimIfDue()
+    isFreed.wait()
+  }
+
   @Test("A pin in a pin ends nothing")
   func nested() throws {
     let isFreed = Flag()
