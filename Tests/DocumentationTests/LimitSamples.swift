@@ -9,6 +9,32 @@ struct Image: Sendable {
 
 @Suite("The samples of Limits and trimming")
 struct LimitSamples {
+  @Test("Values that go to one tier")
+  func tiers() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var configuration = DiskCacheConfiguration(
+          countLimit: nil, byteLimit: nil, memory: .unlimited)
+        configuration.admission = .secondRequest
+        let thumbnails = try await DiskCache<String, [UInt8]>.open(
+          .name("thumbnails"), configuration: configuration)
+        let (draft, poster): ([UInt8], [UInt8]) = ([1], [2, 3])
+
+        try await thumbnails.setValue(
+          draft, forKey: "draft", options: EntryOptions(placement: .memory))
+        try await thumbnails.setValue(
+          poster, forKey: "poster", options: EntryOptions(placement: .disk))
+
+        #expect(try thumbnails.keys() == ["poster"])
+        #expect(thumbnails.memory?.keys() == ["draft"])
+        let loaded = try await thumbnails.value(forKey: "lake") { [4] }
+        #expect(loaded == [4])
+        #expect(try thumbnails.statistics().admissionRefusedCount == 1)
+        #expect(try thumbnails.value(forKey: "poster") == poster)
+      }
+    }
+  }
+
   @Test("A cache with limits, lifetimes and trims")
   func limits() async {
     await #expect(processExitsWith: .success) {

@@ -17,7 +17,7 @@ let client: Target.Dependency =
 
 /// A library of the same name, and its tests.
 func adapter(
-  _ name: String, _ dependencies: [Target.Dependency], tests: [Target.Dependency] = []
+  _ name: String, _ dependencies: [Target.Dependency] = [], tests: [Target.Dependency] = []
 ) -> [Target] {
   [
     .target(name: name, dependencies: [cairn] + dependencies, swiftSettings: settings),
@@ -40,14 +40,16 @@ let adapters: [[Target]] = [
   adapter(
     "CairnHummingbird", [hummingbird, lifecycle],
     tests: [.product(name: "HummingbirdTesting", package: "hummingbird")]),
+  adapter("HTTPCaching", [.product(name: "NIOHTTP1", package: "swift-nio")]),
   adapter(
     "CairnHTTPClient",
     [
-      client, .product(name: "NIOCore", package: "swift-nio"),
+      "HTTPCaching", client, .product(name: "NIOCore", package: "swift-nio"),
       .product(name: "NIOHTTP1", package: "swift-nio"),
     ],
     tests: [hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird")]),
-  adapter("CairnSharding", []),
+  adapter("CairnMoving"),
+  adapter("CairnSharding", ["CairnMoving"]),
 ]
 
 let package = Package(

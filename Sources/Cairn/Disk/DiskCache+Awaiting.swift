@@ -16,6 +16,11 @@ extension DiskCache {
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> UInt64 {
+    if options.placement == .memory {
+      return try await onWorkers { (cache) throws(CacheError) in
+        try cache.setAlone(value, forKey: key, options: options, durability: durability)
+      }
+    }
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
       let tier = try tierSteps(value, key, options)
@@ -114,7 +119,6 @@ extension DiskCache {
   ) async throws -> (value: Value, version: UInt64)? {
     while true {
       let present = try present(key)
-      try noteShown(present?.info.version, of: key)
       guard let value = try change(present?.value) else {
         guard let version = present?.info.version else { return nil }
         if try await compareAndRemove(forKey: key, expecting: version, durability: durability) {
@@ -373,6 +377,7 @@ extension DiskCache {
   }
 
   /// Does a write on one of the cache's own threads, even if the task is cancelled.
+  @usableFromInline
   nonisolated(nonsending) func onWorkers<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {

@@ -23,7 +23,7 @@ extension DiskCache {
       let isKept = try flights.keeping { () throws(CacheError) in
         try write(loaded, forKey: key, replacing: version, since: start, flight)
       }
-      if isKept { events.hasRoom.store(true, ordering: .relaxed) } else { flights.noteOutdated() }
+      if !isKept { flights.noteOutdated() }
     }
   }
 
@@ -88,6 +88,9 @@ extension DiskCache {
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool {
+    if let isKept = try keepAlone(loaded, forKey: key, replacing: version, since: start, flight) {
+      return isKept
+    }
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let tier = try tierSteps(loaded.value, key, options)
@@ -103,7 +106,10 @@ extension DiskCache {
           !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
         }
       }
-      if case .stored = result { isWritten = true }
+      if case .stored = result {
+        isWritten = true
+        events.hasRoom.store(true, ordering: .relaxed)
+      }
     }
     return isWritten
   }

@@ -44,4 +44,28 @@ extension DiskCache {
       return hasExpired == true ? .expired : .absent
     }
   }
+
+  /// The values of many keys with everything the cache knows about them, in the order of the keys,
+  /// with `nil` for each key without a value. Each is a separate read, like `entry(forKey:)`.
+  ///
+  /// - Throws: see `entry(forKey:)`. The first failed read ends the call.
+  public func entries(
+    forKeys keys: some Collection<Key>
+  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
+    var entries: [CacheEntry<Key, Value>?] = []
+    entries.reserveCapacity(keys.count)
+    for key in keys { entries.append(try entry(forKey: key)) }
+    return entries
+  }
+
+  /// Information about many keys, in the order of the keys, with `nil` for each key without a
+  /// value. Reads no value and does not count as an access.
+  ///
+  /// - Throws: see `info(forKey:)`. The first failed lookup ends the call.
+  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
+    var infos: [CacheEntryInfo?] = []
+    infos.reserveCapacity(keys.count)
+    for key in keys { infos.append(try info(forKey: key)) }
+    return infos
+  }
 }

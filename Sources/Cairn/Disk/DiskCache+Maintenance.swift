@@ -70,15 +70,11 @@ extension DiskCache {
   ///   written: the old file stays.
   @discardableResult
   public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
-    let version = try fetch(key) { (record) throws(CacheError) in
-      _ = try metadata(of: record, wantsRest: false)
+    let isFound: Void? = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in
       try storing { () throws(StoreError) in
-        try File.replace(at: path, with: record.value, fileSystem: SystemFileSystem())
+        try File.replace(at: path, with: bytes, fileSystem: SystemFileSystem())
       }
-      return record.version
     }
-    try noteShown(version, of: key)
-    if version != nil { try held?.noteAccess(tierKey(key)) }
-    return version != nil
+    return isFound != nil
   }
 }

@@ -63,6 +63,9 @@ extension DiskCache {
     let tierKey = try tierKey(key)
     let before = held.info(forKey: tierKey)
     let ticket = held.ticket(forKey: tierKey)
+    if before != nil, let entry = held.entryAlone(forKey: tierKey) {
+      return CacheEntry(key: key, value: entry.value, info: entry.info)
+    }
     guard let found = try storedEntry(forKey: key) else {
       held.noteShown(nil, of: tierKey)
       return nil
@@ -93,6 +96,7 @@ extension DiskCache {
   ///   with the store's other errors.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     let before = try held?.info(forKey: tierKey(key))
+    if before != nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     var info = try storedInfo(forKey: key)
     try noteShown(info?.version, of: key)
     info?.note(before)
@@ -119,32 +123,9 @@ extension DiskCache {
     let found = try fetch(key, part: .head) { (record) throws(CacheError) in
       (try metadata(of: record, wantsRest: true).rest, record.version)
     }
+    if found == nil, try held?.infoAlone(forKey: tierKey(key)) != nil { return [] }
     try noteShown(found?.1, of: key)
     return found?.0
-  }
-
-  /// The values of many keys with everything the cache knows about them, in the order of the keys,
-  /// with `nil` for each key without a value. Each is a separate read, like `entry(forKey:)`.
-  ///
-  /// - Throws: see `entry(forKey:)`. The first failed read ends the call.
-  public func entries(
-    forKeys keys: some Collection<Key>
-  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
-    var entries: [CacheEntry<Key, Value>?] = []
-    entries.reserveCapacity(keys.count)
-    for key in keys { entries.append(try entry(forKey: key)) }
-    return entries
-  }
-
-  /// Information about many keys, in the order of the keys, with `nil` for each key without a
-  /// value. Reads no value and does not count as an access.
-  ///
-  /// - Throws: see `info(forKey:)`. The first failed lookup ends the call.
-  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
-    var infos: [CacheEntryInfo?] = []
-    infos.reserveCapacity(keys.count)
-    for key in keys { infos.append(try info(forKey: key)) }
-    return infos
   }
 
   /// Whether a read of the key would find a value. Neither reads nor decodes the value, and does
@@ -180,25 +161,35 @@ extension DiskCache {
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
+    let result = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in
+      Swift.Result { try body(bytes) }
+    }
+    return try result?.get()
+  }
+
+  /// Calls `body` with the bytes of a value in either tier. Counts as an access.
+  func withBytes<Result>(
+    ofValueFor key: Key, _ body: (RawSpan) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result? {
     let tierKey = held == nil ? nil : try tierKey(key)
-    var failure: (any Error)?
-    let result = try fetch(key) { (record) throws(CacheError) -> Result? in
+    let found = try fetch(key, counts: false) { (record) throws(CacheError) -> Result in
       _ = try metadata(of: record, wantsRest: false)
       if let held, let tierKey {
         held.noteShown(record.version, of: tierKey)
         held.noteAccess(tierKey)
       }
-      do { return try body(record.value) } catch {
-        failure = error
-        return nil
+      return try body(record.value)
+    }
+    if found == nil, let held, let tierKey {
+      if let entry = held.entryAlone(forKey: tierKey) {
+        var result: Result?
+        try encode(entry.value) { (bytes) throws(CacheError) in result = try body(bytes) }
+        return result
       }
+      held.noteShown(nil, of: tierKey)
     }
-    if let failure { throw failure }
-    guard let result else {
-      if let held, let tierKey { held.noteShown(nil, of: tierKey) }
-      return nil
-    }
-    return result
+    countRead(isHit: found != nil)
+    return found
   }
 
   /// The value of a key. Setting it to `nil` removes the value.

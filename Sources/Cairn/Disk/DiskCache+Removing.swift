@@ -9,7 +9,7 @@ extension DiskCache {
   /// - Throws: see `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
-    let removed: Bool? = try removing(key) { () throws(CacheError) in
+    let removed: Bool? = try removing(key, alone: { _ in true }) { () throws(CacheError) in
       try removeStored(key, durability: durability) ? true : nil
     }
     return removed ?? false
@@ -73,11 +73,13 @@ extension DiskCache {
   /// Removes the value of a key and returns it. When several callers take a value at once, only one
   /// gets it.
   ///
-  /// - Returns: the value on disk, or `nil` if the key had no unexpired value.
+  /// - Returns: the value, or `nil` if the key had no unexpired value.
   /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. On an error nothing was removed,
   ///   except with `durabilityUnknown`: the value is then removed and lost to the caller.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
-    try removing(key) { () throws(CacheError) in try takeStored(key) }
+    let value = try removing(key, alone: { $0 }) { () throws(CacheError) in try takeStored(key) }
+    countRead(isHit: value != nil)
+    return value
   }
 
   private func takeStored(_ key: Key) throws(CacheError) -> Value? {
@@ -85,7 +87,7 @@ extension DiskCache {
       try noteWrite(key)
     }
     while true {
-      guard let found = try versioned(key) else {
+      guard let found = try versioned(key, counts: false) else {
         if !isLoading {
           try keyCoder.encode(key) { (key) throws(CacheError) in
             try storing { () throws(StoreError) in try removeRetained(key, durability: nil) }
@@ -126,7 +128,7 @@ extension DiskCache {
     // Absent keys cause no events; but see `removing`.
     defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
-    return try storing { () throws(StoreError) in
+    let count = try storing { () throws(StoreError) in
       var count = try store.removeValues(forKeys: encoded, durability: durability)
       if !loading.isEmpty {
         // See `removeValue`.
@@ -140,6 +142,7 @@ extension DiskCache {
       }
       return count
     }
+    return tierKeys.reduce(count) { $0 + (held?.removeAlone($1) == nil ? 0 : 1) }
   }
 
   /// Removes the values of many keys, with the configured durability.

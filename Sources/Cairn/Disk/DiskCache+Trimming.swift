@@ -68,7 +68,8 @@ extension DiskCache: Trimming {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`.
+  /// Removes the entries that were last accessed, or written, longer ago than `age`, and all entries
+  /// in memory only.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -80,6 +81,7 @@ extension DiskCache: Trimming {
     -> RemovalSummary
   {
     if age <= .zero { return try trim(toCount: 0) }
+    held?.dropAlone()
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
@@ -100,7 +102,8 @@ extension DiskCache: Trimming {
   ///
   /// Calls the closure once with each unexpired entry, in no particular order, with no lock held.
   /// Removal begins after the closure has seen every entry. An entry that was rewritten since then
-  /// stays. An entry whose key cannot be decoded is skipped and stays, and the log reports it.
+  /// stays. An entry whose key cannot be decoded is skipped and stays, and the log reports it. Entries
+  /// in memory only are all removed, without a call.
   ///
   /// - Throws: any error of `shouldRemove`, unchanged, in which case nothing was removed. Otherwise
   ///   a ``CacheError``.
@@ -123,6 +126,7 @@ extension DiskCache: Trimming {
           throw error
         }
       }
+      held?.dropAlone()
       // The closure was not asked about expired entries. No call may return them after this.
       if flights.retained > 0 { try removeExpired() }
       flights.history.forgetAll()

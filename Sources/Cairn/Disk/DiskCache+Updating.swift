@@ -30,7 +30,6 @@ extension DiskCache {
   ) throws -> (value: Value, version: UInt64)? {
     while true {
       let present = try present(key)
-      try noteShown(present?.info.version, of: key)
       guard let value = try change(present?.value) else {
         guard let version = present?.info.version else { return nil }
         if try compareAndRemove(forKey: key, expecting: version, durability: durability) {
@@ -55,14 +54,21 @@ extension DiskCache {
     try update(forKey: key, options: options, durability: nil, change)
   }
 
-  /// The entry that an update finds. Counts as an access.
+  /// The entry that an update finds. Counts as an access. Memory holds nothing older afterwards, and
+  /// without an entry nothing at all.
   func present(_ key: Key) throws(CacheError) -> PresentEntry<Value>? {
-    try fetch(key) { (record) throws(CacheError) in
+    let present = try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
       return PresentEntry(
         value: try decodeValue(record.value, version: record.version),
         info: store.info(of: record), metadata: metadata.rest, tags: metadata.tags)
     }
+    if let present {
+      try noteShown(present.info.version, of: key)
+    } else if let held {
+      held.invalidate(try tierKey(key), through: nil, .removed)
+    }
+    return present
   }
 }
 

@@ -15,7 +15,7 @@ extension DiskCache {
   ///     memory and is stored with the value. Without a cost, the cache's `costing` sets it, or
   ///     else the value's bytes on disk. The limit on disk counts bytes.
   ///   - durability: `nil` for the configured class.
-  /// - Returns: the entry's version.
+  /// - Returns: the entry's version. For an entry in memory only, the newest version of any entry.
   /// - Throws: `unencodableKey`, `unencodableValue`; `store` with the errors of `Store.setValue`,
   ///   including `invalidKey` for an empty or too long key, and `valueTooLarge`, even for a value
   ///   that alone exceeds the byte limit.
@@ -25,6 +25,9 @@ extension DiskCache {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> UInt64 {
+    if options.placement == .memory {
+      return try setAlone(value, forKey: key, options: options, durability: durability)
+    }
     let tier = try tierSteps(value, key, options)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
@@ -181,8 +184,14 @@ extension DiskCache {
   }
 
   /// The current entry, for a write that returns the old value. Counts as an access.
-  func versioned(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
-    try fetch(key) { (record) throws(CacheError) in (try decode(record), record.version) }
+  ///
+  /// - Parameter counts: whether to count a hit or a miss.
+  func versioned(
+    _ key: Key, counts: Bool = true
+  ) throws(CacheError) -> (value: Value, version: UInt64)? {
+    try fetch(key, counts: counts) { (record) throws(CacheError) in
+      (try decode(record), record.version)
+    }
   }
 
   /// Sets the value of a key if its version is the expected one.
@@ -288,8 +297,13 @@ extension DiskCache {
         try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
       }
     }
-    if isFound { inMemory?.apply() } else { try noteShown(nil, of: key) }
-    return isFound
+    if isFound {
+      inMemory?.apply()
+      return true
+    }
+    if inMemory?.applyAlone() == true { return true }
+    try noteShown(nil, of: key)
+    return false
   }
 
   /// Extends a value's lifetime to `lifetime` from now, with the configured durability.
@@ -318,10 +332,12 @@ extension DiskCache {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }
     }
-    let count = try storing { () throws(StoreError) in
+    var count = try storing { () throws(StoreError) in
       try store.extendLifetimes(forKeys: encoded, to: lifetime, durability: durability)
     }
-    for (_, inMemory) in extensions { inMemory.apply() }
+    for (_, inMemory) in extensions {
+      if inMemory.applyAlone() { count += 1 } else { inMemory.apply() }
+    }
     if count < encoded.count {
       // The store did not report which keys have no value, so treat each as if the caller had been
       // shown it.
@@ -336,9 +352,11 @@ extension DiskCache {
 
   /// Options, in the store's form.
   ///
-  /// - Throws: `invalidTag`, `tooManyTags`.
+  /// - Throws: `invalidTag`, `tooManyTags`; `store` with `unsupportedOption` if the entry is for
+  ///   memory only.
   @inline(__always)
   func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
+    try checkPlacement(options)
     var options = options
     try encodeMetadata(of: &options)
     return options

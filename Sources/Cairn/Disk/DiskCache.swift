@@ -21,6 +21,12 @@ internal import Synchronization
 /// As on disk, keys are compared by their bytes: two strings that are canonically equal but differ
 /// in their UTF-8 are two keys.
 ///
+/// An entry can be in memory only, by its ``/CairnStore/EntryPlacement`` or the ``CacheAdmission``. Such
+/// an entry may be evicted at any time. Reads, `removeValue` and `takeValue` find it. Counts,
+/// iteration, snapshots, backups and the cache's observers do not show it. `update`, `updateValue`,
+/// `compareAndSet` and `compareAndRemove` do not find it, and drop it. The removal of any tag may also remove
+/// such entries with other tags.
+///
 /// No read returns an older value than an earlier read returned or a completed write stored. With
 /// memory, this does not cover `count`, `keys`, `forEachKey`, `remove(where:)` and
 /// `trim(toCount:)`: while a removal is in progress, reads may still find a key that these calls no
@@ -51,6 +57,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
+  /// The keys that were loaded. `nil` if every loaded value is written to disk.
+  let sketch: AdmissionSketch?
   /// The memory tier. `nil` for none, and in a following cache.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   /// The memory tier of a cache that follows another process. Other code finds `held` empty, and
@@ -126,6 +134,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
     self.marks = marks
+    sketch = configuration.admission == .secondRequest ? AdmissionSketch() : nil
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     if let freshness {
@@ -178,7 +187,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     if let held {
       marks.begin(
         telling: TagMarks.Memory(
-          doubt: { held.doubt(through: $0) },
+          doubt: { held.doubt(before: $0) },
           dropDoubtful: { [keyCoder] store in
             held.dropDoubtful { key, version in
               guard let store else { return false }

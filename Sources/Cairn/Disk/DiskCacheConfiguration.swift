@@ -27,6 +27,9 @@ public struct DiskCacheConfiguration: Sendable {
   /// too.
   public var memory: MemoryTierConfiguration?
 
+  /// Which loaded values are written to disk. Default `.always`.
+  public var admission: CacheAdmission = .always
+
   /// How fresh the values of loading calls must be, unless a call has its own policy. Default
   /// `.standard`: only fresh values, and no limits.
   ///
@@ -147,4 +150,18 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// If the path is a symbolic link, or the store contains a foreign directory, opening changes
   /// nothing and throws as with `refuse`.
   case quarantine
+}
+
+/// Which values a ``DiskCache`` writes to disk when a call loads them. A value that is set is always
+/// written.
+public enum CacheAdmission: Sendable, Hashable {
+  /// All of them.
+  case always
+  /// Those of keys that were loaded before. Until then a value is only in memory, if the cache has
+  /// that tier, so that values that are never asked for again cost no write. Values of keys that
+  /// the disk has are always written.
+  ///
+  /// Two Bloom filters of 128 KiB in memory know at least the last 100,000 loaded keys, and at most
+  /// twice as many; about 1 % of new keys are taken for known ones. They begin empty at each open.
+  case secondRequest
 }

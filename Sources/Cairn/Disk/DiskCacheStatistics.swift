@@ -32,6 +32,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var dropCount: UInt64 = 0
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
+  /// Loaded values that the configured admission kept from the disk.
+  public var admissionRefusedCount: UInt64 = 0
 
   /// Entries in the cache, including expired entries not removed yet.
   public var heldCount: Int = 0
@@ -104,6 +106,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     text.counter(
       "subscript_failures", "Reads and writes through subscripts that failed.",
       [([:], subscriptFailureCount)])
+    text.counter(
+      "admission_refusals", "Loaded values that admission kept from the disk.",
+      [([:], admissionRefusedCount)])
     text.gauge("live_bytes", "Bytes of the log that are live.", [([:], liveByteCount)])
     text.gauge("dead_bytes", "Bytes of the log that are dead.", [([:], deadByteCount)])
     text.gauge(
@@ -154,6 +159,7 @@ extension DiskCacheStatistics: CountedStatistics {
     ("evictions.bytes", \.byteEvictionCount), ("evictions.space", \.spaceEvictionCount),
     ("evictions.trim", \.trimEvictionCount), ("undecodable", \.undecodableCount),
     ("drops", \.dropCount), ("subscriptFailures", \.subscriptFailureCount),
+    ("admissionRefusals", \.admissionRefusedCount),
   ]
 }
 
@@ -190,6 +196,7 @@ final class DiskCounters: Sendable {
   let undecodable = Counter()
   let drops = Counter()
   let subscriptFailures = Counter()
+  let admissionRefusals = Counter()
   private let replacements = Counter()
   private let removals = Counter()
   private let expirations = Counter()
@@ -226,6 +233,7 @@ final class DiskCounters: Sendable {
     statistics.undecodableCount = undecodable.value
     statistics.dropCount = drops.value
     statistics.subscriptFailureCount = subscriptFailures.value
+    statistics.admissionRefusedCount = admissionRefusals.value
     return statistics
   }
 }

@@ -13,8 +13,8 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   private final class BegunLoad: Sendable {
     let damage = Lock<CacheError?>(nil)
-    /// The newest version when the load began.
-    let start = Lock<UInt64>(0)
+    /// The newest version when the load began, and whether only memory had the value then.
+    let start = Lock<(version: UInt64, isAlone: Bool)>((0, false))
   }
 
   init(cache: DiskCache<CacheKey, Value>, key: CacheKey, bytes: [UInt8]) {
@@ -29,26 +29,34 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
     // The last look before the loader is asked.
     if purpose == .prior {
       let start = cache.store.lastVersion
-      begun.start.withLock { $0 = start }
+      begun.start.withLock { $0 = (start, false) }
     }
-    return try cache.orDropped(key, counts: purpose == .answer) { error in
+    let found = try cache.orDropped(key, counts: purpose == .answer) { error in
       begun.damage.withLock { $0 = error }
     } _: { () throws(CacheError) in
       try cache.heldValue(forKey: key, purpose)
     }
+    if purpose == .prior, let found, found.isAlone {
+      begun.start.withLock { $0.isAlone = true }
+    }
+    return found
   }
 
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
   ) async {
+    let (start, isAlone) = begun.start.withLock { $0 }
     await cache.keep(
-      loaded, forKey: key, replacing: version, since: begun.start.withLock { $0 },
+      loaded, forKey: key, replacing: isAlone ? nil : version, since: start,
       begun.damage.withLock { $0 }, flight)
   }
 
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
   ) async {
+    if begun.start.withLock({ $0.isAlone }), cache.renewAlone(key, version, to: lifetime, flight) {
+      return
+    }
     await cache.renew(key, version: version, to: lifetime, flight)
   }
 
@@ -88,6 +96,8 @@ extension DiskCache {
         promote(value.value, info, hasTags: hasTags, forKey: tierKey, ticket, to: held)
         return value
       }
+      // A stale value that only memory has is never on disk.
+      if let alone = held.heldAlone(forKey: tierKey) { return alone }
       // A value that reached memory since then counts as found.
       if held.noteAbsent(tierKey) == nil { return found?.0 }
     }

@@ -9,6 +9,8 @@ struct HeldValue<Value: Sendable>: Sendable {
   var expires: Int64
   /// The user's metadata; empty if it was not requested.
   var metadata: [UInt8] = []
+  /// Whether it is in memory only, in a cache with a disk.
+  var isAlone = false
 }
 
 /// Why a value is looked up.

@@ -19,9 +19,9 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version, and in the six lowest bits: the use count (two bits); whether it was used since
+  /// The version, and in the seven lowest bits: the use count (two bits); whether it was used since
   /// a tier below was told; whether that was a read; whether it is in the small queue; whether it
-  /// has tags.
+  /// has tags; whether the tier below does not have it.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
   /// Its place in the heap of deadlines, or `noSlot`.
@@ -31,8 +31,8 @@ struct EntryNode: Sendable {
 
   @inlinable
   var version: UInt64 {
-    get { mark >> 6 }
-    set { mark = newValue << 6 | mark & 63 }
+    get { mark >> 7 }
+    set { mark = newValue << 7 | mark & 127 }
   }
 
   /// Whether SIEVE's hand must pass it.
@@ -78,6 +78,13 @@ struct EntryNode: Sendable {
     set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
+  /// Whether only this tier has it.
+  @inlinable
+  var isAlone: Bool {
+    get { mark & 64 != 0 }
+    set { mark = mark & ~64 | (newValue ? 64 : 0) }
+  }
+
   /// Notes a use, for SIEVE or S3-FIFO and for a tier below. Only sets bits, and writes nothing if
   /// they are set.
   @inlinable
@@ -119,7 +126,7 @@ struct EntryMark {
   @inlinable
   init(_ bits: UInt64) { self.bits = bits }
 
-  @inlinable var version: UInt64 { bits >> 6 }
+  @inlinable var version: UInt64 { bits >> 7 }
   @inlinable var isRead: Bool { bits & 8 != 0 }
   @inlinable var hasTags: Bool { bits & 32 != 0 }
 

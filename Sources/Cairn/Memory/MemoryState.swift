@@ -30,7 +30,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var isTellingScheduled = false
   /// How long expired entries stay for readers of stale values, in milliseconds. It only grows.
   @usableFromInline var retention: Int64 = 0
-  /// Entries with tags are in doubt up to this version. See `MemoryCache.doubt`.
+  /// Entries with tags are in doubt below this version; 0: none are. See `MemoryCache.doubt`.
   @usableFromInline var doubtful: UInt64 = 0
 
   /// Whether this is a tier above another.
@@ -236,7 +236,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   @inline(__always)
   func isDoubtful(_ slot: UInt32) -> Bool {
-    doubtful != 0 && table.nodes[Int(slot)].hasTags && table.nodes[Int(slot)].version <= doubtful
+    doubtful != 0 && table.nodes[Int(slot)].hasTags && table.nodes[Int(slot)].version < doubtful
   }
 
   @inlinable

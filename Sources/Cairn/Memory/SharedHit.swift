@@ -40,7 +40,7 @@ extension SlotArray<EntryNode> {
   /// Bits that another reader sets at the same moment may be set once instead of twice.
   ///
   /// - Parameters:
-  ///   - doubtful: entries with tags are in doubt up to this version.
+  ///   - doubtful: entries with tags are in doubt below this version.
   ///   - isAboveOther: whether a tier below must learn of reads.
   /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit, is in doubt, or
   ///   the tier below does not know that it was read.
@@ -52,7 +52,7 @@ extension SlotArray<EntryNode> {
     guard self[index].idleLimit == never else { return false }
     let isNoted = withAtomic(UInt64.self, at: index, offset: EntryNode.markOffset) { mark in
       let old = EntryMark(mark.load(ordering: .relaxed))
-      if doubtful != 0, old.hasTags, old.version <= doubtful { return false }
+      if doubtful != 0, old.hasTags, old.version < doubtful { return false }
       if isAboveOther, !old.isRead { return false }
       let noted = old.used(policy)
       if noted.bits != old.bits {

@@ -80,6 +80,34 @@ extension Store {
     try engine.removeExpiredValue(forKey: key, durability: durability)
   }
 
+  // MARK: Values that the store does not have
+
+  /// Removes the value of a key, fresh or expired, and calls `place` before any later write.
+  ///
+  /// - Parameter place: receives the newest version. Called under a lock, so it must not use the
+  ///   store, and must run no caller code but the `==` of keys.
+  package func displaceValue(
+    forKey key: RawSpan, durability: Durability?, _ place: (_ version: UInt64) -> Void
+  ) throws(StoreError) {
+    _ = try engine.displace(key, expecting: .anything, durability: durability, place)
+  }
+
+  /// The same for a loaded value, unless the key has a value of another version.
+  ///
+  /// - Parameters:
+  ///   - version: if `nil`, the key must have no value.
+  ///   - isWanted: as for `enterAbsent`.
+  /// - Returns: whether it called `place`.
+  package func displaceValue(
+    forKey key: RawSpan, replacing version: UInt64?,
+    ifWanted isWanted: @escaping @Sendable () -> Bool, _ place: (_ version: UInt64) -> Void
+  ) throws(StoreError) -> Bool {
+    try engine.displace(
+      key,
+      expecting: version.map { .replaceableAndWanted($0, isWanted) } ?? .absentAndWanted(isWanted),
+      durability: nil, place)
+  }
+
   /// Returns once every write that passed its precondition check is visible.
   package func passWriters() { engine.log.passWriters() }
 }

@@ -1,5 +1,5 @@
-/// The options of a write: cost, lifetime, idle limit, metadata and tags of the entry. If an option
-/// is `nil`, a write uses the configured one, and an update keeps the entry's.
+/// The options of a write: cost, lifetime, idle limit, metadata, tags and placement of the entry. If an
+/// option is `nil`, a write uses the configured one, and an update keeps the entry's.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
@@ -28,6 +28,9 @@ public struct EntryOptions: Sendable, Hashable {
   /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
   /// extended since an update read it.
   @usableFromInline package var keepsEnd = false
+  /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache in
+  /// memory ignores it.
+  public var placement: EntryPlacement
 
   /// Makes options.
   ///
@@ -35,7 +38,7 @@ public struct EntryOptions: Sendable, Hashable {
   @inlinable
   public init(
     cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
-    metadata: [UInt8]? = nil, tags: [String]? = nil
+    metadata: [UInt8]? = nil, tags: [String]? = nil, placement: EntryPlacement = .standard
   ) {
     self.cost = cost
     self.lifetime = lifetime
@@ -43,6 +46,7 @@ public struct EntryOptions: Sendable, Hashable {
     isMetadataGiven = metadata != nil
     metadataBytes = metadata ?? []
     self.tags = tags
+    self.placement = placement
   }
 
   /// Everything as configured.

@@ -43,7 +43,8 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case notACounter(byteCount: Int)
   /// A counter would overflow 64 bits. It is unchanged.
   case counterOverflow
-  /// A store does not support this entry option: only a `DiskCache` has tags. Nothing was written.
+  /// The call does not support this entry option: only a `DiskCache` has tags, and only one with a
+  /// memory tier can keep an entry in memory only. Nothing was written.
   case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)

@@ -254,7 +254,7 @@ struct TagRaceTests {
     #expect(try cache.value(forKey: "a") == "12")
     // Memory knows that it has tags.
     let key = try cache.tierKey("a")
-    cache.held?.doubt(through: .max)
+    cache.held?.doubt(before: .max)
     #expect(cache.held?.peekValue(forKey: key) == nil)
   }
 

@@ -9,6 +9,8 @@ final class TieredScene: Sendable {
   let disk = DiskScene()
   /// Of the tier in memory, and what tells the disk of it.
   let background = ManualBackgroundQueue()
+  /// What runs where a large batch lets others continue.
+  let pause = Lock<(@Sendable () -> Void)?>(nil)
   let monitor = PressureMonitor(source: SilentPressureSource(), queue: ManualBackgroundQueue())
 
   var clock: ManualClock { disk.clock }
@@ -33,7 +35,8 @@ final class TieredScene: Sendable {
       costing: costing,
       environment: Environment(
         fileSystem: files ?? SystemFileSystem(), background: disk.background,
-        maintenance: disk.background, pause: { _ in }),
+        maintenance: disk.background,
+        pause: { [weak self] _ in self?.pause.withLock { $0.take() }?() }),
       memory: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
@@ -113,6 +116,10 @@ extension DiskCache {
     var faults = tier.held.audit()
     for entry in tier.held.entries() {
       let stored = try storedInfo(forKey: entry.key.key)
+      if tier.held.infoAlone(forKey: entry.key) != nil {
+        if stored != nil { faults.append("\(entry.key.key) in memory only, and on disk") }
+        continue
+      }
       if stored?.version != entry.info.version {
         faults.append("\(entry.key.key): \(entry.info.version) instead of \(stored?.version ?? 0)")
         continue

@@ -146,8 +146,10 @@ extension DiskCache {
 
   /// Removes a key by `remove`, which returns whether there was a value, and removes it from
   /// memory.
+  ///
+  /// - Parameter alone: the result for a value that only memory had.
   func removing<Result>(
-    _ key: Key, _ remove: () throws(CacheError) -> Result?
+    _ key: Key, alone: (Value) -> Result, _ remove: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
     guard let held else { return try remove() }
     let key = try tierKey(key)
@@ -159,8 +161,7 @@ extension DiskCache {
     }
     // Idle times on disk are accurate to 1 %, so memory may hold the entry a little longer.
     // Otherwise memory has the value of another write. The disk decides.
-    held.invalidate(key, through: nil, .removed)
-    return nil
+    return held.removeAlone(key).map(alone)
   }
 
   /// Drops the entries that a write removed from memory.
@@ -216,7 +217,8 @@ extension CacheError {
   var hasWrittenNothing: Bool {
     switch self {
     case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
-      .store(.batchTooLarge), .store(.readOnly), .unencodableKey, .unencodableValue,
+      .store(.batchTooLarge), .store(.readOnly), .store(.unsupportedOption), .unencodableKey,
+      .unencodableValue,
       .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
       true
     default: false

@@ -156,22 +156,24 @@ extension MemoryCache {
   /// Notes the version of a key below that a caller has seen. No older one may be shown here
   /// afterwards.
   ///
-  /// - Parameter version: the version that was shown, or `nil` for none.
+  /// - Parameter version: the version that was shown, or `nil` for none. An entry that only this tier
+  ///   has then stays.
   @usableFromInline
   func noteShown(_ version: UInt64?, of key: Key) {
-    if let version {
-      invalidate(key, through: version - 1, .replaced)
-    } else {
-      invalidate(key, through: nil, .removed)
-    }
+    invalidate(
+      hash: MemoryTable<Key, Value>.hash(key), through: version.map { $0 - 1 },
+      version == nil ? .removed : .replaced, sparesAlone: version == nil
+    ) { $0 == key }
   }
 
   /// The same for the key that `isSought` accepts.
   ///
-  /// - Parameter hash: the hash of the key.
+  /// - Parameters:
+  ///   - hash: the hash of the key.
+  ///   - sparesAlone: whether an entry that only this tier has stays.
   @discardableResult
   func invalidate(
-    hash: UInt32, through version: UInt64?, _ cause: RemovalCause,
+    hash: UInt32, through version: UInt64?, _ cause: RemovalCause, sparesAlone: Bool = false,
     where isSought: (Key) -> Bool
   ) -> Bool {
     var removed = RemovedEntries<Key, Value>()
@@ -182,7 +184,9 @@ extension MemoryCache {
         state.noteUnknown(hash: hash)
       }
       let slot = state.table.find(hash: hash, where: isSought)
-      if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max {
+      if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max,
+        !sparesAlone || !state.table.nodes[Int(slot)].isAlone
+      {
         state.remove(slot, cause, &removed)
       }
       return state.observers

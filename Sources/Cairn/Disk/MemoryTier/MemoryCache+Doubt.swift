@@ -3,9 +3,9 @@ extension MemoryCache {
   /// The number of slots checked in one hold of the lock.
   private static var doubtGroupCount: Int { 4096 }
 
-  /// Puts entries with tags in doubt if their version is at or below this one. Only the tier below
-  /// knows whether they are removed.
-  func doubt(through version: UInt64) { lock.withLock { $0.doubtful = version } }
+  /// Puts entries with tags in doubt if their version is below this one. Only the tier below knows
+  /// whether they are removed. 0 ends the doubt.
+  func doubt(before version: UInt64) { lock.withLock { $0.doubtful = version } }
 
   /// Drops the entries in doubt, and makes all earlier tickets void.
   ///

@@ -2,8 +2,9 @@ public import CairnStore
 
 /// The memory tier of a ``DiskCache``, with the operations that callers may perform on it alone.
 ///
-/// It holds only entries that are on disk too. Callers can inspect and shrink it, but only the
-/// cache sets values.
+/// It holds a part of the entries on disk. Callers can inspect and shrink it, but only the cache sets
+/// values. Entries in memory only, by their placement or the cache's admission, are lost when the tier
+/// drops them.
 ///
 /// In a cache that follows another process, the tier also holds values that the writer has since
 /// replaced or removed, until the key is read or the tier needs room. No lookup of a key finds

@@ -6,6 +6,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
   @usableFromInline let key: TierKey<Key>
   @usableFromInline let hasTags: Bool
+  /// Whether memory holds it, or only drops the old value.
+  @usableFromInline let isHeld: Bool
   /// `nil`: its bytes on disk.
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
@@ -21,6 +23,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.value = value
     self.key = key
     hasTags = options.mayHaveTags
+    isHeld = options.placement != .disk
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changeCount
@@ -34,7 +37,9 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .publish(let version, let byteCount):
       publish(to: memory, version: version, byteCount: byteCount)
     case .forget: memory.invalidate(key, through: nil, .removed)
-    case .show(let version): memory.noteShown(version, of: key)
+    case .show(let version?): memory.noteShown(version, of: key)
+    // The caller takes an entry that only memory has for evicted.
+    case .show(nil): memory.invalidate(key, through: nil, .removed)
     }
   }
 
@@ -45,13 +50,33 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
     // If the defaults are changing or have changed since, the entry on disk may end at another
     // time.
-    if changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
+    if !isHeld || changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
       memory.invalidate(key, through: version - 1, .replaced)
       return
     }
     memory.publish(
       value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
       hasTags: hasTags)
+  }
+}
+
+extension PublishedEntry {
+  /// Stores an entry in memory that the disk does not have.
+  ///
+  /// - Parameters:
+  ///   - byteCount: the size of the value in bytes.
+  ///   - displace: see `MemoryCache.place`.
+  func place<Result>(
+    in memory: MemoryCache<TierKey<Key>, Value>, byteCount: Int,
+    _ displace: (_ place: (_ version: UInt64) -> Void) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
+    do throws(CacheError) {
+      return try memory.place(
+        value, forKey: key, times, cost: cost ?? byteCount, hasTags: hasTags, displace)
+    } catch {
+      if !error.hasWrittenNothing { memory.invalidate(key, through: nil, .removed) }
+      throw error
+    }
   }
 }
 
@@ -82,4 +107,9 @@ struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   }
 
   func apply() { held.extendLifetime(of: key, to: times.expires, ticket: ticket) }
+
+  /// Extends the life of an entry that only memory has.
+  ///
+  /// - Returns: whether there is one.
+  func applyAlone() -> Bool { held.extendAlone(key, to: times.expires) }
 }

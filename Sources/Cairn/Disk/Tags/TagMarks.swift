@@ -19,7 +19,7 @@ internal import Synchronization
 final class TagMarks: Sendable {
   /// The calls to the memory tier.
   struct Memory: Sendable {
-    /// Puts entries with tags in doubt up to this version.
+    /// Puts entries with tags in doubt below this version.
     var doubt: @Sendable (UInt64) -> Void = { _ in }
     /// Drops the entries in doubt, except those that a store still has, and refuses entries that reads in progress are about to insert.
     var dropDoubtful: @Sendable (_ sparing: Store?) -> Void = { _ in }
@@ -249,7 +249,8 @@ final class TagMarks: Sendable {
   private func tell(_ state: State) {
     let version = state.table.newest
     if version > highest.load(ordering: .relaxed) { highest.store(version, ordering: .releasing) }
-    state.memory.doubt(version)
+    // A mark may be 0, and so may the version of an entry that only memory has.
+    state.memory.doubt(state.table.isEmpty ? 0 : version + (version < .max ? 1 : 0))
     active.store(!state.table.isEmpty, ordering: .releasing)
     state.reserve()
   }

@@ -1,5 +1,7 @@
 import AsyncHTTPClient
 import Cairn
+import Foundation
+import HTTPCaching
 import NIOCore
 import NIOHTTP1
 import Synchronization
@@ -22,6 +24,7 @@ public struct HTTPClientCache: Sendable {
   /// What the responses are kept in.
   public let cache: DiskCache<String, StoredResponse>
   private let client: HTTPClient
+  private let bodyByteLimit: Int
   private let rules: HTTPRules
 
   /// The configuration of a cache of responses.
@@ -58,9 +61,10 @@ public struct HTTPClientCache: Sendable {
       .path(path), configuration: configuration, valueCoder: .propertyList()
     ) { _, response in response.body.count }
     let rules = HTTPRules(
-      isShared: isShared, bodyByteLimit: bodyByteLimit,
-      staleIfError: configuration.loadPolicy.staleOnError, clock: configuration.store.clock)
-    return HTTPClientCache(cache: cache, client: client, rules: rules)
+      isShared: isShared, staleIfError: configuration.loadPolicy.staleOnError,
+      clock: configuration.store.clock)
+    return HTTPClientCache(
+      cache: cache, client: client, bodyByteLimit: bodyByteLimit, rules: rules)
   }
 
   /// Answers a request from the cache or the origin.
@@ -75,14 +79,14 @@ public struct HTTPClientCache: Sendable {
   ) async throws -> HTTPClientResponse {
     guard request.isCacheable else {
       let answer = try await fetch(request, timeout)
-      if request.method.isUnsafe, answer.status < 400 {
-        try await cache.removeAll(tagged: request.tag)
+      if ![.GET, .HEAD, .OPTIONS, .TRACE].contains(request.method), answer.status < 400 {
+        try await remove(url: request.url)
       }
       return answer.response(age: nil)
     }
     // The first answer to a URL says by which headers they differ: then the key is another one.
     for _ in 1...3 {
-      let names = try cache.value(forKey: request.variationKey)?.variation ?? []
+      let names = try cache.value(forKey: request.kept.variationKey)?.variation ?? []
       if let response = try await answer(request, varyingBy: names, timeout) { return response }
     }
     return try await fetch(request, timeout).response(age: nil)
@@ -90,7 +94,7 @@ public struct HTTPClientCache: Sendable {
 
   /// Removes what is kept of a URL.
   public func remove(url: String) async throws {
-    try await cache.removeAll(tagged: HTTPClientRequest(url: url).tag)
+    try await cache.removeAll(tagged: StoredRequest(url: url, headers: [:]).tag)
   }
 
   /// Closes the cache.
@@ -101,24 +105,24 @@ public struct HTTPClientCache: Sendable {
     _ request: HTTPClientRequest, varyingBy names: [String], _ timeout: TimeAmount
   ) async throws -> HTTPClientResponse? {
     // What may not be kept goes to the task that asked for it, past the cache.
-    let passed = Passed()
+    let passed = Mutex<StoredResponse?>(nil)
     let loaded: Loaded<StoredResponse>?
     do {
-      loaded = try await cache.loaded(forKey: request.key(varyingBy: names)) { prior in
+      loaded = try await cache.loaded(forKey: request.kept.key(varyingBy: names)) { prior in
         try await load(request, names, prior, timeout, passed)
       }
     } catch let failure as OriginFailure {
       return failure.answer.response(age: nil)
     }
     guard let loaded else {
-      if let answer = passed.answer { return answer.response(age: nil) }
+      if let answer = passed.withLock({ $0 }) { return answer.response(age: nil) }
       return try await fetch(request, timeout).response(age: nil)
     }
     let response = loaded.value
-    guard response.selecting == request.values(of: response.variation) else { return nil }
+    guard response.selecting == request.kept.values(of: response.variation) else { return nil }
     if loaded.isStale, !rules.mayGive(response, age: loaded.age) {
       let answer = try await fetch(request, timeout)
-      try await cache.removeValue(forKey: request.key(varyingBy: names))
+      try await cache.removeValue(forKey: request.kept.key(varyingBy: names))
       return answer.response(age: nil)
     }
     return response.response(age: loaded.age)
@@ -126,10 +130,11 @@ public struct HTTPClientCache: Sendable {
 
   private func load(
     _ request: HTTPClientRequest, _ names: [String], _ prior: PriorValue<StoredResponse>?,
-    _ timeout: TimeAmount, _ passed: Passed
+    _ timeout: TimeAmount, _ passed: borrowing Mutex<StoredResponse?>
   ) async throws -> LoadResult<StoredResponse> {
+    let kept = request.kept
     var request = request
-    prior?.value.addConditions(to: &request)
+    request.headers.add(contentsOf: prior?.value.conditions ?? [])
     var answer = try await fetch(request, timeout)
     if answer.status == 304, let prior {
       answer = prior.value.renewed(by: answer)
@@ -138,17 +143,16 @@ public struct HTTPClientCache: Sendable {
       }
     }
     if [500, 502, 503, 504].contains(answer.status) { throw OriginFailure(answer: answer) }
-    guard rules.mayKeep(answer, of: request) else {
-      passed.answer = answer
+    guard rules.mayKeep(answer, to: kept) else {
+      passed.withLock { $0 = answer }
       return .absent(for: .zero)
     }
-    var options = EntryOptions(lifetime: .after(rules.lifetime(of: answer)), tags: [request.tag])
+    var options = EntryOptions(lifetime: .after(rules.lifetime(of: answer)), tags: [kept.tag])
     if answer.variation != names {
       let marker = StoredResponse(varyingBy: answer.variation)
-      try await cache.setValue(
-        marker, forKey: request.variationKey, options: .tags([request.tag]))
-      try await cache.setValue(
-        answer, forKey: request.key(varyingBy: answer.variation), options: options)
+      try await cache.setValue(marker, forKey: kept.variationKey, options: .tags([kept.tag]))
+      let key = kept.key(varyingBy: answer.variation)
+      try await cache.setValue(answer, forKey: key, options: options)
       // The response is under another key now. Callers that wait for this load look again.
       options.lifetime = .after(.zero)
     }
@@ -160,20 +164,37 @@ public struct HTTPClientCache: Sendable {
   ) async throws -> StoredResponse {
     let start = rules.clock.now()
     let response = try await client.execute(request, timeout: timeout)
-    let body = try await response.body.collect(upTo: rules.bodyByteLimit)
+    let body = try await response.body.collect(upTo: bodyByteLimit)
+    let delay = rules.clock.now().millisecondsSinceEpoch - start.millisecondsSinceEpoch
     return StoredResponse(
-      response, body: body, selecting: request, asked: start, received: rules.clock.now())
+      status: response.status.code, headers: response.headers, body: Data(body.readableBytesView),
+      to: request.kept, delay: Int(delay / 1000))
   }
 }
 
 /// The origin answered that it cannot answer.
 private struct OriginFailure: Error { let answer: StoredResponse }
 
-/// What a load has for the task that began it, and for nobody else.
-private final class Passed: Sendable {
-  private let held = Mutex<StoredResponse?>(nil)
-  var answer: StoredResponse? {
-    get { held.withLock { $0 } }
-    set { held.withLock { $0 = newValue } }
+extension HTTPClientRequest {
+  fileprivate var kept: StoredRequest { StoredRequest(url: url, headers: headers) }
+
+  /// Whether the cache may answer it.
+  fileprivate var isCacheable: Bool {
+    let passing = [
+      "Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range",
+    ]
+    let asksOrigin = headers[canonicalForm: "Cache-Control"].map { $0.lowercased() }
+      .contains { ["no-store", "no-cache", "max-age=0"].contains($0) }
+    return method == .GET && body == nil && !asksOrigin
+      && !passing.contains { headers.contains(name: $0) }
+  }
+}
+
+extension StoredResponse {
+  /// The response to give, with how old it is; `nil`: it is from the origin.
+  fileprivate func response(age: Duration?) -> HTTPClientResponse {
+    HTTPClientResponse(
+      status: HTTPResponseStatus(statusCode: Int(status)), headers: headers(age: age),
+      body: .bytes(ByteBuffer(bytes: body)))
   }
 }

@@ -3,10 +3,7 @@ import Configuration
 
 /// A place and a configuration, as swift-configuration reads them.
 ///
-///     let config = ConfigReader(providers: [
-///       EnvironmentVariablesProvider(),
-///       try await FileProvider<JSONSnapshot>(filePath: "/etc/example.json", allowMissing: true),
-///     ])
+///     let config = ConfigReader(provider: EnvironmentVariablesProvider())
 ///     let settings = try CacheSettings(config, section: "pages")
 ///     let pages = try await DiskCache<String, Page>.open(
 ///       .path(settings.path), configuration: settings.configuration)
@@ -43,19 +40,11 @@ public struct CacheSettings: Sendable {
     _ reader: ConfigReader, section name: String,
     base: DiskCacheConfiguration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
   ) throws(SettingError) {
-    let section = Section(name, of: reader)
+    let section = Section(name: name, reader: reader)
     path = try section.required("path")
     configuration = base
     try configuration.store.apply(section)
-    if let limit = try section.duration("loads.staleOnError") {
-      configuration.loadPolicy.staleOnError = limit
-    }
-    if let limit = try section.duration("loads.staleWhileRevalidating") {
-      configuration.loadPolicy.staleWhileRevalidating = limit
-    }
-    if let limit = try section.duration("loads.timeLimit") {
-      configuration.loadPolicy.timeLimit = limit
-    }
+    try configuration.loadPolicy.apply(section)
     let count = try section.count("memory.countLimit")
     let cost = try section.byteCount("memory.costLimit")
     if count != nil || cost != nil {
@@ -65,10 +54,7 @@ public struct CacheSettings: Sendable {
       memory.costLimit = cost ?? memory.costLimit
       configuration.memory = memory
     }
-    let limits = [
-      configuration.countLimit, configuration.byteLimit, configuration.diskByteLimit,
-    ]
-    if limits.allSatisfy({ $0 == nil }) {
+    if (configuration.countLimit ?? configuration.byteLimit ?? configuration.diskByteLimit) == nil {
       throw section.error("byteLimit", nil, "this, countLimit or diskByteLimit must be set")
     }
   }
@@ -84,7 +70,7 @@ public struct StoreSettings: Sendable {
   public init(
     _ reader: ConfigReader, section name: String, base: StoreConfiguration = StoreConfiguration()
   ) throws(SettingError) {
-    let section = Section(name, of: reader)
+    let section = Section(name: name, reader: reader)
     path = try section.required("path")
     configuration = base
     try configuration.apply(section)
@@ -100,5 +86,14 @@ extension StoreConfiguration {
     lifetime = try section.duration("lifetime") ?? lifetime
     idleLimit = try section.duration("idleLimit") ?? idleLimit
     durability = try section.durability("durability") ?? durability
+  }
+}
+
+extension LoadPolicy {
+  fileprivate mutating func apply(_ section: Section) throws(SettingError) {
+    staleOnError = try section.duration("loads.staleOnError") ?? staleOnError
+    staleWhileRevalidating =
+      try section.duration("loads.staleWhileRevalidating") ?? staleWhileRevalidating
+    timeLimit = try section.duration("loads.timeLimit") ?? timeLimit
   }
 }

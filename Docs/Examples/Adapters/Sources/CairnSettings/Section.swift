@@ -10,26 +10,13 @@ public struct SettingError: Error, Hashable, CustomStringConvertible {
   /// What is wrong with it, or would be right.
   public var reason: String
 
-  public init(key: String, value: String?, reason: String) {
-    self.key = key
-    self.value = value
-    self.reason = reason
-  }
-
-  public var description: String {
-    "\(key): \(value.map { "“\($0)” " } ?? "")\(reason)"
-  }
+  public var description: String { "\(key): \(value.map { "“\($0)” " } ?? "")\(reason)" }
 }
 
 /// The settings below one key.
 struct Section {
   let name: String
-  private let reader: ConfigReader
-
-  init(_ name: String, of reader: ConfigReader) {
-    self.name = name
-    self.reader = reader
-  }
+  let reader: ConfigReader
 
   /// What stands at a key; `nil` if nothing does.
   func text(_ key: String) throws(SettingError) -> String? {
@@ -52,24 +39,20 @@ struct Section {
 
   /// A text that must be there.
   func required(_ key: String) throws(SettingError) -> String {
-    guard let text = try text(key), !text.isEmpty else {
-      throw error(key, nil, "must be set")
-    }
+    guard let text = try text(key), !text.isEmpty else { throw error(key, nil, "must be set") }
     return text
   }
 
   /// A number of things, such as `10000`.
   func count(_ key: String) throws(SettingError) -> Int? {
-    try parsed(key, "must be a whole number from 0, such as 10000") { text in
-      Int(text).flatMap { $0 >= 0 ? $0 : nil }
-    }
+    try parsed(key, "must be a whole number from 0, such as 10000") { Self.number($0, [("", 1)]) }
   }
 
   /// A number of bytes, such as `1048576`, `64MiB` or `1GiB`.
   func byteCount(_ key: String) throws(SettingError) -> Int? {
     let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40), ("", 1)]
-    return try parsed(key, "must be a number of bytes, such as 64MiB or 1GiB") { text in
-      Self.number(text, units)
+    return try parsed(key, "must be a number of bytes, such as 64MiB or 1GiB") {
+      Self.number($0, units)
     }
   }
 
@@ -88,8 +71,7 @@ struct Section {
     case "process": return .process
     case "durable": return .durable
     case let text?:
-      let interval = try? duration(key)
-      guard let interval, interval > .zero else {
+      guard let interval = try? duration(key), interval > .zero else {
         throw error(key, text, "must be process, durable, or an interval such as 1s")
       }
       return .interval(interval)

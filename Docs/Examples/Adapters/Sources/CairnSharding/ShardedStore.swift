@@ -1,4 +1,5 @@
 import Cairn
+import CairnMoving
 import Foundation
 
 /// Spreads keys over many stores. Each store can move to another place while reads and writes go on.
@@ -15,27 +16,18 @@ import Foundation
 /// each shard; a move is done when it is written there. Batches are atomic within one shard.
 ///
 /// Each store takes some 7 open files, so 256 need `ulimit -n` of 4096.
-public final class ShardedStore: Sendable {
+public struct ShardedStore: Sendable {
   /// Which shard has a key, and where shards should be.
   public let map: ShardMap
   private let catalogue: Store
   private let configuration: StoreConfiguration
-  private let shards: [Shard]
+  private let shards: [MovableStore]
 
   /// What a shard needs little of: segments of 4 MiB, so that an empty one is small.
   public static var standardConfiguration: StoreConfiguration {
     var configuration = StoreConfiguration()
     configuration.segmentByteLimit = 4 << 20
     return configuration
-  }
-
-  private init(
-    map: ShardMap, catalogue: Store, configuration: StoreConfiguration, shards: [Shard]
-  ) {
-    self.map = map
-    self.catalogue = catalogue
-    self.configuration = configuration
-    self.shards = shards
   }
 
   /// Opens all shards where the catalogue says, and makes those that are not there yet.
@@ -53,14 +45,15 @@ public final class ShardedStore: Sendable {
   ) async throws -> ShardedStore {
     let map = ShardMap(places: places, shardCount: shardCount)
     let catalogue = try await Store(path: path)
-    var shards: [Shard] = []
+    var shards: [MovableStore] = []
     do {
       try await checkCount(shardCount, in: catalogue)
       for number in 0..<shardCount {
-        shards.append(try await Shard(opened(number, map, catalogue, configuration)))
+        let store = try await opened(number, map, catalogue, configuration)
+        shards.append(MovableStore(store, configuration: configuration))
       }
     } catch {
-      for shard in shards { try? await shard.store.close() }
+      for shard in shards { try? await shard.close() }
       try? await catalogue.close()
       throw error
     }
@@ -105,32 +98,21 @@ public final class ShardedStore: Sendable {
     "\(place)/\(shard).cairn"
   }
 
-  /// Calls `body` with the store that has a key, to read. It may be called again, if the shard has moved
-  /// meanwhile.
+  /// Calls `body` with the store that has a key, to read: `MovableStore.read`.
   public func read<Result>(forKey key: String, _ body: (Store) throws -> Result) throws -> Result {
-    let shard = shards[map.shard(forKey: key)]
-    while true {
-      let store = shard.store
-      do { return try body(store) } catch StoreError.closed(path: _) where shard.store !== store {
-        continue
-      }
-    }
+    try shards[map.shard(forKey: key)].read(body)
   }
 
-  /// Calls `body` with the store that has a key, to write. It waits while a move comes to its end, for
-  /// milliseconds. Use the store in `body` only; versions from another call are of no use after a move.
+  /// Calls `body` with the store that has a key, to write: `MovableStore.write`.
   public nonisolated(nonsending) func write<Result>(
     forKey key: String, _ body: nonisolated(nonsending) (Store) async throws -> Result
   ) async throws -> Result {
-    let shard = shards[map.shard(forKey: key)]
-    let store = await shard.beginWrite()
-    defer { shard.endWrite() }
-    return try await body(store)
+    try await shards[map.shard(forKey: key)].write(body)
   }
 
   /// Where a shard is.
   public func place(ofShard shard: Int) -> String {
-    URL(filePath: shards[shard].store.path).deletingLastPathComponent().path
+    URL(filePath: shards[shard].path).deletingLastPathComponent().path
   }
 
   /// The shards that should be elsewhere, since places came or went.
@@ -143,51 +125,25 @@ public final class ShardedStore: Sendable {
   ///
   /// If it throws, or the process dies, the shard is where it was, with all that was written.
   ///
-  /// - Throws: `StoreError`, such as a full disk; `ShardError.isMoving`.
+  /// - Throws: as `MovableStore.move`.
   public func move(_ number: Int, to place: String) async throws {
-    let shard = shards[number]
-    try shard.beginMove()
-    defer { shard.endMove() }
-    let source = shard.store
-    let path = Self.directory(number, at: place)
-    if path == source.path { return }
     try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-    if FileManager.default.fileExists(atPath: path) {
-      try FileManager.default.removeItem(atPath: path)
-    }
-    let copy = try await ShardCopy.begin(of: source, at: path, configuration)
-    do {
-      // Each time, less was written meanwhile.
-      var rounds = 0
-      while rounds < 8, try await copy.catchUp() > 100 { rounds += 1 }
-      await shard.pauseWrites()
-      try await copy.catchUp()
-      try await copy.store.sync()
+    try await shards[number].move(to: Self.directory(number, at: place), replacing: true) {
       try await catalogue.setValue(place, forKey: "shard \(number)")
-    } catch {
-      shard.resumeWrites(in: source)
-      try? await copy.abandon()
-      throw error
     }
-    shard.resumeWrites(in: copy.store)
-    try? await copy.follower.close()
-    try await source.close()
-    try FileManager.default.removeItem(atPath: source.path)
   }
 
   /// Closes all shards. Call it when the last read and write have ended.
   public func close() async throws {
-    for shard in shards { try await shard.store.close() }
+    for shard in shards { try await shard.close() }
     try await catalogue.close()
   }
 }
 
-/// Why shards cannot be opened or moved.
+/// Why shards cannot be opened.
 public enum ShardError: Error, Hashable {
   /// The catalogue is of so many shards.
   case otherCount(String)
   /// There is a store with data that the catalogue does not know.
   case unknownData(String)
-  /// Another move of the shard is under way.
-  case isMoving
 }

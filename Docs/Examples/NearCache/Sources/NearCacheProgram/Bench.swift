@@ -87,7 +87,10 @@ struct Bench {
     // The first round does not count.
     for round in 0...rounds {
       for (index, contender) in contenders.enumerated() {
-        let meter = try await measure(contender, keys, value, writeShare)
+        let start = try await processorTime(client)
+        var meter = try await measure(contender, keys, value, writeShare)
+        let end = try await processorTime(client)
+        (meter.ownTime, meter.serverTime) = (end.own - start.own, end.server - start.server)
         if round > 0 { results[index].append(meter) }
       }
     }
@@ -96,13 +99,29 @@ struct Bench {
     for (index, contender) in contenders.enumerated() {
       let p50 = median(results[index].map { $0.quantile(0.5) })
       let p99 = median(results[index].map { $0.quantile(0.99) })
+      let own = median(results[index].map { $0.ownTime * 1e6 / Double($0.count) })
+      let ofServer = median(results[index].map { $0.serverTime * 1e6 / Double($0.count) })
       print(
         "  \(contender.name): \(rounded(rates[index])) gets a second, median \(rounded(p50)) us, "
-          + "p99 \(rounded(p99)) us, \(rounded(rates[0] / rates[index])) x")
+          + "p99 \(rounded(p99)) us, \(rounded(rates[0] / rates[index])) x; a get took "
+          + "\(rounded(own)) us of the processors, and \(rounded(ofServer)) us of the server's")
     }
     print("")
     client.close()
     try await near.close()
+  }
+
+  /// The seconds that this process and the server have used of processors. Unlike rates, these are about the same while
+  /// others use the machine.
+  private func processorTime(_ client: EngineClient) async throws -> (own: Double, server: Double) {
+    guard case .bytes(let bytes) = try await client.reply(to: Command("INFO", "cpu")) else {
+      throw TrialFailure("the server does not tell its times")
+    }
+    let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
+    let times = ["used_cpu_sys:", "used_cpu_user:"].compactMap { name in
+      lines.first { $0.hasPrefix(name) }.flatMap { Double($0.dropFirst(name.count)) }
+    }
+    return (Double(clock()) / Double(CLOCKS_PER_SEC), times.reduce(0, +))
   }
 
   /// Asks as fast as it is answered.

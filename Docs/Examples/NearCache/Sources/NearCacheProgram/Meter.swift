@@ -2,6 +2,9 @@
 struct Meter {
   private(set) var count = 0
   private(set) var errorCount = 0
+  /// The seconds that this process and the server used of processors meanwhile.
+  var ownTime = 0.0
+  var serverTime = 0.0
   private var sampleCount = 0
   private var buckets = [Int](repeating: 0, count: 64 * 16)
 

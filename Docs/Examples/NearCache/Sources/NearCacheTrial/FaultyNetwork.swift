@@ -39,6 +39,7 @@ package final class FaultyNetwork: Sendable {
   private struct State {
     var modes: [Kind: Mode] = [:]
     var links: [ObjectIdentifier: Link] = [:]
+    var connectionCount = 0
     var isClosed = false
   }
 
@@ -68,6 +69,9 @@ package final class FaultyNetwork: Sendable {
     }
   }
 
+  /// How many connections were made so far.
+  package var connectionCount: Int { state.withLock { $0.connectionCount } }
+
   package func close() {
     state.withLock { $0.isClosed = true }
     listener.shutDown()
@@ -80,6 +84,7 @@ package final class FaultyNetwork: Sendable {
 
   private func accept() {
     while let client = listener.accepted() {
+      state.withLock { $0.connectionCount += 1 }
       guard let server = Socket.connected(port: target) else {
         client.close()
         continue

@@ -47,6 +47,58 @@ struct LoadTests {
     }
   }
 
+  @Test(
+    "What an owner brings after its lease has ended does not replace what the next one brought",
+    .timeLimit(.minutes(1)))
+  func lateOwner() async throws {
+    try await withCluster { cluster in
+      for _ in 0..<2 { try await cluster.addMachine { $0.lease = .milliseconds(300) } }
+      let machines = cluster.machines
+      let slow = CountingOrigin()
+      await slow.close()
+      async let late = machines[0].value(forKey: "a", lifetime: nil) { await slow.make("old") }
+      try await eventually("the origin is asked") { await slow.count == 1 }
+      #expect(try await machines[1].value(forKey: "a", lifetime: nil) { "new" } == "new")
+      await slow.open()
+      #expect(try await late == "new")
+      #expect(try await machines[1].value(forKey: "a") == "new")
+      #expect(await slow.count == 1)
+    }
+  }
+
+  @Test(
+    "While another machine loads, a stale copy is given by a policy that allows it",
+    .timeLimit(.minutes(1)))
+  func staleWhileLoading() async throws {
+    try await withCluster { cluster in
+      let reader = try await cluster.addMachine {
+        $0.loadPolicy.staleWhileRevalidating = .seconds(60)
+      }
+      let loader = try await cluster.addMachine()
+      try await loader.setValue("old", forKey: "a")
+      try await haveNear("a", reader)
+      // The reader misses the removal.
+      cluster.networks[0].set(.refusing, for: [.feed])
+      try await eventually("the loss is noticed") { reader.invalidationOutage != nil }
+      try await loader.removeValue(forKey: "a")
+      cluster.networks[0].set(.open)
+      try await eventually("invalidations come") { reader.invalidationOutage == nil }
+      let origin = CountingOrigin()
+      await origin.close()
+      async let loaded = loader.value(forKey: "a", lifetime: nil) { await origin.make("new") }
+      try await eventually("the origin is asked") { await origin.count == 1 }
+      let answer = try await reader.answer(forKey: "a") { await origin.make("newer") }
+      #expect(answer?.value == "old")
+      #expect(answer?.source == .stale)
+      await origin.open()
+      #expect(try await loaded == "new")
+      try await eventually("the reader has it") {
+        try await reader.answer(forKey: "a")?.value == "new"
+      }
+      #expect(await origin.count == 1)
+    }
+  }
+
   @Test("What the origin said before somebody wrote does not replace what was written")
   func overtakenOrigin() async throws {
     try await withCluster(machines: 2) { cluster in

@@ -61,6 +61,22 @@ struct NearCacheTests {
     }
   }
 
+  @Test("What is asked for together takes a round trip, and so does what is set together")
+  func pipelining() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine {
+        $0.engine.callTimeout = .seconds(20)
+        $0.stalenessLimit = .seconds(30)
+      }
+      // A round trip takes 0.1 s: one after the other, 600 calls would take a minute.
+      cluster.networks[0].set(.slow(50), for: [.calls])
+      let start = ContinuousClock.now
+      try await machine.setValues((0..<300).map { (key: "\($0)", value: "value \($0)") })
+      #expect(try await machine.values(forKeys: (0..<300).map { "\($0)" }).count == 300)
+      #expect(.now - start < .seconds(10))
+    }
+  }
+
   @Test("A near copy lives no longer than the value in the engine")
   func lifetimes() async throws {
     try await withCluster(machines: 2) { cluster in

@@ -1,5 +1,6 @@
 import Cairn
 import NearCacheTrial
+import Synchronization
 import Testing
 
 @testable import NearCache
@@ -101,6 +102,74 @@ struct OutageTests {
         (try? await machine.setValue("2", forKey: "a")) != nil
       }
       #expect(try await machine.value(forKey: "a") == "2")
+    }
+  }
+
+  @Test("A server that accepts connections and says nothing is an outage")
+  func silentServer() async throws {
+    try await withCluster { cluster in
+      let network = try FaultyNetwork(to: cluster.server.port)
+      defer { network.close() }
+      network.set(.silent)
+      var configuration = EngineConfiguration(endpoint: EngineEndpoint(port: network.port))
+      configuration.connectTimeout = .milliseconds(100)
+      let client = EngineClient(configuration)
+      defer { client.close() }
+      try await eventually("the circuit opens") { client.outage != nil }
+      #expect(client.outage?.hasSuffix("no answer within 0.1 seconds") == true)
+      network.set(.open)
+      try await eventually("calls go again") {
+        (try? await client.reply(to: Command("PING"))) == .status("PONG")
+      }
+    }
+  }
+
+  @Test("A server that is down is tried less and less often")
+  func reconnecting() async throws {
+    try await withCluster(machines: 1) { cluster in
+      let network = cluster.networks[0]
+      var configuration = EngineConfiguration(endpoint: EngineEndpoint(port: network.port))
+      configuration.firstRetryDelay = .milliseconds(10)
+      configuration.longestRetryDelay = .seconds(1)
+      try await cluster.machines[0].close()
+      network.set(.refusing)
+      let client = EngineClient(configuration)
+      defer { client.close() }
+      let (start, before) = (ContinuousClock.now, network.connectionCount)
+      try await eventually("it is tried often") { network.connectionCount >= before + 12 }
+      // Waits of 5 ms would take 60 ms. These take 3 s in the mean, and one time in 50,000 less than this.
+      #expect(.now - start > .milliseconds(300))
+      network.set(.open)
+      try await eventually("calls go again") {
+        (try? await client.reply(to: Command("PING"))) == .status("PONG")
+      }
+    }
+  }
+
+  @Test("Calls that wait hold no thread that tasks run on")
+  func waitingCalls() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine {
+        $0.engine.callTimeout = .seconds(2)
+        $0.stalenessLimit = .seconds(4)
+      }
+      cluster.server.suspend()
+      let (begun, ended) = (Counter(), Counter())
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<64 {
+          group.addTask {
+            begun.add()
+            _ = try? await machine.value(forKey: "\(number)")
+            ended.add()
+          }
+        }
+        // Tasks that begin after these have come and gone while all of them wait.
+        try await eventually("all wait") { begun.count == 64 }
+        for _ in 0..<64 { await Task {}.value }
+        #expect(ended.count == 0)
+        cluster.server.resume()
+      }
+      #expect(ended.count == 64)
     }
   }
 
@@ -238,4 +307,10 @@ struct OutageTests {
       try await again.close()
     }
   }
+}
+
+private final class Counter: Sendable {
+  private let value = Atomic(0)
+  var count: Int { value.load(ordering: .acquiring) }
+  func add() { value.add(1, ordering: .acquiringAndReleasing) }
 }

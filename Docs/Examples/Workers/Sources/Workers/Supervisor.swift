@@ -27,9 +27,13 @@ final class Supervisor: Sendable {
   /// Runs until SIGTERM or SIGINT, and ends all processes: the readers answer what they were asked, and the
   /// writer closes the cache.
   func run() async throws {
-    let signals = [SIGTERM, SIGINT].map { number in
+    let (ends, end) = AsyncStream.makeStream(of: Void.self)
+    let sources = [SIGTERM, SIGINT].map { number in
       signal(number, SIG_IGN)
-      return DispatchSource.makeSignalSource(signal: number, queue: .global())
+      let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+      source.setEventHandler { end.yield() }
+      source.resume()
+      return source
     }
     // The writer first: there is nothing to follow before.
     try start(.writer)
@@ -37,19 +41,9 @@ final class Supervisor: Sendable {
     let ports = state.withLock { $0.ports }
     print("reading on \(ports[.worker] ?? 0), writing on \(ports[.writer] ?? 0)")
     fflush(nil)
-    await withCheckedContinuation { continuation in
-      let ended = Mutex(false)
-      for source in signals {
-        source.setEventHandler {
-          let isFirst = ended.withLock { ended in
-            defer { ended = true }
-            return !ended
-          }
-          if isFirst { continuation.resume() }
-        }
-        source.resume()
-      }
-    }
+    for await _ in ends { break }
+    // A source without a reference is none, and the optimizer ends a reference with its last use.
+    withExtendedLifetime(sources) {}
     let processes = state.withLock { state in
       state.isStopping = true
       return state.processes

@@ -147,4 +147,28 @@ final class WorkersTests {
     #expect(answer.worker != writer)
     for _ in 1...20 { #expect(try await get("/page").text == "after") }
   }
+
+  @Test("A signal that comes while the processes are started ends them as well")
+  func earlySignal() async throws {
+    let other = Process()
+    let path = directory + "-early"
+    other.executableURL = supervisor.executableURL
+    other.arguments = ["--directory", path, "--port", "0", "--write-port", "0", "--count", "3"]
+    other.standardOutput = Pipe()
+    try other.run()
+    defer {
+      kill(other.processIdentifier, SIGKILL)
+      try? FileManager.default.removeItem(atPath: path)
+    }
+    // The writer makes the directory, before any worker is there.
+    while !FileManager.default.fileExists(atPath: path) { await Task.yield() }
+    other.terminate()
+    let end = ContinuousClock.now + .seconds(60)
+    while other.isRunning {
+      try #require(ContinuousClock.now < end)
+      await Task.yield()
+    }
+    #expect(other.terminationReason == .exit)
+    #expect(other.terminationStatus == 0)
+  }
 }

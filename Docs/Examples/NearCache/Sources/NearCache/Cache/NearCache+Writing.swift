@@ -49,11 +49,15 @@ extension NearCache {
     }
   }
 
+  /// On the thread of the caller: without a sync it takes microseconds, and a thread of the near cache would come to it
+  /// after a switch there and one back.
+  private func forget(_ key: Key) throws(CacheError) { try near.removeValue(forKey: key) }
+
   private func forget(_ keys: [Key]) async throws(CacheError) {
     for key in keys { tickets.void(key) }
     do throws(CacheError) {
-      if keys.count == 1 {
-        try await near.removeValue(forKey: keys[0])
+      if keys.count == 1, configuration.near.store.durability != .durable {
+        try forget(keys[0])
       } else {
         try await near.removeValues(forKeys: keys)
       }

@@ -1,17 +1,20 @@
-import AsyncHTTPClient
 import Cairn
 import Foundation
-import NIOHTTP1
 
 /// What RFC 9111 allows.
-struct HTTPRules: Sendable {
+package struct HTTPRules: Sendable {
   let isShared: Bool
-  let bodyByteLimit: Int
   let staleIfError: Duration
-  let clock: any WallClock
+  package let clock: any WallClock
+
+  package init(isShared: Bool, staleIfError: Duration, clock: any WallClock) {
+    self.isShared = isShared
+    self.staleIfError = staleIfError
+    self.clock = clock
+  }
 
   /// Section 3: whether a response may be kept, and is worth it.
-  func mayKeep(_ response: StoredResponse, of request: HTTPClientRequest) -> Bool {
+  package func mayKeep(_ response: StoredResponse, to request: StoredRequest) -> Bool {
     let control = response.cacheControl
     guard [200, 203, 204, 300, 301, 308, 404, 410].contains(response.status),
       control["no-store"] == nil, !response.variation.contains("*")
@@ -26,7 +29,7 @@ struct HTTPRules: Sendable {
   }
 
   /// Section 4.2: how long a response is fresh from now on; zero if it must be validated each time.
-  func lifetime(of response: StoredResponse) -> Duration {
+  package func lifetime(of response: StoredResponse) -> Duration {
     max(.zero, freshness(of: response) - .seconds(response.initialAge))
   }
 
@@ -42,7 +45,7 @@ struct HTTPRules: Sendable {
   }
 
   /// Section 4.2.4 and RFC 5861: whether a response may be given that ended before the origin failed.
-  func mayGive(_ response: StoredResponse, age: Duration) -> Bool {
+  package func mayGive(_ response: StoredResponse, age: Duration) -> Bool {
     let control = response.cacheControl
     let shared = ["proxy-revalidate", "s-maxage"].contains { control[$0] != nil }
     if control["must-revalidate"] != nil || control["no-cache"] != nil || isShared && shared {
@@ -54,7 +57,7 @@ struct HTTPRules: Sendable {
 
   /// Whether a response that was validated need not be written again: it is fresh for as long as before, and
   /// nothing in it is new that lasts.
-  func isSame(_ response: StoredResponse, as prior: StoredResponse) -> Bool {
+  package func isSame(_ response: StoredResponse, as prior: StoredResponse) -> Bool {
     func lasting(_ response: StoredResponse) -> Set<StoredResponse.Field> {
       Set(response.fields.filter { !["date", "age", "expires"].contains($0.name.lowercased()) })
     }

@@ -1,34 +1,22 @@
 import Cairn
 import Foundation
-import Synchronization
 
 /// A copy of a store that catches up with it: a backup, and what a follower has seen since.
-struct ShardCopy: Sendable {
+struct StoreCopy: Sendable {
   let store: Store
   let follower: Store
   /// The last write of the source that the copy has.
-  private let version: Position
-
-  private final class Position: Sendable {
-    let value: Mutex<UInt64>
-    init(_ value: UInt64) { self.value = Mutex(value) }
-  }
-
-  private init(store: Store, follower: Store, version: UInt64) {
-    self.store = store
-    self.follower = follower
-    self.version = Position(version)
-  }
+  private var version: UInt64
 
   static func begin(
     of source: Store, at path: String, _ configuration: StoreConfiguration
-  ) async throws -> ShardCopy {
+  ) async throws -> StoreCopy {
     let report = try await source.backup(to: path)
     let follower = try Store(
       following: source.path, freshness: .manual, configuration: configuration)
     do {
       let store = try await Store(path: path, configuration: configuration)
-      return ShardCopy(store: store, follower: follower, version: report.version)
+      return StoreCopy(store: store, follower: follower, version: report.version)
     } catch {
       try await follower.close()
       throw error
@@ -38,12 +26,11 @@ struct ShardCopy: Sendable {
   /// Copies what was written, extended and removed since the last time.
   ///
   /// - Returns: how many keys that were.
-  @discardableResult
-  func catchUp() async throws -> Int {
-    try await store.perform { [self] store in
+  mutating func catchUp() async throws -> Int {
+    let (follower, last) = (follower, version)
+    let (count, version) = try await store.perform { store in
       try follower.catchUp()
       let snapshot = try follower.snapshot()
-      let last = version.value.withLock { $0 }
       var count = 0
       try snapshot.forEachKey { key in
         let key = Array(copying: key)
@@ -63,14 +50,15 @@ struct ShardCopy: Sendable {
         try store.removeValue(forKey: key, durability: .process)
         count += 1
       }
-      version.value.withLock { $0 = snapshot.version }
-      return count
+      return (count, snapshot.version)
     }
+    self.version = version
+    return count
   }
 
-  /// Closes and removes the copy.
-  func abandon() async throws {
-    try await follower.close()
+  /// Ends the copying. Of the two stores, one remains.
+  func end(removing store: Store) async throws {
+    try? await follower.close()
     try await store.close()
     try FileManager.default.removeItem(atPath: store.path)
   }

@@ -1,0 +1,58 @@
+/// Removing a value in favour of one that the store does not have.
+extension Engine {
+  /// Removes the key's value, fresh or expired, if it is as expected, and calls `place`.
+  ///
+  /// - Parameter place: called under the log's lock, with the newest version. Every later write is
+  ///   newer, and until this call returns, a read finds either the old value or what it placed.
+  /// - Returns: whether the value was as expected. If not, nothing was done.
+  func displace(
+    _ key: RawSpan, expecting expectation: Expectation, durability: Durability?,
+    _ place: (_ version: SequenceNumber) -> Void
+  ) throws(StoreError) -> Bool {
+    try session.checkWritable()
+    let durability = session.durability(durability)
+    let template = try session.limits.tombstoneHeader(key: key)
+    let now = lookup.clock.now()
+    let hash = lookup.hash.hash(key)
+    try lookup.index.load(shardOf: hash)
+    // Most keys are absent, which needs no record and does not begin a session.
+    var isExpected = true
+    let isPlaced = try log.withLock { (appender) throws(StoreError) -> Bool in
+      if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
+      let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+      isExpected = existing.mismatch(expectation) == nil
+      guard isExpected, existing == nil else { return false }
+      place(appender.nextSequence - 1)
+      return true
+    }
+    if isPlaced {
+      try finish(pendingAbsence(expectation, durability))
+      return true
+    }
+    if !isExpected { return false }
+    var event: RemovalEvent?
+    let sequence = try writer.withRoom(
+      byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true
+    ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
+      if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
+      let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+      if existing.mismatch(expectation) != nil { return nil }
+      if existing != nil {
+        var header = template
+        _ = try appender.append(
+          &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now,
+          forSync: durability == .durable)
+      }
+      place(appender.nextSequence - 1)
+      if let existing { writer.unpublish(existing) }
+      event = writer.removalEvent(existing, key: key, cause: .removed)
+      return appender.nextSequence - 1
+    }
+    if let event { writer.removalObserver?(event) }
+    guard let sequence else { return false }
+    // The store may have been opened with a lower limit than before.
+    evictor.keepLimits()
+    try finish(PendingWrite(sequence: sequence, durability: durability))
+    return true
+  }
+}
