@@ -14,6 +14,9 @@ enum CairnBench {
     if arguments.first == OperationRun.argument {
       exit(OperationRun.run(Array(arguments.dropFirst())))
     }
+    if arguments.first == SmallStores.argument {
+      exit(SmallStores.run(Array(arguments.dropFirst())))
+    }
     if arguments.first == TaskRun.argument { exit(TaskRun.run(Array(arguments.dropFirst()))) }
     do {
       guard let options = try BenchOptions.parse(arguments) else {
@@ -45,6 +48,7 @@ enum CairnBench {
       return try writeCharts(of: report, BenchReport.sections(of: report.results), options)
     }
     if options.isCompaction { return try countCompaction(options) }
+    if options.isTargets { return try compareWithTargets(options) }
     let plan = Plan(options)
     let machine = Machine.current
     // Before the run, which takes long.
@@ -122,6 +126,26 @@ enum CairnBench {
     try say(CompactionRun.table(results))
   }
 
+  private static func compareWithTargets(_ options: BenchOptions) throws {
+    let machine = Machine.current
+    if let path = options.jsonPath { try write([], to: path) }
+    let directory = try RunDirectory(in: options.directory)
+    try say(introduction(machine, directory, options))
+    let run = TargetRun(isQuick: options.isQuick, seed: options.seed, directory: directory.path)
+    if !options.isQuick {
+      MachineWarmUp.touchMemory(availableByteCount: Machine.availableMemoryByteCount)
+    }
+    let figures = try run.measure()
+    let outcomes = run.outcomes(figures)
+    try say(TargetTable.text(outcomes))
+    if let path = options.jsonPath {
+      let report = TargetReport(
+        machine: machine, filesystem: directory.fileSystem, seed: options.seed,
+        targets: outcomes, results: figures.results)
+      try write(try report.json(), to: path)
+    }
+  }
+
   private static func introduction(
     _ machine: Machine, _ directory: RunDirectory, _ options: BenchOptions
   ) -> String {
@@ -129,7 +153,8 @@ enum CairnBench {
     text += "\(directory.fileSystem.type) on \(directory.fileSystem.device), in \(directory.path)\n"
     text += "seed \(options.seed)\n"
     if options.isSummary { text += "six workloads; this takes about 20 seconds\n" }
-    if options.isEveryStore, !StoreKind.peers.allSatisfy(\.isBuilt) {
+    if options.isTargets, !options.isQuick { text += "this takes 10 to 15 minutes\n" }
+    if options.isEveryStore || options.isTargets, !StoreKind.peers.allSatisfy(\.isBuilt) {
       text += "WITHOUT PEERS: \(StoreKind.peersAdvice)\n"
     }
     #if DEBUG

@@ -30,6 +30,12 @@ struct BenchOptionsTests {
     #expect(
       try BenchOptions.parse(["--compaction", "--dir", "/x"])
         == BenchOptions(isCompaction: true, directory: "/x"))
+    #expect(
+      try BenchOptions.parse(["--targets", "--quick", "--json", "t.json"])
+        == BenchOptions(isQuick: true, isTargets: true, jsonPath: "t.json"))
+    #expect(
+      try BenchOptions.parse(["--threads", "4", "--workloads", "get,memory-get"])
+        == BenchOptions(workloads: [.get, .memoryGet], threadCount: 4))
     #expect(try BenchOptions.parse(["--quick", "--help"]) == nil)
   }
 
@@ -45,6 +51,11 @@ struct BenchOptionsTests {
       ["--compaction=2"], ["--compaction", "--policies"], ["--compaction", "--json", "x"],
       ["--compaction", "--full"], ["--compaction", "--summary", "s.svg"],
       ["--dir"], ["--json", ""], ["--policies", "--summary", "s.svg"],
+      ["--threads"], ["--threads", "0"], ["--threads", "2", "--scale"],
+      ["--threads", "2", "--workloads", "get,fill"], ["--threads", "2", "--policies"],
+      ["--targets=1"], ["--targets", "--full"], ["--targets", "--n", "5"],
+      ["--targets", "--stores", "cairn"], ["--targets", "--svg", "x"], ["--targets", "--policies"],
+      ["--targets", "--compaction"], ["--targets", "--threads", "2"],
       ["--from", "a.json"], ["--from", "a.json", "--svg", "b.svg", "--quick"],
     ])
   func refusals(arguments: [String]) {
@@ -57,7 +68,7 @@ struct BenchOptionsTests {
       "fill fill-batch overwrite get get-zero-copy get-many get-missing get-zipf get-2-threads "
       + "delete mixed-95-5 mixed-50-50 open-clean open-killed durable-put durable-put-16-threads "
       + "get-compacting overwrite-compacting churn compact memory-get memory-get-2-threads memory-set "
-      + "memory-mixed-95-5 get-zero-copy-2-threads get-missing-2-threads get-zipf-2-threads"
+      + "get-zero-copy-again mixed-95-5-2-threads memory-mixed-95-5 get-zero-copy-2-threads get-missing-2-threads get-zipf-2-threads"
     #expect(
       Set(Workload.allCases.map(\.rawValue)) == Set(names.split(separator: " ").map(String.init)))
     #expect(Set(Workload.runOrder) == Set(Workload.allCases))
@@ -84,7 +95,9 @@ struct BenchOptionsTests {
     #expect(plan.sections[0].stores.contains(.cairn))
     #expect(plan.sections[0].stores.contains(.filePerKey))
     #expect(plan.sections[0].keyCount * plan.sections[0].valueByteCount <= 2_000_000)
-    for narrowed in [["--full"], ["--quick"], ["--stores", "cairn"], ["--n", "10"]] {
+    for narrowed in [
+      ["--full"], ["--quick"], ["--stores", "cairn"], ["--n", "10"], ["--threads", "2"],
+    ] {
       let other = try #require(try BenchOptions.parse(narrowed))
       #expect(!other.isSummary && Plan(other).sections.count > 1, "\(narrowed)")
     }
@@ -96,9 +109,11 @@ struct BenchOptionsTests {
     #expect(plain.repeatingSeconds == 80)
     #expect(Plan(BenchOptions(isEveryStore: true)).repeatingSeconds == nil)
     #expect(
-      plain.sections.map(\.valueByteCount) == [100, 1_024, 16_384, 262_144, 100, 100, 100, 100])
+      plain.sections.map(\.valueByteCount)
+        == [100, 1_024, 16_384, 262_144, 100, 100, 100, 100, 100])
     #expect(plain.sections[4...6].map(\.keyCount) == [1_000, 10_000, 100_000])
     #expect(plain.sections[4...6].allSatisfy { $0.stores == StoreKind.memory })
+    #expect(plain.sections[7].stores == StoreKind.tiered && plain.sections[7].keyCount == 10_000)
     #expect(plain.sections.last?.keyCount == 1_000_000)
     #expect(plain.sections.last?.stores == [.cairn, .bareMap])
     #expect(plain.sections.prefix(4).allSatisfy { $0.keyCount <= 50_000 })
@@ -125,10 +140,22 @@ struct BenchOptionsTests {
     #expect(last.stores == [.cairn] && !last.isEveryStore)
   }
 
+  @Test("with a number of threads it has the rows that read, on so many")
+  func threadPlan() throws {
+    let plan = Plan(try #require(try BenchOptions.parse(["--threads", "3"])))
+    #expect(plan.sections.count == 4)
+    for section in plan.sections {
+      #expect(Set(section.workloads) == Set(Workload.threaded) && section.threadCount == 3)
+      #expect(section.title.hasSuffix(", 3 threads"))
+    }
+    #expect(Plan(BenchOptions(isFull: true)).sections.allSatisfy { $0.threadCount == 1 })
+  }
+
   #if Peers
     @Test("peers are named like all others")
     func peers() throws {
-      let options = try #require(try BenchOptions.parse(["--stores", "lmdb,sqlite,yykv,rocksdb"]))
+      let options = try #require(
+        try BenchOptions.parse(["--stores", "lmdb,lmdb-interval,sqlite,yykv,rocksdb"]))
       #expect(options.stores == StoreKind.peers)
       #expect(StoreKind.onDisk.filter(StoreKind.peers.contains) == StoreKind.peers)
     }

@@ -7,12 +7,18 @@ import Testing
 /// Runs the command that was built beside the tests.
 @Suite("The cairn-bench command")
 struct CommandTests {
+  private var program: String {
+    get throws {
+      // .build/<configuration>/ holds the test bundle and the command.
+      let bundle = try #require(
+        CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first)
+      let folder = bundle.split(separator: "/", omittingEmptySubsequences: false).dropLast()
+      return folder.joined(separator: "/") + "/cairn-bench"
+    }
+  }
+
   private func run(_ arguments: [String]) throws -> (status: Int32, output: String) {
-    // .build/<configuration>/ holds the test bundle and the command.
-    let bundle = try #require(
-      CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments.first)
-    let folder = bundle.split(separator: "/", omittingEmptySubsequences: false).dropLast()
-    let program = folder.joined(separator: "/") + "/cairn-bench"
+    let program = try program
     let directory = try TemporaryDirectory()
     let output = directory.path + "/output"
     let quoted = ([program] + arguments).map { "'\($0)'" }.joined(separator: " ")
@@ -28,7 +34,7 @@ struct CommandTests {
     try #require(unsafe posix_spawn(&process, "/bin/sh", nil, nil, list, environ) == 0)
     // A command that takes longer than any run should is killed. Its status then matches no
     // expectation.
-    let limit = ContinuousClock.now + .seconds(100)
+    let limit = ContinuousClock.now + .seconds(300)
     while unsafe waitpid(process, &status, WNOHANG) == 0 {
       if ContinuousClock.now > limit { kill(process, SIGKILL) }
       usleep(1000)
@@ -123,6 +129,52 @@ struct CommandTests {
     #expect(result.output.contains("how many times as fast cairn was"))
     #expect(
       result.output.contains("WITHOUT PEERS") == !StoreKind.peers.allSatisfy(\.isBuilt))
+  }
+
+  @Test("compares every target with its aim, or says which package that needs")
+  func targets() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.path + "/t.json"
+    let result = try run(["--targets", "--quick", "--dir", directory.path, "--json", path])
+    #expect(result.status == 0, "\(result.output)")
+    #expect(try DirectoryTree.names(in: directory.path) == ["t.json"])
+    let report = try JSONDecoder().decode(
+      TargetReport.self, from: Data(ProcFile.text(path).utf8))
+    let targets = Target.all(.quick)
+    #expect(report.targets.map(\.row) == targets.map(\.name))
+    for (target, outcome) in zip(targets, report.targets) {
+      var missing = target.missingPackages()
+      if case .instructions = target.measure { missing = ["a longer run"] }
+      #expect(outcome.missing == missing)
+      #expect((outcome.figure == nil) == !missing.isEmpty, "\(outcome)")
+      #expect((outcome.isMet == nil) == !missing.isEmpty)
+      #expect(outcome.figure.map { $0 > 0 } != false, "\(outcome)")
+    }
+    // Nothing is measured that no target asks for.
+    let needed = Set(targets.filter { $0.missingPackages().isEmpty }.flatMap(\.rows))
+    let measured = report.results.map {
+      Target.Row(
+        store: $0.store, workload: $0.workload, keyCount: $0.n, valueByteCount: $0.valueBytes)
+    }
+    #expect(Set(measured) == needed && measured.count == needed.count)
+    #expect(result.output.contains("needs liblmdb-dev") == !StoreKind.lmdb.isBuilt)
+  }
+
+  private static let hasTools = ["strip", "valgrind"].allSatisfy {
+    unsafe access("/usr/bin/\($0)", X_OK) == 0
+  }
+
+  @Test("counts the instructions of one operation", .enabled(if: hasTools))
+  func instructions() throws {
+    let directory = try TemporaryDirectory()
+    let outcome = try InstructionCount.of(
+      [.tieredGet], times: 10, program: program, in: directory.path)
+    guard case .counted(let counts) = outcome else {
+      Issue.record("\(outcome)")
+      return
+    }
+    // Of a debug build; 1,119 in a release.
+    #expect((1_000..<1_000_000).contains(try #require(counts[.tieredGet])), "\(counts)")
   }
 
   @Test("wrong usage is one line that names what may be meant, and exits with 2")

@@ -1,3 +1,5 @@
+import Cairn
+import Glibc
 import Synchronization
 import Testing
 
@@ -10,7 +12,7 @@ private final class LyingPeer: MemoryPeer {
   static let lie = Mutex<(@Sendable ([UInt8]) -> [UInt8]?)?>(nil)
   private let values = Mutex<[String: [UInt8]]>([:])
 
-  init(countLimit: Int) {}
+  init(countLimit: Int, at path: String) {}
   static func key(_ text: String) -> String { text }
 
   func value(forKey key: String) -> [UInt8]? {
@@ -26,8 +28,12 @@ private final class LyingPeer: MemoryPeer {
 struct MemoryWorkerTests {
   private static let workloads = Workload.allCases.filter(\.isInMemory)
 
-  private func configuration(_ kind: StoreKind) -> WorkerConfiguration {
-    WorkerConfiguration(store: kind, directory: "", keyCount: 200, valueByteCount: 100, seed: 1)
+  private func configuration(
+    _ kind: StoreKind, _ directory: String, threadCount: Int = 1
+  ) -> WorkerConfiguration {
+    WorkerConfiguration(
+      store: kind, directory: directory, keyCount: 200, valueByteCount: 100, seed: 1,
+      threadCount: threadCount)
   }
 
   private func measure(_ worker: some WorkerServing, _ workload: Workload) throws {
@@ -40,10 +46,42 @@ struct MemoryWorkerTests {
 
   @Test("measures every workload of every cache", arguments: workloads)
   func honest(workload: Workload) throws {
-    try measure(MemoryWorker<MemoryCachePeer>(configuration(.memoryCache)), workload)
-    try measure(MemoryWorker<DictionaryPeer>(configuration(.dictionary)), workload)
-    try measure(MemoryWorker<WeakNodeCache>(configuration(.weakNodes)), workload)
-    try measure(MemoryWorker<NSCachePeer>(configuration(.nsCache)), workload)
+    let directory = try TemporaryDirectory()
+    func measure<Cache: MemoryPeer>(_ type: Cache.Type, _ kind: StoreKind) throws {
+      let path = "\(directory.path)/\(kind.rawValue)"
+      #expect(unsafe mkdir(path, 0o700) == 0)
+      let worker = MemoryWorker<Cache>(configuration(kind, path, threadCount: 3))
+      #expect(MemoryWorker<Cache>.storeName == kind.rawValue && kind.supports(workload))
+      try self.measure(worker, workload)
+      _ = try worker.answer(.refill)
+      _ = try worker.answer(.check(workload))
+      try worker.finish()
+    }
+    try measure(MemoryCachePeer.self, .memoryCache)
+    try measure(DictionaryPeer.self, .dictionary)
+    try measure(WeakNodeCache.self, .weakNodes)
+    try measure(NSCachePeer.self, .nsCache)
+    try measure(DiskCachePeer<WholeTier>.self, .tieredCache)
+    try measure(DiskCachePeer<TinyTier>.self, .tieredCacheMissing)
+    try measure(DiskCachePeer<NoTier>.self, .diskCache)
+  }
+
+  /// Of two reads of each of ten keys, those that the tier in memory served.
+  private func hits<Tier: MemoryTierSize>(_ tier: Tier.Type) throws -> UInt64? {
+    let directory = try TemporaryDirectory()
+    let peer = try DiskCachePeer<Tier>(countLimit: 10, at: directory.path + "/c")
+    for key in 0..<10 { try peer.setValue([UInt8(key)], forKey: "\(key)") }
+    for turn in 0..<20 { #expect(try peer.value(forKey: "\(turn % 10)") == [UInt8(turn % 10)]) }
+    let hits = try peer.cache.statistics().memory?.hitCount
+    try peer.close()
+    return hits
+  }
+
+  @Test("a tier in memory serves all reads, or hardly any, or is not there")
+  func tiers() throws {
+    #expect(try hits(WholeTier.self) == 20)
+    #expect(try hits(TinyTier.self) == 0)
+    #expect(try hits(NoTier.self) == nil)
   }
 
   private static let lies: [(@Sendable ([UInt8]) -> [UInt8]?)] = [
@@ -55,7 +93,7 @@ struct MemoryWorkerTests {
     "fails the run when a cache gives anything else than was set", arguments: lies.indices,
     [Workload.memoryGet, .memoryGetTwoThreads, .memoryMixed95to5])
   func dishonest(lie: Int, workload: Workload) throws {
-    let worker = MemoryWorker<LyingPeer>(configuration(.memoryCache))
+    let worker = MemoryWorker<LyingPeer>(configuration(.memoryCache, ""))
     _ = try worker.answer(.prepare)
     LyingPeer.lie.withLock { $0 = Self.lies[lie] }
     defer { LyingPeer.lie.withLock { $0 = nil } }
@@ -67,17 +105,17 @@ struct MemoryWorkerTests {
   }
 
   /// The remaining values after six were set one after the other in a cache for three.
-  private func left<Cache: MemoryPeer>(_ type: Cache.Type) -> [Int] {
-    let cache = Cache(countLimit: 3)
+  private func left<Cache: MemoryPeer>(_ type: Cache.Type) throws -> [Int] {
+    let cache = try Cache(countLimit: 3, at: "")
     let keys = (0..<6).map { Cache.key("\($0)") }
-    for key in keys { cache.setValue([1], forKey: key) }
-    return keys.indices.filter { cache.value(forKey: keys[$0]) != nil }
+    for key in keys { try cache.setValue([1], forKey: key) }
+    return try keys.indices.filter { try cache.value(forKey: keys[$0]) != nil }
   }
 
   @Test("keeps what was set last in a cache that is full, where NSCache keeps what came first")
-  func fullCache() {
-    #expect(left(MemoryCachePeer.self) == [3, 4, 5])
-    #expect(left(WeakNodeCache.self) == [3, 4, 5])
-    #expect(left(NSCachePeer.self).count == 3)
+  func fullCache() throws {
+    #expect(try left(MemoryCachePeer.self) == [3, 4, 5])
+    #expect(try left(WeakNodeCache.self) == [3, 4, 5])
+    #expect(try left(NSCachePeer.self).count == 3)
   }
 }

@@ -13,27 +13,34 @@ struct ReferenceStoreTests {
     try store.close()
   }
 
-  @Test("does what a dictionary does")
+  @Test("does what a dictionary does, with fences and without")
   func model() throws {
-    try withStore { (store, _) throws in
-      var model: [[UInt8]: [UInt8]] = [:]
-      var random = RandomSource(seed: 5)
-      for _ in 0..<20_000 {
-        let key = Array(String(random.index(below: 1_500)).utf8)
-        switch random.index(below: 4) {
-        case 0: #expect(try store.remove(key) == (model.removeValue(forKey: key) != nil))
-        case 1:
-          let value = [UInt8](
-            repeating: UInt8(truncatingIfNeeded: random.next()), count: random.index(below: 50))
-          // A removed entry is not used again, so the table can fill up. That is an error too.
-          if model[key] != nil || model.count < 100 {
-            do { try store.put(value, key) } catch { continue }
-            model[key] = value
-          }
-        default:
-          #expect(try store.got(key) == model[key])
-          #expect(try store.gotInPlace(key) == model[key])
+    try withStore { (store, _) throws in try checkModel(store) }
+    let directory = try TemporaryDirectory()
+    let serial = try SerialReferenceStore(
+      at: directory.path, options: StoreOptions(expectedKeyCount: 2_000))
+    try checkModel(serial)
+    try serial.close()
+  }
+
+  private func checkModel(_ store: some KeyValueStore) throws {
+    var model: [[UInt8]: [UInt8]] = [:]
+    var random = RandomSource(seed: 5)
+    for _ in 0..<20_000 {
+      let key = Array(String(random.index(below: 1_500)).utf8)
+      switch random.index(below: 4) {
+      case 0: #expect(try store.remove(key) == (model.removeValue(forKey: key) != nil))
+      case 1:
+        let value = [UInt8](
+          repeating: UInt8(truncatingIfNeeded: random.next()), count: random.index(below: 50))
+        // A removed entry is not used again, so the table can fill up. That is an error too.
+        if model[key] != nil || model.count < 100 {
+          do { try store.put(value, key) } catch { continue }
+          model[key] = value
         }
+      default:
+        #expect(try store.got(key) == model[key])
+        #expect(try store.gotInPlace(key) == model[key])
       }
     }
   }

@@ -94,7 +94,7 @@ struct ReportTests {
   func manyStores() throws {
     let table = ReportTable(section: Self.wideSection, results: Self.wideResults).text
     let fill = StoreKind.allCases.filter { $0.supports(.fill) || StoreKind.peers.contains($0) }
-    #expect(fill.count == 10)
+    #expect(fill.count == 13)
     let lines = table.split(separator: "\n").dropFirst(2)
     for (place, line) in lines.prefix(fill.count).enumerated() {
       #expect(line.contains(" \(fill[place].rawValue) "))
@@ -109,6 +109,8 @@ struct ReportTests {
     #expect(
       row == [
         "fill", "8.19", "M/s", "2.00", "4.00", "8.00", "16.0", "32.0", "64.0", "128", "256", "512",
+        "1024",
+        "2048", "4096",
       ])
     // The raw copies and writes read nothing.
     #expect(ratios[3].hasSuffix("–") && !ratios[2].contains("–"))

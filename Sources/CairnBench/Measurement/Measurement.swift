@@ -54,6 +54,13 @@ struct Measurement: Sendable {
     return measurement
   }
 
+  /// Adds what was measured afterwards.
+  mutating func append(_ next: Measurement) {
+    operationCount += next.operationCount
+    nanoseconds += next.nanoseconds
+    latencies.merge(next.latencies)
+  }
+
   /// The total of concurrent threads: the sum of their operations, over the longest time.
   static func together(_ measurements: [Measurement]) -> Measurement {
     var sum = Measurement()

@@ -12,8 +12,13 @@ enum ProcessMemory {
     close(file)
   }
 
-  static var peakByteCount: Int {
-    for line in ProcFile.lines("/proc/self/status") where line.hasPrefix("VmHWM:") {
+  static var peakByteCount: Int { byteCount(of: "VmHWM:") }
+
+  /// Resident memory that is no file's.
+  static var anonymousByteCount: Int { byteCount(of: "RssAnon:") }
+
+  private static func byteCount(of name: String) -> Int {
+    for line in ProcFile.lines("/proc/self/status") where line.hasPrefix(name) {
       let fields = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
       if fields.count > 1, let kibibytes = Int(fields[1]) { return kibibytes * 1024 }
     }

@@ -1,5 +1,5 @@
-/// The benchmark's protocol for caches in memory, for `MemoryCache` and its peers. All calls are
-/// safe from any thread.
+/// The benchmark's protocol for caches of objects: `MemoryCache`, its peers, and `DiskCache`. All
+/// calls are safe from any thread.
 ///
 /// Values are arrays, so that a read returns a reference and copies nothing.
 protocol MemoryPeer: AnyObject, Sendable {
@@ -7,10 +7,17 @@ protocol MemoryPeer: AnyObject, Sendable {
   associatedtype Key: Sendable
   static var name: String { get }
 
-  /// - Parameter countLimit: the maximum number of entries, if the cache has such a limit.
-  init(countLimit: Int)
+  /// - Parameters:
+  ///   - countLimit: the maximum number of entries, if the cache has such a limit.
+  ///   - path: the directory of a cache on disk.
+  init(countLimit: Int, at path: String) throws
   static func key(_ text: String) -> Key
 
-  func value(forKey key: Key) -> [UInt8]?
-  func setValue(_ value: [UInt8], forKey key: Key)
+  func value(forKey key: Key) throws -> [UInt8]?
+  func setValue(_ value: [UInt8], forKey key: Key) throws
+  func close() throws
+}
+
+extension MemoryPeer {
+  func close() throws {}
 }

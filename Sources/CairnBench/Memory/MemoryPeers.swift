@@ -6,7 +6,7 @@ final class MemoryCachePeer: MemoryPeer {
   static let name = StoreKind.memoryCache.rawValue
   private let cache: MemoryCache<String, [UInt8]>
 
-  init(countLimit: Int) {
+  init(countLimit: Int, at path: String) {
     cache = MemoryCache(
       configuration: MemoryCacheConfiguration(countLimit: countLimit, costLimit: nil))
   }
@@ -21,7 +21,7 @@ final class DictionaryPeer: MemoryPeer {
   static let name = StoreKind.dictionary.rawValue
   private let values: Mutex<[String: [UInt8]]>
 
-  init(countLimit: Int) { values = Mutex([:]) }
+  init(countLimit: Int, at path: String) { values = Mutex([:]) }
 
   static func key(_ text: String) -> String { text }
   func value(forKey key: String) -> [UInt8]? { values.withLock { $0[key] } }

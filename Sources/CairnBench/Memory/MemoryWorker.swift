@@ -1,6 +1,6 @@
 import Cairn
 
-/// The side of the benchmark that holds a cache in memory: like `Worker`, but with keys and values
+/// The side of the benchmark that holds a cache of objects: like `Worker`, but with keys and values
 /// in the caches' form, made before the clock starts.
 final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   static var storeName: String { Cache.name }
@@ -30,14 +30,14 @@ final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   func answer(_ request: WorkerRequest) throws -> RoundResult? {
     switch request {
     case .prepare:
-      if cache == nil { fill() }
+      if cache == nil { try fill() }
       return nil
     case .refill, .rewrite:
-      fill()
+      try fill()
       return nil
     case .check(let workload):
       for index in 0..<data.keyCount {
-        try check(filled().value(forKey: keys[index]), index, workload)
+        try check(try filled().value(forKey: keys[index]), index, workload)
       }
       return nil
     case .run(let workload, let round, let milliseconds):
@@ -47,21 +47,26 @@ final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
       ProcessMemory.resetPeak()
       let measurement = try run(round)
       return RoundResult(
-        measurement, diskByteCount: 0, peakResidentByteCount: ProcessMemory.peakByteCount)
+        measurement, diskByteCount: DirectoryTree.allocatedByteCount(path),
+        peakResidentByteCount: ProcessMemory.peakByteCount)
     }
   }
 
-  func finish() {}
+  private var path: String { configuration.directory + "/cache" }
+
+  func finish() throws { try cache?.close() }
 
   /// Fills the cache with all keys, like a hot set.
-  private func fill() {
-    let cache = Cache(countLimit: data.keyCount)
-    for index in 0..<data.keyCount { cache.setValue(values[index], forKey: keys[index]) }
+  private func fill() throws {
+    try cache?.close()
+    DirectoryTree.remove(path)
+    let cache = try Cache(countLimit: data.keyCount, at: path)
+    for index in 0..<data.keyCount { try cache.setValue(values[index], forKey: keys[index]) }
     self.cache = cache
   }
 
-  private func filled() -> Cache {
-    if cache == nil { fill() }
+  private func filled() throws -> Cache {
+    if cache == nil { try fill() }
     guard let cache else { preconditionFailure("filled just now") }
     return cache
   }
@@ -69,22 +74,31 @@ final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   private func run(_ round: Round) throws -> Measurement {
     var random = round.random
     let session = Session(
-      cache: filled(), keys: keys, values: values,
+      cache: try filled(), keys: keys, values: values,
       pace: Pace(
         maximumCallCount: .max, nanosecondLimit: round.nanosecondLimit,
         sampleInterval: sampleInterval))
-    func sequence(writeShare: Double) -> KeySequence {
-      .uniform(keyCount: data.keyCount, writeShare: writeShare, random: &random)
+    let (share, isRead): (Double, Bool) =
+      switch round.workload {
+      case .memorySet: (1, false)
+      case .memoryMixed95to5: (0.05, false)
+      default: (0, true)
+      }
+    let threadCount =
+      switch round.workload {
+      case .memoryGetTwoThreads: 2
+      case .memorySet: 1
+      default: configuration.threadCount
+      }
+    let sequences = (0..<threadCount).map { _ in
+      KeySequence.uniform(keyCount: data.keyCount, writeShare: share, random: &random)
     }
-    switch round.workload {
-    case .memorySet: return try session.run(sequence(writeShare: 1), round.workload)
-    case .memoryMixed95to5: return try session.run(sequence(writeShare: 0.05), round.workload)
-    case .memoryGetTwoThreads:
-      let sequences = (0..<2).map { _ in sequence(writeShare: 0) }
-      return .together(
-        try ThreadTeam.run(2) { try session.run(sequences[$0], round.workload) })
-    default: return try session.get(sequence(writeShare: 0), round.workload)
+    @Sendable func measure(_ thread: Int) throws -> Measurement {
+      if isRead { return try session.get(sequences[thread], round.workload) }
+      return try session.run(sequences[thread], round.workload)
     }
+    if threadCount == 1 { return try measure(0) }
+    return .together(try ThreadTeam.run(threadCount, measure))
   }
 
   private func check(_ value: [UInt8]?, _ index: Int, _ workload: Workload) throws {
@@ -104,7 +118,7 @@ private struct Session<Cache: MemoryPeer>: Sendable {
     let mask = indices.count - 1
     return try Measurement.run(pace) { call in
       let index = Int(indices[call & mask])
-      try check(cache.value(forKey: keys[index]), index, workload, isThorough: call & 15 == 0)
+      try check(try cache.value(forKey: keys[index]), index, workload, isThorough: call & 15 == 0)
     }
   }
 
@@ -116,9 +130,9 @@ private struct Session<Cache: MemoryPeer>: Sendable {
       let entry = indices[call & mask]
       let index = Int(entry & ~KeySequence.writeMark)
       if entry & KeySequence.writeMark != 0 {
-        cache.setValue(values[index], forKey: keys[index])
+        try cache.setValue(values[index], forKey: keys[index])
       } else {
-        try check(cache.value(forKey: keys[index]), index, workload, isThorough: call & 15 == 0)
+        try check(try cache.value(forKey: keys[index]), index, workload, isThorough: call & 15 == 0)
       }
     }
   }

@@ -18,7 +18,7 @@ final class NSCachePeer: MemoryPeer, @unchecked Sendable {
 
   private let cache = NSCache<NSString, Box>()
 
-  init(countLimit: Int) { cache.countLimit = countLimit }
+  init(countLimit: Int, at path: String) { cache.countLimit = countLimit }
 
   static func key(_ text: String) -> Key { Key(text: NSString(string: text)) }
   func value(forKey key: Key) -> [UInt8]? { cache.object(forKey: key.text)?.value }

@@ -46,7 +46,7 @@ final class WeakNodeCache: MemoryPeer {
   private let state = Mutex(State())
   private let countLimit: Int
 
-  init(countLimit: Int) { self.countLimit = countLimit }
+  init(countLimit: Int, at path: String) { self.countLimit = countLimit }
 
   static func key(_ text: String) -> String { text }
 

@@ -11,6 +11,8 @@ struct BenchOptions: Sendable, Equatable {
   var isPolicies = false
   /// Whether to count only what compaction writes.
   var isCompaction = false
+  /// Whether to measure what has an aim, and to compare it with that.
+  var isTargets = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
   /// Whether `stores` has every store: they are then also compared at a million keys.
@@ -21,6 +23,8 @@ struct BenchOptions: Sendable, Equatable {
   var keyCount: Int?
   /// `nil`: the four default sizes.
   var valueByteCount: Int?
+  /// How many threads read; `nil`: one, or as many as a row's name says.
+  var threadCount: Int?
   var seed: UInt64 = 1
   /// The parent of the stores' temporary directory; `nil`: see `RunDirectory`.
   var directory: String?
@@ -32,8 +36,14 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether only six rows are measured, in seconds: nothing says what else to do.
   var isSummary: Bool {
-    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isEveryStore
-      && stores == nil && workloads == nil && keyCount == nil && valueByteCount == nil
+    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isTargets
+      && !isEveryStore && !isNarrowed
+  }
+
+  /// Whether the run is limited to some stores, workloads, sizes or threads.
+  private var isNarrowed: Bool {
+    stores != nil || workloads != nil || keyCount != nil || valueByteCount != nil
+      || threadCount != nil
   }
 
   /// Whether nothing narrows the run, so that it includes the section at a million keys.
@@ -42,14 +52,14 @@ struct BenchOptions: Sendable, Equatable {
   /// Whether the run includes the caches in memory.
   var includesMemorySections: Bool {
     !isScale && !isSummary && (stores == nil || isEveryStore) && workloads == nil
-      && keyCount == nil && valueByteCount == nil
+      && keyCount == nil && valueByteCount == nil && threadCount == nil
   }
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--full | --quick | --scale | --policies | --compaction] [--stores S,...] \
-    [--workloads W,...] [--n N] [--value-bytes V] [--seed S] [--dir DIR] [--json FILE] [--svg FILE] \
-    [--summary FILE] [--from FILE] [--help]
+    usage: cairn-bench [--full | --quick | --scale | --policies | --compaction | --targets] \
+    [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V] [--threads T] [--seed S] \
+    [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] [--from FILE] [--help]
 
     Runs Cairn and other stores through the same workloads, in real files, and checks every byte
     read. Without options it measures six workloads in about 20 seconds, with the peers if they
@@ -65,14 +75,18 @@ struct BenchOptions: Sendable, Equatable {
                         a second
       --compaction      bytes that compaction writes per byte written, by space bound and skew of
                         the overwrites; takes a minute, or with --quick seconds
+      --targets         every figure that has an aim, beside it; takes 10 to 15 minutes, or with
+                        --quick seconds. Some aims need the peers, and some need valgrind
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
-                        that are on disk and built (default: cairn,file-per-key).
+                        that are built and no caches (default: cairn,file-per-key).
                         \(StoreKind.peers.map(\.rawValue).joined(separator: ", ")) need a build
                         with --traits Peers
       --workloads W     of \(Workload.allCases.map(\.rawValue).joined(separator: ", "))
                         (default: all)
       --n N             number of keys, for every value size (default: by size, at most 50,000)
       --value-bytes V   bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
+      --threads T       do \(Workload.threaded.map(\.rawValue).joined(separator: ", "))
+                        on T threads each, and no others
       --seed S          seed for keys, values and orders (default: 1)
       --dir DIR         where to create the stores, which are removed at the end (default: $TMPDIR,
                         or the current directory)
@@ -99,8 +113,8 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    ("--help --full --quick --scale --policies --compaction --stores --workloads --n --value-bytes --seed --dir "
-    + "--json --svg --summary --from").split(separator: " ").map(String.init)
+    ("--help --full --quick --scale --policies --compaction --targets --stores --workloads --n --value-bytes "
+    + "--threads --seed --dir --json --svg --summary --from").split(separator: " ").map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
@@ -146,6 +160,11 @@ extension BenchOptions {
           throw UsageError(description: "--compaction takes no value")
         }
         options.isCompaction = true
+      case "--targets":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--targets takes no value")
+        }
+        options.isTargets = true
       case "--stores":
         let text = try value()
         options.isEveryStore = text == "all"
@@ -154,6 +173,7 @@ extension BenchOptions {
       case "--n": options.keyCount = try number(try value(), of: name, in: 1...100_000_000)
       case "--value-bytes":
         options.valueByteCount = try number(try value(), of: name, in: 1...(1 << 28))
+      case "--threads": options.threadCount = try number(try value(), of: name, in: 1...1_024)
       case "--seed": options.seed = try number(try value(), of: name, in: 0...UInt64.max)
       case "--dir": options.directory = try value()
       case "--json": options.jsonPath = try value()
@@ -175,16 +195,27 @@ extension BenchOptions {
         throw UsageError(description: "--from needs --svg or --summary, and allows no other option")
       }
     }
+    if options.isTargets
+      && (options.isFull || options.isScale || options.isPolicies || options.isCompaction
+        || options.isNarrowed || options.svgPath != nil || options.summaryPath != nil)
+    {
+      throw UsageError(description: "--targets allows only --quick, --seed, --dir and --json")
+    }
+    if options.threadCount != nil,
+      options.isScale
+        || options.workloads?.allSatisfy(Workload.threaded.contains) == false
+    {
+      let known = Workload.threaded.map(\.rawValue).joined(separator: ", ")
+      throw UsageError(description: "--threads is for \(known)")
+    }
     if options.isCompaction
-      && (options.isFull || options.isScale || options.isPolicies || options.stores != nil
-        || options.workloads != nil || options.keyCount != nil || options.valueByteCount != nil
+      && (options.isFull || options.isScale || options.isPolicies || options.isNarrowed
         || options.jsonPath != nil || options.svgPath != nil || options.summaryPath != nil)
     {
       throw UsageError(description: "--compaction allows only --quick, --seed and --dir")
     }
     if options.isPolicies
-      && (options.isFull || options.isScale || options.stores != nil || options.workloads != nil
-        || options.keyCount != nil || options.valueByteCount != nil || options.summaryPath != nil)
+      && (options.isFull || options.isScale || options.isNarrowed || options.summaryPath != nil)
     {
       throw UsageError(
         description: "--policies allows only --quick, --seed, --json and --svg")

@@ -21,10 +21,14 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case getZeroCopyTwoThreads = "get-zero-copy-2-threads"
   case getMissingTwoThreads = "get-missing-2-threads"
   case getZipfTwoThreads = "get-zipf-2-threads"
+  /// `get-zero-copy` after the store was opened anew and every value was read once.
+  case getZeroCopyAgain = "get-zero-copy-again"
   /// Every key, one at a time, in random order.
   case delete
   /// 95 % `get`, 5 % `overwrite`.
   case mixed95to5 = "mixed-95-5"
+  /// The same by two threads, each on its own half of the keys; their total.
+  case mixed95to5TwoThreads = "mixed-95-5-2-threads"
   /// Half `get`, half `overwrite`.
   case mixed50to50 = "mixed-50-50"
   /// `get` while another thread repeatedly rewrites the keys' values and compacts.
@@ -46,7 +50,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case durablePut = "durable-put"
   /// The same by sixteen threads on one store; their total.
   case durablePut16Threads = "durable-put-16-threads"
-  /// `get` from caches in memory that hold all keys.
+  /// `get` from caches that hold all keys: in memory, or Cairn's on disk with and without a tier in
+  /// memory.
   case memoryGet = "memory-get"
   /// The same by two threads; their total.
   case memoryGetTwoThreads = "memory-get-2-threads"
@@ -59,7 +64,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
     .getTwoThreads, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
-    .getCompacting, .mixed95to5, .mixed50to50, .overwrite, .overwriteCompacting,
+    .getZeroCopyAgain, .getCompacting, .mixed95to5, .mixed95to5TwoThreads, .mixed50to50, .overwrite,
+    .overwriteCompacting,
     .churn, .compact, .openClean, .delete, .durablePut,
     .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
@@ -71,15 +77,35 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .delete,
   ]
 
+  /// The rows that `--threads` runs on any number of threads.
+  static let threaded: [Workload] = [
+    .get, .getZeroCopy, .getMissing, .getZipf, .mixed95to5, .memoryGet, .memoryMixed95to5,
+  ]
+
+  /// The row that does the same on one thread, of rows on two.
+  var onOneThread: Workload? {
+    switch self {
+    case .getTwoThreads: .get
+    case .getZeroCopyTwoThreads: .getZeroCopy
+    case .getMissingTwoThreads: .getMissing
+    case .getZipfTwoThreads: .getZipf
+    case .mixed95to5TwoThreads: .mixed95to5
+    case .memoryGetTwoThreads: .memoryGet
+    default: nil
+    }
+  }
+
   /// Whether it is part of a run that names no workloads; those of `--scale` take long.
   var isStandard: Bool {
     switch self {
-    case .churn, .compact, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads: false
+    case .churn, .compact, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
+      .getZeroCopyAgain, .mixed95to5TwoThreads:
+      false
     default: true
     }
   }
 
-  /// Whether it is for caches in memory.
+  /// Whether it is for caches of objects instead of stores of bytes.
   var isInMemory: Bool {
     switch self {
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5: true
@@ -91,6 +117,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   var needs: StoreAbilities {
     switch self {
     case .getZeroCopy, .getZeroCopyTwoThreads: .zeroCopyReads
+    case .getZeroCopyAgain: [.zeroCopyReads, .reopening]
+    case .mixed95to5TwoThreads: .concurrentWrites
     case .getCompacting, .overwriteCompacting, .compact: .compaction
     case .openClean, .openKilled: .reopening
     case .durablePut: .durableWrites
@@ -113,8 +141,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether it leaves other values than it found, so that they must be checked.
   var changesMain: Bool {
     switch self {
-    case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5, .mixed50to50,
-      .churn, .compact:
+    case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5,
+      .mixed95to5TwoThreads, .mixed50to50, .churn, .compact:
       true
     default: false
     }

@@ -8,7 +8,14 @@ struct PolicyThreads {
   private static let keyCount = 10_000
   private var callCount: Int { isQuick ? 50_000 : 2_000_000 }
 
-  var table: String {
+  /// Medians of the rates, and of their ratios.
+  struct Rates {
+    let one: Double
+    let two: Double
+    let ratio: Double
+  }
+
+  var medians: [EvictionPolicy: Rates] {
     get throws {
       var rates: [EvictionPolicy: [[Double]]] = [:]
       // Rounds take turns, so that disturbances affect all of them.
@@ -17,15 +24,26 @@ struct PolicyThreads {
           rates[policy, default: []].append([try rate(policy, 1), try rate(policy, 2)])
         }
       }
-      let rows = EvictionPolicy.allCases.map { policy in
-        let rounds = rates[policy] ?? []
+      return rates.mapValues { rounds in
         func median(_ value: ([Double]) -> Double) -> Double {
           rounds.map(value).sorted()[rounds.count / 2]
         }
-        return [
-          PolicyRun.name(policy), Figures.rate(median { $0[0] }), Figures.rate(median { $0[1] }),
-          Figures.ratio(median { $0[1] / $0[0] }),
-        ]
+        return Rates(
+          one: median { $0[0] }, two: median { $0[1] }, ratio: median { $0[1] / $0[0] })
+      }
+    }
+  }
+
+  var table: String {
+    get throws {
+      let medians = try medians
+      let rows = EvictionPolicy.allCases.compactMap { policy in
+        medians[policy].map {
+          [
+            PolicyRun.name(policy), Figures.rate($0.one), Figures.rate($0.two),
+            Figures.ratio($0.ratio),
+          ]
+        }
       }
       return "hits of \(Figures.count(Self.keyCount)) keys\n"
         + TextTable.aligned(

@@ -51,7 +51,8 @@ extension Plan.Section {
       stores: stores,
       workloads: Workload.allCases.filter { kind in results.contains { $0.workload == kind } },
       keyCount: results[0].n, valueByteCount: results[0].valueBytes,
-      roundCount: results.map(\.rounds).max() ?? 0, milliseconds: 0)
+      roundCount: results.map(\.rounds).max() ?? 0, milliseconds: 0,
+      threadCount: results[0].threads ?? 1)
   }
 }
 
@@ -92,6 +93,8 @@ struct BenchResult: Codable, Sendable {
   /// Keys in the store.
   var n: Int
   var valueBytes: Int
+  /// Absent if it was one, or as many as the workload's name says.
+  var threads: Int?
   /// The operations of all rounds.
   var operations: Int
   /// The median of the rounds.
@@ -121,7 +124,8 @@ struct BenchResult: Codable, Sendable {
     self.workload = workload
     n = section.keyCount
     valueBytes = section.valueByteCount
-    durability = workload.durability
+    threads = section.threadCount > 1 ? section.threadCount : nil
+    durability = store.isSyncedEachSecond ? "interval" : workload.durability
     self.rounds = rounds.count
     let rates = rounds.map(\.operationsPerSecond).sorted()
     minimumOpsPerSecond = rates.first ?? 0
@@ -146,9 +150,9 @@ struct BenchResult: Codable, Sendable {
 }
 
 extension BenchResult {
-  /// Whether both were measured with the same keys and values, on disk or in memory.
+  /// Whether both were measured with the same keys, values and threads, on disk or in memory.
   fileprivate func isBeside(_ other: BenchResult) -> Bool {
-    n == other.n && valueBytes == other.valueBytes
+    n == other.n && valueBytes == other.valueBytes && threads == other.threads
       && workload.isInMemory == other.workload.isInMemory
   }
 
@@ -158,6 +162,7 @@ extension BenchResult {
     guard store != ours, opsPerSecond > 0 else { return nil }
     let cairn = results.first {
       $0.store == ours && $0.workload == workload && $0.n == n && $0.valueBytes == valueBytes
+        && $0.threads == threads
     }
     return cairn.map { $0.opsPerSecond / opsPerSecond }
   }

@@ -59,9 +59,10 @@ enum Figures {
 extension Plan.Section {
   var title: String {
     "\(Figures.count(keyCount)) keys × \(Self.size(valueByteCount))"
+      + (threadCount > 1 ? ", \(threadCount) threads" : "")
   }
 
-  private static func size(_ byteCount: Int) -> String {
+  static func size(_ byteCount: Int) -> String {
     byteCount >= 1_024 && byteCount.isMultiple(of: 1_024)
       ? "\(byteCount / 1_024) KiB" : "\(byteCount) B"
   }

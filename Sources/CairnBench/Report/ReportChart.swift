@@ -106,11 +106,11 @@ struct ReportChart {
   private static func style(of store: StoreKind) -> String {
     switch store {
     case .cairn, .memoryCache: "a"
-    case .cairnFirstRead: "k"
+    case .cairnFirstRead, .cairnInterval, .tieredCache, .tieredCacheMissing, .diskCache: "k"
     case .filePerKey, .weakNodes: "b"
-    case .bareMap, .dictionary: "c"
+    case .bareMap, .bareMapSerial, .dictionary: "c"
     case .nsCache: "d"
-    case .lmdb: "e"
+    case .lmdb, .lmdbInterval: "e"
     case .sqlite: "f"
     case .yykv: "g"
     case .rocksDB: "h"

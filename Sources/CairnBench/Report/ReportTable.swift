@@ -43,6 +43,7 @@ struct ReportTable {
   static let legend = """
     Medians of interleaved rounds. Percentiles are of calls (64 keys in get-many, 1,000 in
     fill-batch), disk is allocated blocks, memory is the peak with mapped pages of files. The last
-    column is how many times as fast cairn was in that row. All but the durable rows are unsynced.
+    column is how many times as fast cairn was in that row. Only durable rows are synced, and
+    stores named -interval once a second.
     """
 }

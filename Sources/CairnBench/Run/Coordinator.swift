@@ -9,9 +9,6 @@ struct Coordinator {
   let directory: String
   var progress = ProgressLine()
 
-  /// Longer rounds are not repeated: time goes to rows with scattered figures.
-  private static let repeatableSeconds = 1.0
-
   private let begin = monotonicNanoseconds()
 
   /// Runs a section and returns its results, ordered by workload, then by store.
@@ -23,7 +20,8 @@ struct Coordinator {
       for round in 0..<section.roundCount(of: workload) where round == 0 || mayRepeat {
         // Every other round runs in reverse: no store always follows the same neighbour.
         let order = round.isMultiple(of: 2) ? Array(stores.indices) : stores.indices.reversed()
-        for index in order where stores[index].takesPart(in: workload) {
+        for index in order
+        where !stores[index].isRowDone && section.includes(workload, of: stores[index].kind) {
           progress.show("\(section.title): \(workload.rawValue), \(stores[index].kind.rawValue) …")
           try runRound(workload, round, section, &stores[index])
         }
@@ -74,7 +72,7 @@ struct Coordinator {
     let seconds = Double(monotonicNanoseconds() - begin) / 1e9
     if workload == .fill { store.fillSeconds = seconds }
     let cost = workload.refillsEveryRound ? max(seconds, store.fillSeconds) : seconds
-    if cost > Self.repeatableSeconds { store.isRowDone = true }
+    if cost > plan.repeatableSeconds { store.isRowDone = true }
   }
 
   private func startWorker(_ kind: StoreKind, _ section: Plan.Section) throws -> WorkerProcess {
@@ -85,7 +83,9 @@ struct Coordinator {
       WorkerConfiguration(
         store: kind, directory: path, keyCount: section.keyCount,
         valueByteCount: section.valueByteCount, seed: seed,
-        settles: section.roundCount > 1))
+        settles: section.roundCount > 1, threadCount: section.threadCount,
+        // Three seconds at 200 ms a round: a shorter round would often meet no sync.
+        leastMilliseconds: kind.isSyncedEachSecond ? 15 * section.milliseconds : 0))
   }
 }
 
@@ -107,6 +107,4 @@ private struct StoreRun {
     rounds = []
     isRowDone = false
   }
-
-  func takesPart(in workload: Workload) -> Bool { !isRowDone && kind.supports(workload) }
 }

@@ -9,6 +9,14 @@ struct Plan: Sendable {
     var roundCount: Int
     /// The length of a round if the workload does not set the number of operations.
     var milliseconds: Int
+    /// The threads of the rows that `--threads` is for.
+    var threadCount = 1
+    /// The rows that each store is measured in; `nil`: all that it supports.
+    var rows: [StoreKind: Set<Workload>]?
+
+    func includes(_ workload: Workload, of store: StoreKind) -> Bool {
+      store.supports(workload) && rows?[store]?.contains(workload) != false
+    }
 
     /// Rounds that begin with a fill are expensive: three are enough.
     func roundCount(of workload: Workload) -> Int {
@@ -20,6 +28,14 @@ struct Plan: Sendable {
   /// The time in seconds after which rounds are no longer repeated; `nil`: always repeated. A full
   /// run must finish within two minutes, even on a slow machine.
   let repeatingSeconds: Double?
+  /// Longer rounds are not repeated: time goes to rows with scattered figures.
+  var repeatableSeconds = 1.0
+
+  init(sections: [Section], repeatableSeconds: Double, repeatingSeconds: Double) {
+    self.sections = sections
+    self.repeatableSeconds = repeatableSeconds
+    self.repeatingSeconds = repeatingSeconds
+  }
 
   init(_ options: BenchOptions) {
     if options.isSummary {
@@ -41,12 +57,15 @@ struct Plan: Sendable {
     sections = sizes.map { size in
       Section(
         stores: options.stores ?? StoreKind.standard,
-        workloads: options.workloads ?? Workload.allCases.filter(\.isStandard),
+        workloads: options.workloads
+          ?? Workload.allCases.filter {
+            options.threadCount == nil ? $0.isStandard : Workload.threaded.contains($0)
+          },
         keyCount: options.keyCount
           ?? Self.defaultKeyCount(valueByteCount: size, isQuick: options.isQuick),
         valueByteCount: size,
         roundCount: options.isQuick ? 1 : 3,
-        milliseconds: options.isQuick ? 5 : 120)
+        milliseconds: options.isQuick ? 5 : 120, threadCount: options.threadCount ?? 1)
     }
     if options.includesMemorySections {
       // A hot set, and one whose entries do not all fit in the processor's second-level cache.
@@ -57,6 +76,11 @@ struct Plan: Sendable {
             keyCount: count, valueByteCount: 100, roundCount: options.isQuick ? 1 : 9,
             milliseconds: options.isQuick ? 5 : 60))
       }
+      sections.append(
+        Section(
+          stores: StoreKind.tiered, workloads: [.memoryGet, .memoryGetTwoThreads, .memorySet],
+          keyCount: options.isQuick ? 100 : 10_000, valueByteCount: 100,
+          roundCount: options.isQuick ? 1 : 5, milliseconds: options.isQuick ? 5 : 60))
     }
     if options.includesReferenceSection {
       sections.append(options.isEveryStore ? Self.millionOfAll : Self.million)

@@ -1,37 +1,50 @@
 import Cairn
-import Synchronization
 
 /// The rows that only read.
 extension Worker {
   func read(_ round: Round) throws -> Measurement {
     var random = round.random
     let count = data.keyCount
+    if round.workload == .getMany {
+      return try getMany(round, .uniform(keyCount: count, random: &random))
+    }
+    if round.workload == .getZeroCopyAgain, round.number == 0 { try readOnce() }
     // Only the dataset and the store are shared; the worker itself is not.
     let reader = Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
-    switch round.workload {
-    case .getZipf: return try reader.get(round, .zipf(keyCount: count, random: &random))
-    case .getZeroCopy:
-      return try reader.getWithoutCopying(round, .uniform(keyCount: count, random: &random))
-    case .getMany: return try getMany(round, .uniform(keyCount: count, random: &random))
-    case .getMissing:
-      return try reader.getMissing(
-        round, .uniform(keyCount: count, first: count, random: &random))
-    case .getTwoThreads:
-      let sequences = (0..<2).map { _ in KeySequence.uniform(keyCount: count, random: &random) }
-      return .together(try ThreadTeam.run(2) { try reader.get(round, sequences[$0]) })
-    case .getZipfTwoThreads:
-      let sequences = (0..<2).map { _ in KeySequence.zipf(keyCount: count, random: &random) }
-      return .together(try ThreadTeam.run(2) { try reader.get(round, sequences[$0]) })
-    case .getZeroCopyTwoThreads:
-      let sequences = (0..<2).map { _ in KeySequence.uniform(keyCount: count, random: &random) }
-      return .together(
-        try ThreadTeam.run(2) { try reader.getWithoutCopying(round, sequences[$0]) })
-    case .getMissingTwoThreads:
-      let sequences = (0..<2).map { _ in
-        KeySequence.uniform(keyCount: count, first: count, random: &random)
+    let row = round.workload.onOneThread ?? round.workload
+    let sequences = (0..<threadCount(of: round.workload)).map { _ -> KeySequence in
+      switch row {
+      case .getZipf: .zipf(keyCount: count, random: &random)
+      case .getMissing: .uniform(keyCount: count, first: count, random: &random)
+      default: .uniform(keyCount: count, random: &random)
       }
-      return .together(try ThreadTeam.run(2) { try reader.getMissing(round, sequences[$0]) })
-    default: return try reader.get(round, .uniform(keyCount: count, random: &random))
+    }
+    return try onThreads(sequences.count) { thread in
+      switch row {
+      case .getZeroCopy, .getZeroCopyAgain:
+        try reader.getWithoutCopying(round, sequences[thread])
+      case .getMissing: try reader.getMissing(round, sequences[thread])
+      default: try reader.get(round, sequences[thread])
+      }
+    }
+  }
+
+  /// Measures on this thread, or on several; their total.
+  func onThreads(
+    _ count: Int, _ measure: @escaping @Sendable (Int) throws -> Measurement
+  ) throws -> Measurement {
+    count == 1 ? try measure(0) : .together(try ThreadTeam.run(count, measure))
+  }
+
+  /// Opens the store anew and reads every value: what is checked once has then been checked.
+  private func readOnce() throws {
+    try closeMain()
+    let store = try openMain()
+    for index in 0..<data.keyCount {
+      let value = try data.key(index).withBytes { key throws in
+        try store.withValue(forKey: key) { unsafe $0.withUnsafeBytes { unsafe [UInt8]($0) } }
+      }
+      try check(value, index, .getZeroCopyAgain, isThorough: true)
     }
   }
 
@@ -73,8 +86,8 @@ extension Worker {
   }
 }
 
-/// Reads of one key at a time, for one thread or several.
-private struct Reader<Store: KeyValueStore>: Sendable {
+/// Calls for one key at a time, for one thread or several.
+struct Reader<Store: KeyValueStore>: Sendable {
   let store: Store
   let data: Dataset
   let sampleInterval: Int
@@ -85,14 +98,19 @@ private struct Reader<Store: KeyValueStore>: Sendable {
     return try Measurement.run(pace(round)) { call in
       let index = Int(indices[call & mask])
       let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
-      guard let value else { throw mismatch(round, index, "the key is missing") }
-      let difference = value.withBytes { bytes in
-        data.difference(
-          bytes, index: index, generation: data.generation(of: index),
-          isThorough: call & 15 == 0)
-      }
-      if let difference { throw mismatch(round, index, difference) }
+      try check(value, index, round, call)
     }
+  }
+
+  /// Compares every byte of every sixteenth value.
+  @inline(__always)
+  func check(_ value: [UInt8]?, _ index: Int, _ round: Round, _ call: Int) throws {
+    guard let value else { throw mismatch(round, index, "the key is missing") }
+    let difference = value.withBytes { bytes in
+      data.difference(
+        bytes, index: index, generation: data.generation(of: index), isThorough: call & 15 == 0)
+    }
+    if let difference { throw mismatch(round, index, difference) }
   }
 
   func getWithoutCopying(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
@@ -124,14 +142,14 @@ private struct Reader<Store: KeyValueStore>: Sendable {
     }
   }
 
-  private func pace(_ round: Round) -> Pace {
+  func pace(_ round: Round, maximumCallCount: Int = .max) -> Pace {
     Pace(
-      maximumCallCount: .max, nanosecondLimit: round.nanosecondLimit,
+      maximumCallCount: maximumCallCount, nanosecondLimit: round.nanosecondLimit,
       sampleInterval: sampleInterval)
   }
 
   @inline(never)
-  private func mismatch(_ round: Round, _ index: Int, _ detail: String) -> BenchFailure {
+  func mismatch(_ round: Round, _ index: Int, _ detail: String) -> BenchFailure {
     .mismatch(
       store: Store.name, workload: round.workload.rawValue, key: data.key(index).text,
       detail: detail)

@@ -12,9 +12,7 @@ extension Worker {
       noteKeysRemoved()
       return try delete(round, .permutation(keyCount: data.keyCount, random: &random))
     default:
-      let share = round.workload == .mixed95to5 ? 0.05 : 0.5
-      return try mix(
-        round, .uniform(keyCount: data.keyCount, writeShare: share, random: &random))
+      return try mix(round, writeShare: round.workload == .mixed50to50 ? 0.5 : 0.05)
     }
   }
 
@@ -47,20 +45,21 @@ extension Worker {
     }
   }
 
-  private func mix(_ round: Round, _ sequence: KeySequence) throws -> Measurement {
-    let (store, data, indices) = (try openMain(), data, sequence.indices)
-    let mask = indices.count - 1
+  /// Each thread has its own keys, since nobody can say what a read must find that meets a write.
+  private func mix(_ round: Round, writeShare: Double) throws -> Measurement {
+    var random = round.random
+    let threadCount = min(threadCount(of: round.workload), data.keyCount)
+    let sequences = (0..<threadCount).map { _ in
+      KeySequence.uniform(
+        keyCount: data.keyCount / threadCount, writeShare: writeShare, random: &random)
+    }
     // Bounds what a fast store writes, because none reclaims space while it is measured.
-    let maximum = max(data.keyCount, Self.writtenByteLimit / max(data.valueByteCount, 1))
-    return try Measurement.run(pace(round, maximumCallCount: maximum)) { call in
-      let marked = indices[call & mask]
-      let index = Int(marked & ~KeySequence.writeMark)
-      if marked & KeySequence.writeMark != 0 {
-        try put(index, in: store)
-      } else {
-        let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
-        try check(value, index, round.workload, isThorough: call & 15 == 0)
-      }
+    let maximum =
+      max(data.keyCount, Self.writtenByteLimit / max(data.valueByteCount, 1)) / threadCount
+    let reader = Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
+    return try onThreads(threadCount) { thread in
+      try reader.mix(
+        round, sequences[thread], thread, of: threadCount, maximumCallCount: maximum)
     }
   }
 
@@ -68,15 +67,7 @@ extension Worker {
 
   /// Writes the key's next generation.
   @inline(__always)
-  func put(_ index: Int, in store: Store) throws {
-    let generation = data.nextGeneration(of: index)
-    try data.key(index).withBytes { key throws in
-      try data.value(index, generation: generation).withBytes { value throws in
-        try store.setValue(value, forKey: key)
-      }
-    }
-    data.setGeneration(generation, of: index)
-  }
+  func put(_ index: Int, in store: Store) throws { try store.putNext(index, of: data) }
 
   // MARK: Rows with a separate store
 
@@ -148,5 +139,40 @@ extension Worker {
     try store.close()
     DirectoryTree.remove(path)
     return RoundResult(measurement, diskByteCount: disk, peakResidentByteCount: peak)
+  }
+}
+
+extension Reader {
+  /// Reads, and writes where the sequence marks it, one of several threads that share the keys out.
+  fileprivate func mix(
+    _ round: Round, _ sequence: KeySequence, _ thread: Int, of threadCount: Int,
+    maximumCallCount: Int
+  ) throws -> Measurement {
+    let (store, data, indices) = (store, data, sequence.indices)
+    let mask = indices.count - 1
+    return try Measurement.run(pace(round, maximumCallCount: maximumCallCount)) { call in
+      let marked = indices[call & mask]
+      let index = Int(marked & ~KeySequence.writeMark) * threadCount + thread
+      if marked & KeySequence.writeMark != 0 {
+        try store.putNext(index, of: data)
+      } else {
+        let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
+        try check(value, index, round, call)
+      }
+    }
+  }
+}
+
+extension KeyValueStore {
+  /// Writes the key's next generation.
+  @inline(__always)
+  fileprivate func putNext(_ index: Int, of data: Dataset) throws {
+    let generation = data.nextGeneration(of: index)
+    try data.key(index).withBytes { key throws in
+      try data.value(index, generation: generation).withBytes { value throws in
+        try setValue(value, forKey: key)
+      }
+    }
+    data.setGeneration(generation, of: index)
   }
 }

@@ -60,13 +60,14 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
       return try finish(round, try fill(try openMain()), changes: true)
     case .fillBatch: return try fillInBatches(round)
     case .get, .getZeroCopy, .getMany, .getMissing, .getZipf, .getTwoThreads,
-      .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads:
+      .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads, .getZeroCopyAgain:
       return try finish(round, try read(round), changes: false)
-    case .overwrite, .mixed95to5, .mixed50to50, .delete:
-      return try finish(round, try change(round), changes: true)
+    case .overwrite, .mixed95to5, .mixed95to5TwoThreads, .mixed50to50:
+      return try finish(round, try repeated(round, change), changes: true)
+    case .delete: return try finish(round, try change(round), changes: true)
     case .getCompacting:
       return try finish(round, try getWhileCompacting(round), changes: true)
-    case .churn: return try finish(round, try churn(round), changes: true)
+    case .churn: return try finish(round, try repeated(round, churn), changes: true)
     case .compact: return try finish(round, try compact(round), changes: true)
     case .overwriteCompacting:
       return try finish(round, try overwriteWhileCompacting(round), changes: true)
@@ -80,6 +81,20 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5:
       throw BenchFailure.unsuited("\(Store.name) is no cache in memory")
     }
+  }
+
+  /// Measures again and again, in other orders, until a round has lasted as long as the
+  /// configuration says.
+  private func repeated(
+    _ round: Round, _ measure: (Round) throws -> Measurement
+  ) throws -> Measurement {
+    var round = round
+    var sum = try measure(round)
+    while sum.nanoseconds < UInt64(configuration.leastMilliseconds) * 1_000_000 {
+      _ = round.random.next()
+      sum.append(try measure(round))
+    }
+    return sum
   }
 
   /// Collects the figures of a row of the main store.
@@ -149,7 +164,8 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
 
   func storeOptions(_ durability: Durability) -> StoreOptions {
     StoreOptions(
-      durability: durability,
+      durability: durability == .process && configuration.store.isSyncedEachSecond
+        ? .interval(.seconds(1)) : durability,
       verification: configuration.store == .cairnFirstRead ? .firstRead : .everyRead,
       expectedKeyCount: data.keyCount,
       expectedByteCount: data.keyCount * (BenchKey.byteCount + data.valueByteCount))
@@ -166,6 +182,11 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
         try check(value, index, workload, isThorough: true)
       }
     }
+  }
+
+  /// The threads of a row that reads.
+  func threadCount(of workload: Workload) -> Int {
+    workload.onOneThread == nil ? configuration.threadCount : 2
   }
 
   // MARK: Checks

@@ -20,24 +20,29 @@ enum WorkerMain {
     else { return 2 }
     switch configuration.store {
     // Each is named, so that the compiler specialises a worker for each.
-    case .cairn, .cairnFirstRead: return serve(Worker<CairnStoreAdapter>(configuration))
+    case .cairn, .cairnFirstRead, .cairnInterval:
+      return serve(Worker<CairnStoreAdapter>(configuration))
     case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))
     case .bareMap: return serve(Worker<ReferenceStore>(configuration))
+    case .bareMapSerial: return serve(Worker<SerialReferenceStore>(configuration))
     case .rawCopy: return serve(Worker<RawCopyStore>(configuration))
     case .rawWrite: return serve(Worker<RawWriteStore>(configuration))
     #if Peers
-      case .lmdb: return serve(Worker<LMDBStore>(configuration))
+      case .lmdb, .lmdbInterval: return serve(Worker<LMDBStore>(configuration))
       case .sqlite: return serve(Worker<SQLiteStore>(configuration))
       case .yykv: return serve(Worker<YYKVStore>(configuration))
       case .rocksDB: return serve(Worker<RocksDBStore>(configuration))
     #else
       // No run uses a store that its build lacks.
-      case .lmdb, .sqlite, .yykv, .rocksDB: return 2
+      case .lmdb, .lmdbInterval, .sqlite, .yykv, .rocksDB: return 2
     #endif
     case .memoryCache: return serve(MemoryWorker<MemoryCachePeer>(configuration))
     case .dictionary: return serve(MemoryWorker<DictionaryPeer>(configuration))
     case .weakNodes: return serve(MemoryWorker<WeakNodeCache>(configuration))
     case .nsCache: return serve(MemoryWorker<NSCachePeer>(configuration))
+    case .tieredCache: return serve(MemoryWorker<DiskCachePeer<WholeTier>>(configuration))
+    case .tieredCacheMissing: return serve(MemoryWorker<DiskCachePeer<TinyTier>>(configuration))
+    case .diskCache: return serve(MemoryWorker<DiskCachePeer<NoTier>>(configuration))
     }
   }
 

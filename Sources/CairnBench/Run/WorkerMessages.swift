@@ -11,6 +11,10 @@ struct WorkerConfiguration: Codable, Sendable {
   var seed: UInt64
   /// Whether to wait for the disk to become idle before durable rows.
   var settles = true
+  /// The threads of the rows that `--threads` is for.
+  var threadCount = 1
+  /// How long a round that overwrites lasts at least.
+  var leastMilliseconds = 0
 }
 
 /// A line of JSON to a worker.

@@ -3,14 +3,19 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   case cairn
   /// Cairn as a cache sets it up: large values are verified at their first read.
   case cairnFirstRead = "cairn-first-read"
+  /// Cairn synced once a second.
+  case cairnInterval = "cairn-interval"
   case filePerKey = "file-per-key"
   // Peers from system libraries.
   case lmdb
+  /// LMDB synced once a second.
+  case lmdbInterval = "lmdb-interval"
   case sqlite
   case yykv
   case rocksDB = "rocksdb"
   // The limits of the machine.
   case bareMap = "bare-map"
+  case bareMapSerial = "bare-map-serial"
   case rawCopy = "raw-copy"
   case rawWrite = "raw-write"
   // Caches in memory.
@@ -18,16 +23,27 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   case dictionary
   case weakNodes = "weak-nodes"
   case nsCache = "nscache"
+  // Cairn's cache on disk, with a tier in memory for all entries, for one, and without a tier.
+  case tieredCache = "cairn-tiered"
+  case tieredCacheMissing = "cairn-tiered-miss"
+  case diskCache = "cairn-disk-cache"
 
   /// The stores of a run that names none.
   static let standard: [StoreKind] = [.cairn, .filePerKey]
   /// The stores from libraries, which only a build with the trait `Peers` has.
-  static let peers: [StoreKind] = [.lmdb, .sqlite, .yykv, .rocksDB]
-  /// The stores that keep nothing on disk.
+  static let peers: [StoreKind] = [.lmdb, .lmdbInterval, .sqlite, .yykv, .rocksDB]
+  /// The caches that keep nothing on disk.
   static let memory: [StoreKind] = [.memoryCache, .dictionary, .weakNodes, .nsCache]
+  /// Cairn's caches on disk.
+  static let tiered: [StoreKind] = [.tieredCache, .tieredCacheMissing, .diskCache]
 
-  /// The stores of this build that are on disk: the meaning of `--stores all`.
-  static var onDisk: [StoreKind] { allCases.filter { $0.isBuilt && !memory.contains($0) } }
+  /// Whether it takes objects instead of bytes.
+  var isCache: Bool { Self.memory.contains(self) || Self.tiered.contains(self) }
+  /// Whether what was written is synced once a second.
+  var isSyncedEachSecond: Bool { self == .cairnInterval || self == .lmdbInterval }
+
+  /// The stores of this build that are on disk and no caches: the meaning of `--stores all`.
+  static var onDisk: [StoreKind] { allCases.filter { $0.isBuilt && !$0.isCache } }
 
   /// Whether it is part of this build.
   var isBuilt: Bool {
@@ -36,6 +52,16 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     #else
       return !Self.peers.contains(self)
     #endif
+  }
+
+  /// The Debian package that its library is in.
+  var package: String? {
+    switch self {
+    case .lmdb, .lmdbInterval: "liblmdb-dev"
+    case .sqlite, .yykv: "libsqlite3-dev"
+    case .rocksDB: "librocksdb-dev"
+    default: nil
+    }
   }
 
   /// What a build with the peers needs.
@@ -47,19 +73,22 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   var abilities: StoreAbilities {
     switch self {
     case .cairn, .cairnFirstRead: CairnStoreAdapter.abilities
+    case .cairnInterval: CairnStoreAdapter.abilities.subtracting(.durableWrites)
     case .filePerKey: FilePerKeyStore.abilities
-    case .bareMap: ReferenceStore.abilities
+    case .bareMap, .bareMapSerial: ReferenceStore.abilities
     case .rawCopy: RawCopyStore.abilities
     case .rawWrite: RawWriteStore.abilities
     #if Peers
       case .lmdb: LMDBStore.abilities
+      case .lmdbInterval: LMDBStore.abilities.subtracting(.durableWrites)
       case .sqlite: SQLiteStore.abilities
       case .yykv: YYKVStore.abilities
       case .rocksDB: RocksDBStore.abilities
     #else
-      case .lmdb, .sqlite, .yykv, .rocksDB: []
+      case .lmdb, .lmdbInterval, .sqlite, .yykv, .rocksDB: []
     #endif
     case .memoryCache, .dictionary, .weakNodes, .nsCache: []
+    case .tieredCache, .tieredCacheMissing, .diskCache: []
     }
   }
 
@@ -69,7 +98,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     case .rawCopy: workload == .fill
     case .rawWrite: workload == .fill || workload == .durablePut
     default:
-      workload.isInMemory == Self.memory.contains(self)
+      workload.isInMemory == isCache
         && abilities.isSuperset(of: workload.needs)
     }
   }
@@ -79,7 +108,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   /// lookup.
   func sampleInterval(valueByteCount: Int) -> Int {
     if self == .filePerKey { return 1 }
-    if Self.memory.contains(self) { return 32 }
+    if isCache { return 32 }
     return valueByteCount < 4_096 ? 16 : valueByteCount < 65_536 ? 4 : 1
   }
 }

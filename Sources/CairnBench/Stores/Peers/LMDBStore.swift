@@ -10,7 +10,8 @@
   /// - A put is a transaction; so is a batch.
   /// - With `.process` nothing is synced (`MDB_NOSYNC`): committed data is in the page cache, so it
   ///   outlives the process. Pages are changed in the mapping (`MDB_WRITEMAP`), which is faster
-  ///   here. With `.durable` every commit is synced, as LMDB does by default.
+  ///   here. With `.interval` the same, and a thread calls `mdb_env_sync`. With `.durable` every
+  ///   commit is synced, as LMDB does by default.
   // SAFETY: `@unchecked Sendable` because an environment is safe to use from any thread, and a read
   // transaction belongs to one thread at a time.
   @safe
@@ -27,6 +28,7 @@
     private let environment: OpaquePointer
     private let database: MDB_dbi
     private let readers: PerThread<LMDBReader>
+    private let sync: IntervalSync?
 
     init(at path: String, options: StoreOptions) throws {
       if unsafe mkdir(path, 0o700) != 0, errno != EEXIST {
@@ -45,7 +47,7 @@
         // Reader slots belong to transactions, so that a thread's can pass to the next; memory is
         // not cleared before it is written.
         var flags = MDB_NOTLS | MDB_NOMEMINIT
-        if options.durability == .process { flags |= MDB_NOSYNC | MDB_WRITEMAP }
+        if options.durability != .durable { flags |= MDB_NOSYNC | MDB_WRITEMAP }
         try lmdbCheck(
           unsafe mdb_env_open(environment, path, UInt32(flags), 0o600), "mdb_env_open \(path)")
         database = try unsafe Self.openDatabase(environment)
@@ -55,6 +57,15 @@
         throw error
       }
       unsafe self.environment = environment
+      guard case .interval(let interval) = options.durability else {
+        sync = nil
+        return
+      }
+      // SAFETY: the thread ends before the environment is closed.
+      nonisolated(unsafe) let synced = unsafe environment
+      sync = IntervalSync(every: interval) {
+        try lmdbCheck(unsafe mdb_env_sync(synced, 1), "mdb_env_sync")
+      }
     }
 
     private static func openDatabase(_ environment: OpaquePointer) throws -> MDB_dbi {
@@ -181,6 +192,7 @@
     }
 
     func close() throws {
+      try sync?.end()
       try readers.close { unsafe mdb_txn_abort($0.transaction) }
       unsafe mdb_env_close(environment)
     }
