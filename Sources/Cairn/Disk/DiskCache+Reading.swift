@@ -43,7 +43,6 @@ extension DiskCache {
   /// Calls `body` with a key's value, without copying it, and its version. Does not call it if the
   /// key has no value. If `body` throws because a value cannot be decoded, the configured policy
   /// applies.
-  ///
   @usableFromInline
   func readValue(
     of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
@@ -67,6 +66,10 @@ extension DiskCache {
       return CacheEntry(key: key, value: entry.value, info: entry.info)
     }
     guard let found = try storedEntry(forKey: key) else {
+      // A set in memory only may have displaced it meanwhile.
+      if let entry = held.entryAlone(forKey: tierKey) {
+        return CacheEntry(key: key, value: entry.value, info: entry.info)
+      }
       held.noteShown(nil, of: tierKey)
       return nil
     }
@@ -98,6 +101,7 @@ extension DiskCache {
     let before = try held?.info(forKey: tierKey(key))
     if before != nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     var info = try storedInfo(forKey: key)
+    if info == nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     try noteShown(info?.version, of: key)
     info?.note(before)
     return info
@@ -120,6 +124,8 @@ extension DiskCache {
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
+    // Memory first, because a set in memory only leaves the old record on disk for a moment.
+    if try held?.infoAlone(forKey: tierKey(key)) != nil { return [] }
     let found = try fetch(key, part: .head) { (record) throws(CacheError) in
       (try metadata(of: record, wantsRest: true).rest, record.version)
     }
@@ -172,6 +178,13 @@ extension DiskCache {
     ofValueFor key: Key, _ body: (RawSpan) throws(CacheError) -> Result
   ) throws(CacheError) -> Result? {
     let tierKey = held == nil ? nil : try tierKey(key)
+    func readAlone() throws(CacheError) -> Result? {
+      guard let held, let tierKey, let entry = held.entryAlone(forKey: tierKey) else { return nil }
+      var result: Result?
+      try encode(entry.value) { (bytes) throws(CacheError) in result = try body(bytes) }
+      return result
+    }
+    if let result = try readAlone() { return result }
     let found = try fetch(key, counts: false) { (record) throws(CacheError) -> Result in
       _ = try metadata(of: record, wantsRest: false)
       if let held, let tierKey {
@@ -181,11 +194,7 @@ extension DiskCache {
       return try body(record.value)
     }
     if found == nil, let held, let tierKey {
-      if let entry = held.entryAlone(forKey: tierKey) {
-        var result: Result?
-        try encode(entry.value) { (bytes) throws(CacheError) in result = try body(bytes) }
-        return result
-      }
+      if let result = try readAlone() { return result }
       held.noteShown(nil, of: tierKey)
     }
     countRead(isHit: found != nil)

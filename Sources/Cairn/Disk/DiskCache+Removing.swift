@@ -55,7 +55,10 @@ extension DiskCache {
         }
       }
       // The caller learns that this version is gone, so memory must not show it.
-      if !isRemoved, let tierKey { held?.invalidate(tierKey, through: version, .replaced) }
+      // It may name any number; memory believes none that the store has not given.
+      if !isRemoved, let tierKey {
+        held?.invalidate(tierKey, through: min(version, store.lastVersion), .replaced)
+      }
       return isRemoved
     } catch {
       if let tierKey { noteFailure(error, of: tierKey) }

@@ -120,6 +120,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return mayKeep
   }
 
+  /// As `noteWrite`, but only keeps the result of the load from being kept, so that it can be called
+  /// under a lock. Call `noteWrite` later.
+  func markOutdated(_ key: Key) {
+    if isActive { state.withLock { $0.flights[key]?.noteWrite() } }
+  }
+
   /// The same for all keys.
   func noteRemovalOfAll() {
     defer { history.forgetAll() }

@@ -86,10 +86,11 @@ extension Store {
   ///
   /// - Parameter place: receives the newest version. Called under a lock, so it must not use the
   ///   store, and must run no caller code but the `==` of keys.
+  /// - Returns: the wait that the call still owes, for `finish`.
   package func displaceValue(
     forKey key: RawSpan, durability: Durability?, _ place: (_ version: UInt64) -> Void
-  ) throws(StoreError) {
-    _ = try engine.displace(key, expecting: .anything, durability: durability, place)
+  ) throws(StoreError) -> PendingWrite {
+    try engine.displace(key, expecting: .anything, durability: durability, place) ?? PendingWrite()
   }
 
   /// The same for a loaded value, unless the key has a value of another version.
@@ -97,11 +98,11 @@ extension Store {
   /// - Parameters:
   ///   - version: if `nil`, the key must have no value.
   ///   - isWanted: as for `enterAbsent`.
-  /// - Returns: whether it called `place`.
+  /// - Returns: as above, or `nil` if it did not call `place`.
   package func displaceValue(
     forKey key: RawSpan, replacing version: UInt64?,
     ifWanted isWanted: @escaping @Sendable () -> Bool, _ place: (_ version: UInt64) -> Void
-  ) throws(StoreError) -> Bool {
+  ) throws(StoreError) -> PendingWrite? {
     try engine.displace(
       key,
       expecting: version.map { .replaceableAndWanted($0, isWanted) } ?? .absentAndWanted(isWanted),

@@ -4,11 +4,12 @@ extension Engine {
   ///
   /// - Parameter place: called under the log's lock, with the newest version. Every later write is
   ///   newer, and until this call returns, a read finds either the old value or what it placed.
-  /// - Returns: whether the value was as expected. If not, nothing was done.
+  /// - Returns: the wait that the call still owes, for `finish`, or `nil` if the value was not as
+  ///   expected. Then nothing was done.
   func displace(
     _ key: RawSpan, expecting expectation: Expectation, durability: Durability?,
     _ place: (_ version: SequenceNumber) -> Void
-  ) throws(StoreError) -> Bool {
+  ) throws(StoreError) -> PendingWrite? {
     try session.checkWritable()
     let durability = session.durability(durability)
     let template = try session.limits.tombstoneHeader(key: key)
@@ -18,6 +19,8 @@ extension Engine {
     // Most keys are absent, which needs no record and does not begin a session.
     var isExpected = true
     let isPlaced = try log.withLock { (appender) throws(StoreError) -> Bool in
+      // After a close or a failure nothing may be placed, because memory would keep it.
+      try appender.checkWritable(path: session.path)
       if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
       let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
       isExpected = existing.mismatch(expectation) == nil
@@ -25,11 +28,8 @@ extension Engine {
       place(appender.nextSequence - 1)
       return true
     }
-    if isPlaced {
-      try finish(pendingAbsence(expectation, durability))
-      return true
-    }
-    if !isExpected { return false }
+    if isPlaced { return pendingAbsence(expectation, durability) }
+    if !isExpected { return nil }
     var event: RemovalEvent?
     let sequence = try writer.withRoom(
       byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true
@@ -46,13 +46,16 @@ extension Engine {
       place(appender.nextSequence - 1)
       if let existing { writer.unpublish(existing) }
       event = writer.removalEvent(existing, key: key, cause: .removed)
+      if existing?.byteCount == nil, event != nil {
+        // The version of a damaged record is unknown, but it is lower than that of its tombstone.
+        event = .entry(key: key.copied(), version: appender.nextSequence - 2, cause: .removed)
+      }
       return appender.nextSequence - 1
     }
     if let event { writer.removalObserver?(event) }
-    guard let sequence else { return false }
+    guard let sequence else { return nil }
     // The store may have been opened with a lower limit than before.
     evictor.keepLimits()
-    try finish(PendingWrite(sequence: sequence, durability: durability))
-    return true
+    return PendingWrite(sequence: sequence, durability: durability)
   }
 }

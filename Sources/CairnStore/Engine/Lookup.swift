@@ -217,7 +217,9 @@ struct Lookup: Sendable {
         if !place.entry.flags.contains(.extended), let segment = seen.value {
           let offset = segment.withObject { $0.offset(of: place.entry.location) }
           if let bytes = try? Record.bytes(in: segment, at: offset),
-            let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key)
+            let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key),
+            // Without the lock, the tick may be from two moments.
+            !record.header.flags.contains(.idleLimit)
           {
             return existing(record, place.entry, hash, now: now)
           }

@@ -36,6 +36,7 @@ package final class Reader: Sendable {
   @usableFromInline
   package func prefetchEntry(of key: RawSpan) throws(StoreError) -> UInt64 {
     try session.checkUsable()
+    defer { Reclamation.reclaimIfDue() }
     let hash = lookup.hash.hash(key)
     lookup.index.prefetch(hash)
     return hash

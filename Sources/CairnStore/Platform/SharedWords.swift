@@ -160,10 +160,12 @@ package final class VersionedWords: @unchecked Sendable {
     unsafe word(run, Self.note).pointee.load(ordering: .relaxed) != 0
   }
 
-  /// Calls `body` with the words, perhaps while they change, unless they are unknown. Call under a
-  /// pin.
+  /// Calls `body` with the words, which may begin to change meanwhile, unless they are unknown or
+  /// changing. Call under a pin.
   @inline(__always)
   package func glance(at run: Int, _ body: (SharedWords.View) -> Void) {
+    // While the run changes, the address may be of words that were retired before this pin.
+    guard unsafe word(run, 0).pointee.load(ordering: .acquiring) & 1 == 0 else { return }
     let address = unsafe word(run, 1).pointee.load(ordering: .acquiring)
     guard let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address)),
       address != Self.unknown

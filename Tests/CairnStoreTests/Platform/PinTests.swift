@@ -196,8 +196,12 @@ struct VersionedWordsTests {
     versions.endChange(0, words)
     #expect(versions.look(at: 0) { $0.count } == 3)
     #expect(versions.look(at: 0) { $0.label } == 7)
+    var glances = 0
+    versions.glance(at: 0) { glances += $0.count }
+    #expect(glances == 3)
     versions.beginChange(0)
     #expect(versions.look(at: 0) { $0.count } == nil)
+    versions.glance(at: 0) { _ in Issue.record("the words may be freed") }
     versions.endChange(0, words)
     #expect(versions.look(at: 0) { $0.count } == 3)
   }

@@ -79,6 +79,27 @@ struct PlacementRaceTests {
     #expect(try place(2, at: 20, cache))
   }
 
+  @Test("A refused placement leaves no older value, and a made-up version refuses none")
+  func refused() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    let held = cache.tier.held
+    func stripe(_ name: String) -> Int {
+      held.lock.withLock { $0.stripe(MemoryTable<TierKey<String>, Int>.hash(key(name))) }
+    }
+    let neighbour = try #require((0..<100_000).map { "\($0)" }.first { stripe($0) == stripe("a") })
+    #expect(try place(1, at: 10, cache))
+    held.noteShown(21, of: key(neighbour))
+    #expect(try !place(2, at: 10, cache))
+    #expect(held.peekValue(forKey: key("a")) == nil)
+
+    let other: DiskCache<String, Int> = try scene.cache(
+      keys: .standard, values: .standard, path: scene.disk("other"))
+    try other.setValue(1, forKey: "a", options: .alone)
+    #expect(try other.synchronous { try !$0.compareAndRemove(forKey: "a", expecting: .max) })
+    try other.setValue(2, forKey: "a", options: .alone)
+    #expect(try other.value(forKey: "a") == 2)
+  }
+
   @Test("The old value leaves the disk when the new one is in memory, so no read finds neither")
   func noGap() throws {
     let cache: DiskCache<String, Int> = try scene.cache()

@@ -170,11 +170,15 @@ struct PlacementTests {
     let newVersion = try cache.setStored(3, forKey: "a")
     new.publish(to: cache.tier.held, version: newVersion, byteCount: 0)
     #expect(try cache.value(forKey: "a") == 3)
-    // One that a caller was shown on disk.
+    // Until memory hears of it, no read sees the later value.
     try cache.setValue(4, forKey: "a", options: .alone)
-    try cache.setStored(5, forKey: "a")
+    let next = entry(5)
+    let nextVersion = try cache.setStored(5, forKey: "a")
     #expect(try cache.value(forKey: "a") == 4 && cache.entry(forKey: "a")?.value == 4)
     #expect(try cache.metadata(forKey: "a") == [])
+    #expect(try cache.withValue(forKey: "a") { $0.copied() } == Array("4".utf8))
+    #expect(try cache.value(forKey: "a") == 4)
+    next.publish(to: cache.tier.held, version: nextVersion, byteCount: 0)
     #expect(try cache.value(forKey: "a") == 5 && cache.entry(forKey: "a")?.value == 5)
   }
 

@@ -22,16 +22,22 @@ extension DiskCache {
     return try keyCoder.encode(key) { (bytes) throws(CacheError) in
       try noteWrite(bytes)
       var version: UInt64 = 0
-      try entry.place(in: held, byteCount: byteCount) { (place) throws(CacheError) in
+      let flightKey = [UInt8](copying: bytes)
+      let pending = try entry.place(in: held, byteCount: byteCount) { (place) throws(CacheError) in
         try storing { () throws(StoreError) in
-          try store.displaceValue(forKey: bytes, durability: durability) {
-            version = $0
-            place($0)
+          try store.displaceValue(forKey: bytes, durability: durability) { newest in
+            version = newest
+            place(newest)
+            // A load that began meanwhile saw no value, and nothing on disk keeps it from replacing
+            // this one.
+            flights.markOutdated(flightKey)
           }
         }
       }
-      // A load that began meanwhile saw no value, and nothing on disk keeps it from replacing this one.
       try noteWrite(bytes)
+      try entry.finish(pending, in: held) { (pending) throws(CacheError) in
+        try storing { () throws(StoreError) in try store.finish(pending) }
+      }
       return version
     }
   }
@@ -51,13 +57,15 @@ extension DiskCache {
       try settle(bytes)
       if placement == .standard {
         guard try refuses(bytes) else { return nil }
-        events.counters.admissionRefusals.add()
-        if held == nil { return true }
+        if held == nil {
+          events.counters.admissionRefusals.add()
+          return true
+        }
       }
       guard let held else { throw .store(.unsupportedOption(name: "entry in memory only")) }
       let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
       let (entry, byteCount) = try alone(loaded.value, key, loaded.options, in: held)
-      return try entry.place(in: held, byteCount: byteCount) { (place) throws(CacheError) in
+      let pending = try entry.place(in: held, byteCount: byteCount) { (place) throws(CacheError) in
         try storing { () throws(StoreError) in
           let wanted = { @Sendable [marks] in
             !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
@@ -66,6 +74,12 @@ extension DiskCache {
             forKey: bytes, replacing: version, ifWanted: wanted, place)
         }
       }
+      guard let pending else { return false }
+      if placement == .standard { events.counters.admissionRefusals.add() }
+      try entry.finish(pending, in: held) { (pending) throws(CacheError) in
+        try storing { () throws(StoreError) in try store.finish(pending) }
+      }
+      return true
     }
   }
 

@@ -151,7 +151,14 @@ extension MemoryState {
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, version: UInt64,
     cost: Int, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
-    guard stripes[stripe(hash)].newest <= version else { return false }
+    guard stripes[stripe(hash)].newest <= version else {
+      // The value that is here is older than the refused one.
+      let slot = table.find(key, hash: hash)
+      if slot != noSlot, table.nodes[Int(slot)].version <= version {
+        remove(slot, .evicted(.trim), &removed)
+      }
+      return false
+    }
     // No write up to this version may enter memory any more, once this value has left it.
     noteWrite(hash: hash, version: version)
     guard put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed) else {

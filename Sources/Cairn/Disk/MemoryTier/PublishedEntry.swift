@@ -70,10 +70,25 @@ extension PublishedEntry {
     in memory: MemoryCache<TierKey<Key>, Value>, byteCount: Int,
     _ displace: (_ place: (_ version: UInt64) -> Void) throws(CacheError) -> Result
   ) throws(CacheError) -> Result {
-    do throws(CacheError) {
-      return try memory.place(
+    try forgettingUnknown(in: memory) { () throws(CacheError) in
+      try memory.place(
         value, forKey: key, times, cost: cost ?? byteCount, hasTags: hasTags, displace)
-    } catch {
+    }
+  }
+
+  /// Waits for a placement's sync.
+  func finish(
+    _ pending: PendingWrite, in memory: MemoryCache<TierKey<Key>, Value>,
+    _ wait: (PendingWrite) throws(CacheError) -> Void
+  ) throws(CacheError) {
+    try forgettingUnknown(in: memory) { () throws(CacheError) in try wait(pending) }
+  }
+
+  /// Drops the key from memory if it is unknown what the disk has of it.
+  private func forgettingUnknown<Result>(
+    in memory: MemoryCache<TierKey<Key>, Value>, _ body: () throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
+    do throws(CacheError) { return try body() } catch {
       if !error.hasWrittenNothing { memory.invalidate(key, through: nil, .removed) }
       throw error
     }
