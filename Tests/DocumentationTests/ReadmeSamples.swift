@@ -7,7 +7,7 @@ struct ReadmeSamples {
   func store() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
-        let store = try Store(path: "sessions.cairn")
+        let store = try Store(path: "sessions.cairn")  // a directory
         try store.setValue("alice", forKey: "session/1", lifetime: .hours(1))
         let user = try store.value(forKey: "session/1")  // [UInt8]?, copied out
         let length = try store.withValue(forKey: "session/1") { $0.byteCount }  // no copy
