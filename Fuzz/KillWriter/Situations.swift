@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Runs nothing, so that there is no thread besides the main one.
+/// Runs no jobs. The process then has only its main thread.
 private struct IdleQueue: BackgroundQueue {
   func run(_ job: @escaping @Sendable () -> Void) {}
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {}

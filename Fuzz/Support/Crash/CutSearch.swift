@@ -10,7 +10,7 @@ final class CutSearch {
     /// Those whose recovery was cut.
     fileprivate var cutInRecovery: Set<DiskDigest> = []
 
-    /// What was forgotten is examined again.
+    /// Beyond this many, all are forgotten, and their images are examined again.
     private static let limit = 200_000
 
     fileprivate func add(_ state: ModelState, _ digest: DiskDigest) {

@@ -49,7 +49,7 @@ struct ExhaustiveWorkload {
     for kill in kills { try self.kill(atCall: kill) }
   }
 
-  /// What is cut: the last operation, or the open if there is none.
+  /// The operation that a power cut interrupts: the last one, or the open if there is none.
   private var name: String { operations.last?.name ?? "an open" }
 
   /// All but the last operation, in a new process on a new disk.

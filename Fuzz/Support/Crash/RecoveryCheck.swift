@@ -153,8 +153,8 @@ package struct RecoveryCheck {
     }
   }
 
-  /// What was found is there for good: after a write, a close, another open. Every byte of every
-  /// file is then sound.
+  /// Checks that the recovered state stays after a write, a close and another open, and that every
+  /// byte of every file is then sound.
   private func goOn(
     _ process: SimulatedProcess, _ found: ModelState, _ choices: inout some ChoiceSource
   ) throws {

@@ -36,7 +36,7 @@ final class SimulatedFile {
   private(set) var byteCount = 0
   private(set) var allocatedByteCount = 0
   var mappingCount = 0
-  /// Who has locked it, by flock(2) and by fcntl(2).
+  /// The holders of its locks by flock(2), and of those by fcntl(2).
   var holders = LockHolders()
   var byteHolders = LockHolders()
   /// The page cache, or `nil` while it equals the disk.
@@ -260,7 +260,7 @@ final class SimulatedFile {
     lengths = diskByteCount == byteCount ? [] : [byteCount]
   }
 
-  /// Drops clean pages. What is read next is what the disk has.
+  /// Drops clean pages. The next reads return the bytes on disk.
   func dropCache() {
     // The kernel keeps the pages of a mapping.
     guard mappingCount == 0, let cache = unsafe cache else { return }

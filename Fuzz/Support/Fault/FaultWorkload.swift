@@ -143,7 +143,7 @@ package struct FaultWorkload: Sendable {
     script.put(2, 50, .process)
     script.steps.append(.kill)
     script.add(.trim(toCount: 2, .process))
-    // Several segments, the last of which has a live record.
+    // Several segments. The last one has a live record.
     script.put(8, 66_000, .process)
     script.put(3, 45, .process)
     script.add(.backup(to: "/backup-2"))

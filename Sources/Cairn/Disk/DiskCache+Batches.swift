@@ -81,7 +81,7 @@ extension DiskCache {
   /// Sets the values of many keys as one batch. See `write`. If a key occurs twice, only the later
   /// value is written.
   ///
-  /// - Throws: see `setValue`: nothing was written.
+  /// - Throws: see `setValue`. Nothing was written, except with `durabilityUnknown`.
   public func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
     durability: Durability? = nil

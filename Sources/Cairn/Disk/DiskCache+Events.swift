@@ -14,8 +14,8 @@ extension DiskCache {
   ///
   /// The exception is a change that an observer makes to the cache. It is reported at once, within
   /// the call that makes it, before the remaining events of the original change. Observers added
-  /// after this observer therefore learn of its change first, and then of the event it was called
-  /// for. Only then do all observers learn of the remaining events, such as the other keys of a
+  /// after the one that made the change therefore learn of that change before the event that led to
+  /// it. Only then do all observers learn of the remaining events, such as the other keys of a
   /// batch and evictions. If an observer replicates the cache's contents, no other observer may
   /// change the cache.
   ///

@@ -7,10 +7,10 @@ public import CairnStore
 /// Compaction reclaims the space in the background. To reclaim it at once, for example on a full
 /// disk, call `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
 extension DiskCache {
-  /// Sets new limits, and removes the least recently used entries above them. Set the limits of the
-  /// memory tier at `memory`.
+  /// Sets new limits, and removes the least recently used entries above them. The memory tier has its
+  /// own limits: set them on `memory`.
   ///
-  /// Sets both limits: `nil` removes one. The next open uses its configuration again.
+  /// The call always sets both limits. `nil` removes a limit. The next open uses its configuration again.
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
@@ -85,7 +85,7 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
+  /// Removes the entries that have outlived their lifetime or have been idle too long. No read finds
   /// these entries, but they count towards the limits. The cache also does this by itself,
   /// according to the store's `maintenanceInterval`.
   ///

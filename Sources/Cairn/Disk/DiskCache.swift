@@ -14,7 +14,8 @@ internal import Synchronization
 /// least recently used entries go first. Every read checks expiry. A read never writes to disk. If
 /// a value fails its checksum, reads of its key throw. They never return a wrong value or a miss.
 ///
-/// With a memory tier, the disk holds every entry, and memory holds some of them. A write goes to
+/// With a memory tier, the disk holds every entry, and memory holds some of them, unless
+/// `EntryOptions.placement` or `DiskCacheConfiguration.admission` asks for less. A write goes to
 /// disk first and then to memory. A read that misses memory reads the disk and keeps the value in
 /// memory, with its cost, lifetime and version, so a value from disk is decoded once. An entry that
 /// leaves the disk leaves memory. An entry that memory drops to keep its own limits stays on disk.

@@ -23,8 +23,8 @@ public struct DiskCacheConfiguration: Sendable {
   public var store: StoreConfiguration
 
   /// A memory tier in front of the disk. `nil`, the default, means none. The limits in this
-  /// configuration apply to the whole cache, because memory holds only entries that are on disk
-  /// too.
+  /// configuration apply to the disk. The tier has limits of its own, which are the only ones for
+  /// entries in memory only.
   public var memory: MemoryTierConfiguration?
 
   /// Which loaded values are written to disk. Default `.always`.

@@ -77,14 +77,14 @@ extension MemoryCache {
     look(key, isRead: false) { _, _ in true } ?? false
   }
 
-  /// The keys that a read would find. The last to be evicted comes first.
+  /// The keys that a read would find. Those that would be evicted last come first.
   ///
   /// - Complexity: O(count), under the lock.
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
 
   /// Calls `body` with each entry that a read would find, until it returns `.stop`. Visits the
-  /// entries of one moment. The last to be evicted comes first. `body` runs outside the lock and
-  /// may use the cache. Does not count as an access.
+  /// entries of one moment. Those that would be evicted last come first. `body` runs outside the lock
+  /// and may use the cache. Does not count as an access.
   ///
   ///     cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.cost)

@@ -151,8 +151,8 @@ extension Store {
 
   /// Sets the values of many keys at once, as one batch.
   ///
-  /// - Parameters: see `setValue`, for each value.
-  /// - Throws: see `write`. On an error nothing was written.
+  /// - Parameters: see `setValue`. The options apply to every value.
+  /// - Throws: see `write`. Nothing was written, except with `durabilityUnknown`.
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,

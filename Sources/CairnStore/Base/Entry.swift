@@ -1,7 +1,7 @@
 /// Information about a key, without its value.
 public struct EntryInfo: Sendable, Hashable {
-  /// The version: the sequence number of the write that made the entry. It grows with every
-  /// write to the store and is never 0.
+  /// The version: the sequence number of the write that made the entry. Each
+  /// write to the store gets a higher version than the one before. No version is 0.
   public var version: UInt64
   /// Bytes of the value.
   public var valueByteCount: Int

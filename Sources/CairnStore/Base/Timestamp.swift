@@ -63,7 +63,7 @@ extension WallClock {
   public func elapsed() -> Duration? { nil }
 }
 
-/// The system's time of day, accurate to the kernel's tick (4 ms or finer). Reading it takes a
+/// The system's time of day, accurate to the kernel's tick (1 to 10 ms). Reading it takes a
 /// fifth of the time of reading the exact clock.
 public struct SystemClock: Sendable {
   /// Makes the clock. All instances tell the same time.
