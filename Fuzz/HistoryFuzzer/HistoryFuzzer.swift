@@ -91,10 +91,15 @@ extension Store {
 
 /// Threads of this process, in some rounds on one store, which is closed and opened in between.
 enum ThreadRun {
+  /// Eight threads in one run of four, and otherwise as few as the checker explains fastest.
+  private static func threadCount(_ random: inout FuzzRandom) -> Int {
+    random.once(in: 4) ? 8 : 2 + random.below(3)
+  }
+
   static func run(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
     let directory = try RunDirectory(onDisk: random.once(in: 10))
-    let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
+    let (threadCount, keyCount) = (threadCount(&random), 1 + random.below(3))
     var check = HistoryCheck(keyCount: keyCount)
     let clock = ManualClock()
     let hasLargeBatches = random.once(in: 2)
@@ -129,7 +134,7 @@ enum ThreadRun {
   static func runTiered(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
     let directory = try RunDirectory(onDisk: false)
-    let (threadCount, keyCount) = (2 + random.below(3), 1 + random.below(3))
+    let (threadCount, keyCount) = (threadCount(&random), 1 + random.below(3))
     var check = HistoryCheck(keyCount: keyCount)
     let clock = ManualClock()
     func open() throws -> TieredSubject {

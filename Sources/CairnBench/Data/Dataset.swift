@@ -104,9 +104,9 @@ final class Dataset: @unchecked Sendable {
 
 /// Bytes of the pool: a value to write.
 // SAFETY: lives no longer than the `Dataset` whose pool it points to; every use is inside a method
-// that holds the dataset.
+// that holds the dataset. `@unchecked Sendable` because nothing writes to the pool any more.
 @safe
-struct ValueSlice: ByteSource {
+struct ValueSlice: ByteSource, @unchecked Sendable {
   let bytes: UnsafeRawBufferPointer
 
   @inline(__always)

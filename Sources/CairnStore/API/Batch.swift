@@ -15,12 +15,28 @@ public struct Batch: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
-  ///   - value: the bytes; an empty value is valid.
+  ///   - value: the bytes; an empty value is valid. The batch keeps a value of 64 KiB or more
+  ///     instead of copying it, so its bytes must not change.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
   ///   then unchanged.
-  /// - Complexity: O(bytes), with one copy.
+  /// - Complexity: O(bytes).
+  @inlinable
+  public mutating func setValue(
+    _ value: some ByteSource, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in
+      try value.withBytes { (bytes) throws(StoreError) in
+        let isKept = bytes.byteCount >= BatchRecords.keptByteCount
+        try records.add(key: key, value: bytes, of: isKept ? value : nil, options: options)
+      }
+    }
+  }
+
+  /// Sets the value of a key to bytes that the batch cannot keep, such as a `RawSpan`. It copies
+  /// them. Otherwise like the other form.
   @inlinable
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,

@@ -2,7 +2,7 @@
 ///
 /// `RawSpan`, `[UInt8]`, array slices and strings (as UTF-8) conform, and `Cairn` adds `Data`.
 /// Making the span copies nothing.
-public protocol ByteSource: ~Copyable, ~Escapable {
+public protocol ByteSource: Sendable, ~Copyable, ~Escapable {
   /// Calls `body` with the bytes, which are valid only until it returns.
   func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result

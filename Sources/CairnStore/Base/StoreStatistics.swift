@@ -22,7 +22,8 @@ public struct StoreStatistics: Sendable, Hashable {
   /// Dead bytes that a compaction could reclaim, as of the last pass of housekeeping. Excludes the
   /// active segment and unreadable ones.
   public var reclaimableByteCount = 0
-  /// The reclaimable bytes beyond one and a half times the dead bytes that `spaceBound` allows.
+  /// The reclaimable bytes beyond what `spaceBound` allows and half as much again, or two segments
+  /// more if that is larger.
   /// While above zero, overwrites wait for compaction.
   public var excessByteCount = 0
   /// Bytes that compaction has written since the store was opened. Divide it by the bytes that

@@ -20,8 +20,10 @@ struct Appender: ~Copyable {
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
-  /// Segments that the manifest lists as sealed.
+  /// Segments that the manifest lists as sealed, and `resumable`.
   var sealed: [Segment]
+  /// The segment with room that a clean close left open, until the first write continues it.
+  private(set) var resumable: Segment?
   /// Whether `sealed` includes both the old and the new segments of a compaction, and so each
   /// copied record twice.
   var holdsCopies = false
@@ -53,8 +55,9 @@ struct Appender: ~Copyable {
   /// Whether system calls wrote the last record.
   private var isAppendedByCalls = false
 
-  init(sealed: [Segment], nextSequence: SequenceNumber) {
+  init(sealed: [Segment], resumable: Segment?, nextSequence: SequenceNumber) {
     self.sealed = sealed
+    self.resumable = resumable
     self.nextSequence = nextSequence
   }
 
@@ -218,6 +221,20 @@ struct Appender: ~Copyable {
     start(in: last, at: last.usage.end)
   }
 
+  /// Continues the segment that a clean close left open.
+  mutating func resume() {
+    guard let segment = resumable.take() else { preconditionFailure("nothing can be continued") }
+    sealed.removeAll { $0 === segment }
+    start(in: segment, at: segment.usage.end)
+  }
+
+  /// Leaves all segments: none is part of the log any more.
+  mutating func leaveAll() {
+    (active, prepared, resumable) = (nil, nil, nil)
+    unpublished = nil
+    (rolled, sealed) = ([], [])
+  }
+
   /// Makes a segment the active one.
   mutating func start(in segment: Segment, at offset: Int) {
     active?.setActive(false)
@@ -321,7 +338,7 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// Appends the encoded records of a batch, whose room is ensured, as one write.
+  /// Appends the encoded records of a batch, whose room is ensured.
   mutating func append(
     _ batch: inout BatchRecords, written: Timestamp, forSync: Bool
   ) throws(StoreError) -> (segment: Segment, offset: Int, firstSequence: SequenceNumber) {
@@ -331,8 +348,9 @@ struct Appender: ~Copyable {
     let first = nextSequence
     batch.seal(
       at: start, in: active.header, firstSequence: first, written: written, syncMark: mark)
-    try batch.bytes.withSpan { (bytes) throws(StoreError) in
-      try write(bytes.extracting(0..<batch.byteCount), to: active, forSync: forSync)
+    let byCalls = forSync || batch.byteCount >= Self.smallestCall
+    try batch.forEachChunk { (offset, bytes) throws(StoreError) in
+      try write(bytes, to: active, at: start + offset, forSync: byCalls)
     }
     nextSequence = first + UInt64(batch.operations.count)
     offset = start + batch.byteCount

@@ -34,7 +34,7 @@ final class BackPressure: Sendable {
       if isFirst {
         session.tell(
           .warning, .writing,
-          "overwriting waits for compaction: half as much again is dead as spaceBound allows")
+          "overwriting waits for compaction: far more is dead than spaceBound allows")
       }
       if !isDue, rest < .milliseconds(1) { break }
       if count == Self.sleepLimit {

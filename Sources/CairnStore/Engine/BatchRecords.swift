@@ -1,21 +1,54 @@
 /// The records of a batch, in the form that the log will have.
 @usableFromInline
 struct BatchRecords: ~Copyable {
-  struct Operation {
-    var header: RecordHeader
-    /// The offset of its record in `bytes`.
-    var offset: Int
+  /// What is known of a record without reading its bytes.
+  struct Operation: BitwiseCopyable {
     var hash: UInt64
+    /// The offset of its record in the batch.
+    var offset: Int
+    /// The size of its record.
+    var byteCount: Int
+    /// The chunk that holds its head, and the head's offset there.
+    fileprivate var chunk: Int32
+    fileprivate var position: Int32
+    fileprivate var fieldByteCount: UInt8
+    var isPut: Bool
+    fileprivate var canExpire: Bool
+    fileprivate var keyByteCount: UInt16
+    fileprivate var metadataByteCount: UInt16
+
+    fileprivate var headByteCount: Int {
+      Int(fieldByteCount) + Int(keyByteCount) + Int(metadataByteCount)
+    }
   }
+
+  /// A part of the records' bytes. A head is never split.
+  private struct Chunk {
+    /// Its offset in the batch.
+    var offset: Int
+    /// Its bytes, and zeros for more.
+    var bytes: [UInt8] = []
+    var byteCount = 0
+    /// The number of the kept value whose bytes these are instead.
+    var value: Int?
+  }
+
+  /// A chunk with several records grows up to this size.
+  private static let chunkByteCount = 1 << 20
+  /// A value of at least this many bytes is a chunk of its own, and is not copied if it can be kept.
+  @inlinable static var keptByteCount: Int { 64 << 10 }
 
   /// The bytes, with zeros in the fields that are known only at the write: sequence numbers, time
   /// and header checksums.
-  private(set) var bytes: [UInt8] = []
+  private var chunks: [Chunk] = []
+  /// The values that are chunks of their own.
+  private var values: [any ByteSource] = []
   /// The number of bytes that the records take.
   private(set) var byteCount = 0
   /// Whether it only removes, so that it may use the same reserved room as a removal.
   private(set) var isRemoval = true
-  var operations: [Operation] = []
+  private(set) var operations: [Operation] = []
+  private var usage = SegmentUsage.Sum()
   private let limits: WriteLimits
   private let hash: SipHash
   private let now: Timestamp
@@ -27,9 +60,11 @@ struct BatchRecords: ~Copyable {
   }
 
   /// Adds a put or, without a value, a tombstone.
+  ///
+  /// - Parameter source: what has the bytes of a large value, if it can be kept.
   @usableFromInline
   mutating func add(
-    key: RawSpan, value: RawSpan?, options: EntryOptions
+    key: RawSpan, value: RawSpan?, of source: (any ByteSource)? = nil, options: EntryOptions
   ) throws(StoreError) {
     var header =
       if let value {
@@ -43,28 +78,73 @@ struct BatchRecords: ~Copyable {
     // written.
     if operations.isEmpty { header.flags.insert(.syncMark) }
     if value != nil { try limits.checkSize(of: header) }
-    let offset = byteCount
-    let total = offset + header.byteCount
-    guard total <= limits.batchByteLimit, operations.count < Int(Int32.max) else {
-      throw .batchTooLarge(byteCount: total, limit: limits.batchByteLimit)
+    let (size, head) = (header.byteCount, header.headByteCount)
+    guard byteCount + size <= limits.batchByteLimit, operations.count < Int(Int32.max) else {
+      throw .batchTooLarge(byteCount: byteCount + size, limit: limits.batchByteLimit)
     }
-    if total > bytes.count {
-      let more = max(total - bytes.count, min(bytes.count, 1 << 20), 512)
-      bytes.append(contentsOf: repeatElement(0, count: more))
-    }
-    byteCount = total
-    bytes.withMutableSpan(in: offset..<total) { record in
+    let isPut = value != nil
+    let value = if let value { value } else { RawSpan() }
+    let hasOwnChunk = value.byteCount >= Self.keptByteCount
+    let range = makeRoom(hasOwnChunk ? head : size)
+    let number = chunks.count - 1
+    chunks[number].bytes.withMutableSpan(in: range) { bytes in
       options.metadataBytes.withSpan { metadata in
-        if let value {
-          header.encode(key: key, metadata: metadata, value: value, into: &record)
+        if hasOwnChunk {
+          header.encodeHead(key: key, metadata: metadata, into: &bytes)
         } else {
-          header.encode(key: key, metadata: metadata, value: RawSpan(), into: &record)
+          header.encode(key: key, metadata: metadata, value: value, into: &bytes)
         }
       }
     }
-    if value != nil { isRemoval = false }
-    operations.append(Operation(header: header, offset: offset, hash: hash.hash(key)))
+    if hasOwnChunk {
+      let kept: any ByteSource = if let source { source } else { value.copied() }
+      addChunk(kept, byteCount: value.byteCount, padding: size - head - value.byteCount)
+    }
+    operations.append(
+      Operation(
+        hash: hash.hash(key), offset: byteCount, byteCount: size, chunk: Int32(number),
+        position: Int32(range.lowerBound), fieldByteCount: UInt8(header.fieldByteCount),
+        isPut: isPut, canExpire: header.canExpire,
+        keyByteCount: UInt16(header.keyByteCount),
+        metadataByteCount: UInt16(header.metadataByteCount)))
+    usage.add(header, byteCount: size, number: operations.count - 1)
+    if isPut { isRemoval = false }
+    byteCount += size
   }
+
+  /// Extends the last chunk, or begins one, and returns the new bytes' range in it.
+  @inline(__always)
+  private mutating func makeRoom(_ count: Int) -> Range<Int> {
+    if let last = chunks.last, last.byteCount + count <= last.bytes.count {
+    } else {
+      extendLastChunk(by: count)
+    }
+    let number = chunks.count - 1
+    let start = chunks[number].byteCount
+    chunks[number].byteCount = start + count
+    return start..<(start + count)
+  }
+
+  @inline(never)
+  private mutating func extendLastChunk(by count: Int) {
+    let isFull = chunks.last.map { $0.byteCount > 0 && $0.byteCount + count > Self.chunkByteCount }
+    if isFull ?? true { chunks.append(Chunk(offset: byteCount)) }
+    let number = chunks.count - 1
+    let old = chunks[number].bytes.count
+    let more = max(chunks[number].byteCount + count - old, min(old, Self.chunkByteCount - old), 512)
+    chunks[number].bytes.append(contentsOf: repeatElement(0, count: more))
+  }
+
+  /// Adds a value after the head of its record, and a chunk that begins with the padding.
+  private mutating func addChunk(_ value: any ByteSource, byteCount: Int, padding: Int) {
+    let offset = chunks[chunks.count - 1].offset + chunks[chunks.count - 1].byteCount
+    chunks.append(Chunk(offset: offset, byteCount: byteCount, value: values.count))
+    values.append(value)
+    chunks.append(Chunk(offset: offset + byteCount))
+    _ = makeRoom(padding)
+  }
+
+  // MARK: Writing
 
   /// Completes the records for a batch that begins at `start` in a segment with this header.
   mutating func seal(
@@ -72,12 +152,22 @@ struct BatchRecords: ~Copyable {
     syncMark: Int
   ) {
     let seed = segment.recordSeed
+    var stamp = RecordHeader(kind: .put)
+    stamp.stamp(firstSequence, written: written, in: segment)
+    stamp.batchCount = UInt32(operations.count)
     for index in operations.indices {
-      operations[index].header.stamp(
-        firstSequence + UInt64(index), written: written, in: segment)
-      operations[index].header.batchCount = UInt32(operations.count)
-      if index == 0 { operations[index].header.syncMark = UInt64(syncMark) }
-      seal(index, at: start, seed: seed)
+      let operation = operations[index]
+      let range = Int(operation.position)..<(Int(operation.position) + operation.headByteCount)
+      let mark = index == 0 ? UInt64(syncMark) : nil
+      let copy = stamp
+      chunks[Int(operation.chunk)].bytes.withMutableSpan(in: range) { head in
+        copy.encodeBatchFields(
+          fieldByteCount: Int(operation.fieldByteCount), syncMark: mark, into: &head)
+        let checksum = RecordHeader.checksum(
+          ofHead: head.bytes, at: start + operation.offset, seed: seed)
+        head.store(checksum, at: 0)
+      }
+      stamp.sequenceDelta &+= 1
     }
   }
 
@@ -87,22 +177,50 @@ struct BatchRecords: ~Copyable {
   func count(
     in usage: SegmentUsage, at start: Int, firstSequence: SequenceNumber, isLive: Bool
   ) {
-    for (index, operation) in operations.enumerated() {
-      usage.add(
-        operation.header, sequence: firstSequence + UInt64(index),
-        end: start + operation.offset + operation.header.byteCount,
-        isLive: isLive && operation.header.kind == .put)
+    usage.add(
+      self.usage, firstSequence: firstSequence, count: operations.count, end: start + byteCount,
+      isLive: isLive)
+  }
+
+  /// Calls `body` with the bytes in order, part by part, and each part's offset.
+  func forEachChunk(
+    _ body: (Int, RawSpan) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    for chunk in chunks where chunk.byteCount > 0 {
+      let source: any ByteSource = chunk.value.map { values[$0] } ?? chunk.bytes
+      try source.withBytes { (bytes) throws(StoreError) in
+        precondition(
+          chunk.value == nil || bytes.byteCount == chunk.byteCount, "a value of a batch has changed"
+        )
+        try body(chunk.offset, bytes.extracting(0..<chunk.byteCount))
+      }
     }
   }
 
-  /// Updates the bytes of a record from its header and adds the checksum, for a batch that begins
-  /// at `start` in the segment.
-  private mutating func seal(_ index: Int, at start: Int, seed: CRC32C) {
-    let operation = operations[index]
-    let range = operation.offset..<(operation.offset + operation.header.byteCount)
-    bytes.withMutableSpan(in: range) { record in
-      operation.header.encodeFields(into: &record)
-      operation.header.seal(&record, at: start + operation.offset, seed: seed)
+  // MARK: Publishing
+
+  /// Calls `body` with the key of an operation.
+  @inline(__always)
+  func withKey<Result>(
+    of operation: Operation, _ body: (RawSpan) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    let start = Int(operation.position) + Int(operation.fieldByteCount)
+    return try chunks[Int(operation.chunk)].bytes.withSpan { (bytes) throws(StoreError) in
+      try body(bytes.extracting(start..<(start + Int(operation.keyByteCount))))
+    }
+  }
+
+  /// The deadline of an operation's entry, accessed at `now`, or `nil` if it cannot expire.
+  @inline(__always)
+  func deadline(of operation: Operation, accessed now: Timestamp) -> Deadline? {
+    operation.canExpire ? readDeadline(of: operation, accessed: now) : nil
+  }
+
+  @inline(never)
+  private func readDeadline(of operation: Operation, accessed now: Timestamp) -> Deadline? {
+    chunks[Int(operation.chunk)].bytes.withSpan { bytes in
+      let record = bytes.extracting(Int(operation.position)..<bytes.byteCount)
+      return RecordHeader(decoding: record, limit: .max)?.deadline { now }
     }
   }
 }

@@ -19,19 +19,19 @@ extension Engine {
     return usage
   }
 
+  /// Waits for no sync: the catalog's lock is held throughout the syncs of a manifest.
   package func statistics() throws(StoreError) -> StoreStatistics {
     try session.checkUsable()
-    let (resumable, sealed) = catalog.withLock { state in
-      (state.resumable, Set(state.manifest.sealedSegments.map(\.id)))
+    let (segments, sealed, prepared, lastSequence) = log.withLock { appender in
+      (
+        appender.segments,
+        Set(appender.sealed.filter { $0 !== appender.resumable }.map(\.id)),
+        appender.prepared, appender.nextSequence - 1
+      )
     }
-    let (segments, prepared, lastSequence) = log.withLock {
-      ($0.segments, $0.prepared, $0.nextSequence - 1)
-    }
-    let known = Set(segments.map(\.id))
-    let all = segments + [resumable].compactMap { $0 }.filter { !known.contains($0.id) }
     var allocated = try prepared?.file.openIfNamed()?.status().allocatedByteCount ?? 0
     var shares: [SegmentStatistics] = []
-    for segment in all {
+    for segment in segments {
       let usage = segment.usage
       // A segment that was retired since has released its space.
       let onDisk = try segment.file.openIfNamed()?.status().allocatedByteCount ?? 0

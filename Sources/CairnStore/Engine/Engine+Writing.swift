@@ -334,28 +334,25 @@ extension Engine {
     let first = try writer.withRoom(byteCount: batch.byteCount, isRemoval: isRemoval) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
       try lookup.index.makeRoom(
-        for: batch.operations.lazy.filter { $0.header.kind == .put }.map(\.hash))
+        for: batch.operations.lazy.filter(\.isPut).map(\.hash))
       let (segment, start, first) = try appender.append(
         &batch, written: now, forSync: durability == .durable)
-      for (number, operation) in batch.operations.enumerated() {
+      for number in batch.operations.indices {
         if number % Self.groupOperationCount == 0 { prefetch(batch, from: number) }
-        let offset = start + operation.offset
-        let keyStart = operation.offset + operation.header.keyRange.lowerBound
-        try batch.bytes.withSpan { (bytes) throws(StoreError) in
-          let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
-          // Nothing may throw from here on: the batch is in the log. Lookups in loaded shards do
-          // not.
-          if appender.unpublished != nil { try writer.publishPending(operation.hash, &appender) }
+        let operation = batch.operations[number]
+        // Nothing may throw from here on: the batch is in the log. Lookups in loaded shards do not.
+        if appender.unpublished != nil { try writer.publishPending(operation.hash, &appender) }
+        try batch.withKey(of: operation) { (key) throws(StoreError) in
           let existing = try lookup.locate(operation.hash, key: key, now: now)
-          if operation.header.kind == .put {
+          if operation.isPut {
             writer.publish(
-              operation.hash, at: segment.location(at: offset),
-              deadline: operation.header.deadline { now }, replacing: existing)
+              operation.hash, at: segment.location(at: start + operation.offset),
+              deadline: batch.deadline(of: operation, accessed: now), replacing: existing)
             deadByteCount += existing?.byteCount ?? 0
           } else if let existing {
             writer.unpublish(existing)
           }
-          let cause: RemovalCause = operation.header.kind == .put ? .replaced : .removed
+          let cause: RemovalCause = operation.isPut ? .replaced : .removed
           if let event = writer.removalEvent(existing, key: key, cause: cause) {
             events.append(event)
           }

@@ -76,29 +76,26 @@ final class SegmentSupply: Sendable {
   private func beginSession() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       try catalog.change { (state) throws(StoreError) in
-        let isBegun = try log.withLock { (appender) throws(StoreError) in
+        let (isBegun, resumable) = try log.withLock { (appender) throws(StoreError) in
           try appender.checkWritable(path: session.path)
-          return appender.active != nil
+          return (appender.active != nil, appender.resumable)
         }
         if isBegun { return }
-        try state.resumable?.openFile()
-        if state.manifest.isClean { try continueManifest(&state) }
-        guard let segment = state.resumable else { return try createFirstSegment() }
-        state.resumable = nil
+        try resumable?.openFile()
+        if state.manifest.isClean { try continueManifest(&state, resumable) }
+        guard let segment = resumable else { return try createFirstSegment() }
         // Include the space that the close left for removals. Otherwise a write that finds no room
         // would free it.
         try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
-        log.withLock { appender in
-          appender.sealed.removeAll { $0 === segment }
-          appender.start(in: segment, at: segment.usage.end)
-        }
+        log.withLock { $0.resume() }
       }
     }
   }
 
   /// Replaces a clean manifest with one that lists the segments to append to.
-  private func continueManifest(_ state: inout Catalog.State) throws(StoreError) {
-    let resumable = state.resumable
+  private func continueManifest(
+    _ state: inout Catalog.State, _ resumable: Segment?
+  ) throws(StoreError) {
     let continued = state.manifest.openSegments.count
     if let next = state.next, continued == (resumable == nil ? 0 : 1),
       next.generation == state.manifest.generation &+ 1
@@ -219,13 +216,20 @@ final class SegmentSupply: Sendable {
 
   // MARK: Sealing
 
-  /// Lists rolled segments as sealed, once they are durable.
+  /// Lists rolled segments as sealed, once they are durable: all that exist by now.
+  ///
+  /// With slow syncs and fast writers there is always a later one. It waits for another call, so
+  /// that compaction gets its turn.
   func sealRolledSegments() throws(StoreError) {
+    let next = log.lastSequence + 1
     while true {
       let rolled = log.withLock { appender -> [Segment] in
         if appender.failure != nil { return [] }
         // A compaction would treat records that are not yet in the index as dead.
-        return Array(appender.rolled.prefix { $0 !== appender.unpublished?.segment })
+        return Array(
+          appender.rolled.prefix {
+            $0 !== appender.unpublished?.segment && $0.header.baseSequence <= next
+          })
       }
       if rolled.isEmpty { return }
       // A removal of all may take segments away during this wait, and then no sync reaches them.
@@ -233,7 +237,7 @@ final class SegmentSupply: Sendable {
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
       try catalog.change { (state) throws(StoreError) in
-        // A removal of all may have taken them meanwhile.
+        // A removal of all may have taken them meanwhile, or another thread may have sealed some.
         let (isThere, missing) = log.withLock { appender in
           (
             appender.rolled.starts(with: rolled, by: ===),

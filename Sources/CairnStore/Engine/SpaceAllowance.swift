@@ -68,11 +68,13 @@ struct SpaceAllowance {
   /// - Parameters:
   ///   - reclaimable: dead bytes that a compaction could reclaim.
   ///   - allowed: how many of those bytes compaction ignores.
+  ///   - margin: how many more may be dead before writers wait.
   ///   - gain: the bytes that a round has reclaimed, and its duration.
   mutating func update(
-    reclaimable: Int, allowed: Int, gain: (byteCount: Int, duration: Duration)? = nil
+    reclaimable: Int, allowed: Int, margin: Int,
+    gain: (byteCount: Int, duration: Duration)? = nil
   ) {
-    let limit = allowed + allowed / 2
+    let limit = allowed + margin
     reclaimableByteCount = reclaimable
     share = allowed / 4
     debt = max(0, debt - (gain?.byteCount ?? 0))

@@ -56,9 +56,7 @@ final class UnpublishedBatch {
       let shard = HashIndex.shard(of: places[start].hash)
       var end = start
       while end < places.count, HashIndex.shard(of: places[end].hash) == shard { end += 1 }
-      let puts = places[start..<end].filter {
-        batch.operations[Int($0.number)].header.kind == .put
-      }
+      let puts = places[start..<end].filter { batch.operations[Int($0.number)].isPut }
       try body(puts.map(\.hash))
       start = end
     }

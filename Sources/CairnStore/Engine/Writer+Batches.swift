@@ -55,8 +55,8 @@ extension Writer {
       batch.batch.seal(
         at: start, in: segment.header, firstSequence: first, written: batch.now, syncMark: 0)
       batch.batch.count(in: segment.usage, at: start, firstSequence: first, isLive: false)
-      try batch.batch.bytes.withSpan { (bytes) throws(StoreError) in
-        try segment.write(bytes.extracting(0..<byteCount), at: start, byCalls: true)
+      try batch.batch.forEachChunk { (offset, bytes) throws(StoreError) in
+        try segment.write(bytes, at: start + offset, byCalls: true)
       }
     } unless: { (_) throws(StoreError) in
       nil
@@ -122,10 +122,8 @@ extension Writer {
     _ number: Int, of batch: UnpublishedBatch, _ appender: inout Appender
   ) throws(StoreError) {
     let operation = batch.batch.operations[number]
-    let isPut = operation.header.kind == .put
-    let keyStart = operation.offset + operation.header.keyRange.lowerBound
     // Room was made before, but other writes may have taken it.
-    if isPut {
+    if operation.isPut {
       do throws(StoreError) { try lookup.index.makeRoom(operation.hash) } catch {
         // The batch is in the log, but cannot be added to the index.
         appender.failure = error.asFailure
@@ -133,21 +131,21 @@ extension Writer {
         throw StoreError.poisoned(cause: error.asFailure)
       }
     }
-    try batch.batch.bytes.withSpan { (bytes) throws(StoreError) in
-      let key = bytes.extracting(keyStart..<(keyStart + operation.header.keyByteCount))
+    try batch.batch.withKey(of: operation) { (key) throws(StoreError) in
       // Does not throw, because the shard was loaded before.
       let existing = try lookup.locate(operation.hash, key: key, now: batch.now)
-      if isPut {
+      if operation.isPut {
         publish(
           operation.hash, at: batch.location(of: operation),
-          deadline: operation.header.deadline { batch.now }, replacing: existing,
+          deadline: batch.batch.deadline(of: operation, accessed: batch.now), replacing: existing,
           tick: batch.tick(of: number))
         batch.deadByteCount += existing?.byteCount ?? 0
-        batch.segment?.usage.revive(byteCount: operation.header.byteCount)
+        batch.segment?.usage.revive(byteCount: operation.byteCount)
       } else if let existing {
         unpublish(existing)
       }
-      if let event = removalEvent(existing, key: key, cause: isPut ? .replaced : .removed) {
+      if let event = removalEvent(existing, key: key, cause: operation.isPut ? .replaced : .removed)
+      {
         batch.note(event, of: number)
       }
     }

@@ -181,7 +181,7 @@ struct Writer: Sendable {
 
   /// Publishes a record: reads of its key find it from now on.
   ///
-  /// - deadline: or `nil` if it cannot expire.
+  /// - Parameters:
   ///   - deadline: `nil` if it cannot expire.
   ///   - tick: its last access, or `nil` for now.
   @inline(__always)

@@ -58,6 +58,25 @@ extension RecordHeader {
     if flags.contains(.syncMark) { bytes.store(syncMark, at: offset) }
   }
 
+  /// Writes the fields that are known only when a batch is written into one of its encoded records.
+  ///
+  /// - Parameters:
+  ///   - fieldByteCount: the record's.
+  ///   - syncMark: or `nil` if it has none.
+  @inline(__always)
+  package func encodeBatchFields(
+    fieldByteCount: Int, syncMark: UInt64?, into bytes: inout MutableRawSpan
+  ) {
+    bytes.store(sequenceDelta, at: 8)
+    bytes.store(writtenDelta, at: 12)
+    var end = fieldByteCount
+    if let syncMark {
+      end -= 8
+      bytes.store(syncMark, at: end)
+    }
+    bytes.store(batchCount, at: end - 4)
+  }
+
   /// Adds the header checksum of the record that begins `bytes` and will be at `offset`.
   @inline(__always)
   package func seal(_ bytes: inout MutableRawSpan, at offset: Int, seed: CRC32C) {

@@ -83,13 +83,10 @@ package struct RecordHeader: Sendable, Hashable {
     }
   }
 
-  /// Without branches, because different records of a batch have different fields; out of line,
-  /// because other records have none.
-  @inline(never)
+  @inline(__always)
   package static func optionalByteCount(_ flags: RecordFlags) -> Int {
-    func one(_ flag: RecordFlags) -> Int { flags.isSuperset(of: flag) ? 1 : 0 }
-    let words = one(.expiry) + one(.idleLimit) + one(.cost) + one(.batch) + one(.syncMark)
-    return words * 8 + one(.metadata) * 2
+    let words = flags.subtracting(.metadata).rawValue.nonzeroBitCount
+    return words * 8 + (flags.contains(.metadata) ? 2 : 0)
   }
 
   /// Bytes before the value.

@@ -82,14 +82,72 @@ package final class SegmentUsage: Sendable {
       revive(byteCount: header.byteCount)
     }
     if header.kind == .tombstone { noteTombstone(header, sequence: sequence) }
+    note(sequence)
+    if header.canExpire, header.kind == .put { noteExpiry(header) }
+  }
+
+  /// What several records add.
+  package struct Sum {
+    private(set) var putCount = 0
+    private(set) var putByteCount = 0
+    private(set) var tombstoneCount = 0
+    private(set) var tombstoneByteCount = 0
+    private(set) var lastTombstone = 0
+    private(set) var earliestEnd = Int64.max
+    private(set) var shortestIdleLimit = UInt64.max
+
+    /// Adds the put or the tombstone with this number among the records.
+    @inline(__always)
+    mutating func add(_ header: RecordHeader, byteCount: Int, number: Int) {
+      if header.kind == .tombstone {
+        tombstoneCount += 1
+        tombstoneByteCount += byteCount
+        lastTombstone = number
+        return
+      }
+      putCount += 1
+      putByteCount += byteCount
+      if header.flags.contains(.expiry) { earliestEnd = min(earliestEnd, header.expires) }
+      if header.flags.contains(.idleLimit) {
+        shortestIdleLimit = min(shortestIdleLimit, header.idleLimit)
+      }
+    }
+  }
+
+  /// Counts records added at the end, with consecutive sequence numbers.
+  ///
+  /// - Parameter isLive: whether the puts are live.
+  package func add(
+    _ sum: Sum, firstSequence: SequenceNumber, count: Int, end: Int, isLive: Bool
+  ) {
+    endOffset.store(end, ordering: .relaxed)
+    puts.wrappingAdd(sum.putCount, ordering: .relaxed)
+    if isLive { revive(count: sum.putCount, byteCount: sum.putByteCount) }
+    if sum.tombstoneCount > 0 {
+      tombstones.wrappingAdd(sum.tombstoneCount, ordering: .relaxed)
+      tombstoneBytes.wrappingAdd(sum.tombstoneByteCount, ordering: .relaxed)
+      noteTombstone(firstSequence + UInt64(sum.lastTombstone))
+    }
+    note(firstSequence)
+    note(firstSequence + UInt64(count - 1))
+    noteExpiry(earliestEnd: sum.earliestEnd, shortestIdleLimit: sum.shortestIdleLimit)
+  }
+
+  // `Atomic.min` and `max` of Swift 6.3 compare unsigned numbers as if they were signed.
+
+  @inline(__always)
+  private func note(_ sequence: SequenceNumber) {
     if sequence < lowest.load(ordering: .relaxed) { lowest.store(sequence, ordering: .relaxed) }
     if sequence > highest.load(ordering: .relaxed) { highest.store(sequence, ordering: .relaxed) }
-    if header.canExpire, header.kind == .put { noteExpiry(header) }
   }
 
   private func noteTombstone(_ header: RecordHeader, sequence: SequenceNumber) {
     tombstones.wrappingAdd(1, ordering: .relaxed)
     tombstoneBytes.wrappingAdd(header.byteCount, ordering: .relaxed)
+    noteTombstone(sequence)
+  }
+
+  private func noteTombstone(_ sequence: SequenceNumber) {
     if sequence > highestTombstone.load(ordering: .relaxed) {
       highestTombstone.store(sequence, ordering: .relaxed)
     }
@@ -97,13 +155,15 @@ package final class SegmentUsage: Sendable {
 
   @inline(never)
   private func noteExpiry(_ header: RecordHeader) {
-    if header.flags.contains(.expiry), header.expires < earliestEnd.load(ordering: .relaxed) {
-      earliestEnd.store(header.expires, ordering: .relaxed)
-    }
-    if header.flags.contains(.idleLimit),
-      header.idleLimit < shortestIdleLimit.load(ordering: .relaxed)
-    {
-      shortestIdleLimit.store(header.idleLimit, ordering: .relaxed)
+    noteExpiry(
+      earliestEnd: header.flags.contains(.expiry) ? header.expires : .max,
+      shortestIdleLimit: header.flags.contains(.idleLimit) ? header.idleLimit : .max)
+  }
+
+  private func noteExpiry(earliestEnd end: Int64, shortestIdleLimit limit: UInt64) {
+    if end < earliestEnd.load(ordering: .relaxed) { earliestEnd.store(end, ordering: .relaxed) }
+    if limit < shortestIdleLimit.load(ordering: .relaxed) {
+      shortestIdleLimit.store(limit, ordering: .relaxed)
     }
   }
 

@@ -40,6 +40,56 @@ struct SlowSyncTests {
     try store.close()
   }
 
+  @Test("Statistics wait for no sync of a manifest")
+  func statistics() throws {
+    let store = try open()
+    try write(store, 0..<5)
+    system.holdSyncs(of: "MANIFEST.new")
+    defer { system.releaseSyncs() }
+    try write(store, 5..<30)
+    // Housekeeping is listing the rolled segments as sealed.
+    #expect(system.awaitHeldSync())
+    #expect(try store.statistics().indexedKeyCount == 30)
+    system.releaseSyncs()
+    try store.close()
+    let again = try open()
+    #expect(try again.statistics().segments.count { !$0.isSealed } == 1)
+    try again.close()
+  }
+
+  @Test("Compaction takes its turn, however fast others fill segments during syncs")
+  func compactionInTurn() throws {
+    let scene = try StoreScene()
+    // No writer waits for compaction, which runs on the same thread.
+    let store = try scene.open { $0.deadByteFloor = 1 << 30 }
+    /// Overwrites one key until at least one more segment is full.
+    @Sendable func fillSegment() throws {
+      for _ in 0..<13 { try store.setValue(Self.value, forKey: "key") }
+    }
+    for _ in 0..<5 { try fillSegment() }
+    let synced = Mutex<Set<String>>([])
+    let segmentCounts = Mutex<[Int]>([])
+    let problems = Messages()
+    scene.fileSystem.setHook { event in
+      // Whenever a segment is synced for the first time, another one is left.
+      guard event.call == .synchronizeData, event.file.hasPrefix("seg-"),
+        synced.withLock({ $0.count < 50 && $0.insert(event.file).inserted })
+      else { return nil }
+      do {
+        try fillSegment()
+        let count = try store.usage().segmentCount
+        segmentCounts.withLock { $0.append(count) }
+      } catch { problems.add("\(error)") }
+      return nil
+    }
+    scene.queue.runAll()
+    scene.fileSystem.setHook(nil)
+    #expect(problems.all == [])
+    #expect(synced.withLock { $0.count } == 50)
+    #expect(segmentCounts.withLock { $0.max() ?? 0 } < 30)
+    try store.close()
+  }
+
   @Test("Others continue into the next segments while a manifest is prepared for a large value")
   func largeValue() throws {
     let store = try open()

@@ -317,7 +317,10 @@ final class Compactor: Sendable {
       let reclaimable = planner.gain(of: {
         $0 != appender.active?.id && !state.unreadable.contains($0)
       })
-      appender.allowance.update(reclaimable: reclaimable, allowed: allowed, gain: gain)
+      // Room for what writers make dead during a round, even if a few segments are allowed.
+      appender.allowance.update(
+        reclaimable: reclaimable, allowed: allowed, margin: max(allowed / 2, roundByteLimit),
+        gain: gain)
     }
   }
 }
