@@ -2,7 +2,8 @@ public import CairnStore
 public import FoundationEssentials
 
 extension Timestamp {
-  /// The nearest millisecond, or the earliest or latest representable one.
+  /// The millisecond nearest to a date. If it is out of range, the earliest or latest representable
+  /// one.
   public init(_ date: Date) {
     let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
     self.init(
