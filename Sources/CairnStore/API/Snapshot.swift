@@ -78,7 +78,8 @@ public final class Snapshot: Sendable {
   /// A copy of the value of a key, or `nil` if the key had no unexpired value.
   ///
   /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
-  ///   `usedAfterFork`, `system`.
+  ///   `usedAfterFork`, `system`; `outOfMemory` if there was no memory to copy the key's part of
+  ///   the index for the snapshot.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {
