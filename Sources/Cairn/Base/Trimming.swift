@@ -27,7 +27,7 @@ public protocol Trimming: Sendable {
   @discardableResult
   func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
-  /// Removes the entries whose last access, or whose write, is longer ago than `age`.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -35,7 +35,8 @@ public protocol Trimming: Sendable {
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> RemovalSummary
 
-  /// Removes the entries whose lifetime or idle limit has ended. No read finds them.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them.
   @discardableResult
   func removeExpired() throws(Failure) -> RemovalSummary
 }
@@ -55,7 +56,7 @@ extension Trimming {
     try trim(toCost: cost, order: .leastRecentlyUsed)
   }
 
-  /// Removes the entries whose last access is longer ago than `age`.
+  /// Removes the entries that were last accessed more than `age` ago.
   @inlinable
   @discardableResult
   public func trim(olderThan age: Duration) throws(Failure) -> RemovalSummary {

@@ -272,7 +272,7 @@ extension DiskCache {
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
-  ///   began: nothing was removed.
+  ///   began. Nothing was removed then.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {

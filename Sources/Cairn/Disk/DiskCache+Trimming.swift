@@ -17,7 +17,7 @@ extension DiskCache {
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
   ///     limit.
-  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less: nothing changes.
+  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less, which changes nothing.
   ///   Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
     recency?.tell()
@@ -69,8 +69,8 @@ extension DiskCache: Trimming {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes the entries whose last access, or whose write, is longer ago than `age`. Also removes
-  /// all entries in memory only.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
+  /// Also removes all entries in memory only.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -86,8 +86,9 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
-  /// Removes the entries whose lifetime or idle limit has ended. No read finds them, but until they
-  /// are removed they count towards the limits. Maintenance also removes them.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them, but until they are removed they count towards the limits. Maintenance also
+  /// removes them.
   ///
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
@@ -106,7 +107,7 @@ extension DiskCache: Trimming {
   /// since then stays. So does an entry whose key cannot be decoded, which the log reports. Entries
   /// in memory only are all removed, and the closure is not called for them.
   ///
-  /// - Throws: any error of `shouldRemove`, unchanged: nothing was removed. Otherwise a
+  /// - Throws: any error of `shouldRemove`, unchanged, before anything is removed. Otherwise a
   ///   ``CacheError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult

@@ -168,8 +168,8 @@ extension DiskCache {
   ///
   /// - Parameters: see `setValue`.
   /// - Returns: the old value on disk, or `nil` if the key had no unexpired value.
-  /// - Throws: the errors of `value(forKey:)`, for example if the old value is damaged: nothing was
-  ///   written. `setValue` can replace such a value. Otherwise see `setValue`.
+  /// - Throws: before anything is written, the errors of `value(forKey:)`, for example for a
+  ///   damaged old value, which `setValue` can replace. Otherwise see `setValue`.
   /// - Complexity: O(key + both values) for each attempt. If several callers change a key at once,
   ///   one of them always succeeds.
   @discardableResult

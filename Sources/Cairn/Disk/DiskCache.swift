@@ -24,8 +24,8 @@ internal import Synchronization
 /// An entry can be in memory only, because of its ``/CairnStore/EntryPlacement`` or the
 /// ``CacheAdmission``. Such an entry may be evicted at any time. Reads, `removeValue` and
 /// `takeValue` find it. Counts, iteration, backups and the cache's observers do not show it.
-/// `update`, `updateValue`, `compareAndSet` and `compareAndRemove` do not find it, and drop it. The
-/// removal of a tag may also remove such entries with other tags.
+/// `update`, `updateValue`, `compareAndSet` and `compareAndRemove` treat it as absent and drop it.
+/// The removal of a tag may also remove such entries with other tags.
 ///
 /// No read returns an older value than an earlier read returned or a completed write stored. There
 /// is one limitation: during a removal, reads may still find a key in memory that `count`, `keys`,
@@ -278,7 +278,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   }
 
   /// The default lifetime: how long entries live that are set from now on without a lifetime of
-  /// their own. `nil` means without end. Existing entries keep their lifetimes.
+  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {

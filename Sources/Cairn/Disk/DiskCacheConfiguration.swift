@@ -74,8 +74,8 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.diskByteLimit = newValue }
   }
 
-  /// The lifetime of entries that are set without one. `nil`, the default, means without end. The
-  /// same as `lifetime` in `store`.
+  /// The lifetime of entries that are set without one. `nil`, the default, means for ever. The same
+  /// as `lifetime` in `store`.
   public var lifetime: Duration? {
     get { store.lifetime }
     set { store.lifetime = newValue }
@@ -101,8 +101,8 @@ public struct DiskCacheConfiguration: Sendable {
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
   ///     limit. The files may take more: unless writers outrun compaction, up to twice the limit
-  ///     plus four segments. A segment has an eighth of the limit, but at least 4 MiB and at most
-  ///     64 MiB. To limit the files, set ``diskByteLimit``.
+  ///     plus four segments. The size of a segment is an eighth of the limit, but at least 4 MiB
+  ///     and at most 64 MiB. To limit the files, set ``diskByteLimit``.
   ///   - memory: a memory tier in front of the disk, or `nil` for none.
   public init(countLimit: Int?, byteLimit: Int?, memory: MemoryTierConfiguration? = nil) {
     self.memory = memory

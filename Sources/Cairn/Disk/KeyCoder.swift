@@ -44,8 +44,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
-  /// A custom coder. Only events and iteration decode keys and, with `comparingByEquality`, the
-  /// memory tier.
+  /// A custom coder. The cache decodes keys only for events and for iteration and, with
+  /// `comparingByEquality`, for the memory tier.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }

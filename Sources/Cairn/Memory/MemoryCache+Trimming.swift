@@ -37,8 +37,8 @@ extension MemoryCache: Trimming {
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
 
-  /// Removes the entries whose last access, or whose write, is longer ago than `age`, and expired
-  /// entries.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
+  /// Also removes expired entries.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -56,7 +56,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes the entries whose lifetime or idle limit has ended. No read finds them.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Complexity: O(1), plus O(log n) for each removed entry.
@@ -84,7 +85,7 @@ extension MemoryCache: Trimming {
   /// `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `shouldRemove`, unchanged: nothing was removed.
+  /// - Throws: any error of `shouldRemove`, unchanged, before anything is removed.
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(

@@ -17,9 +17,9 @@ public struct MemoryCacheConfiguration: Sendable {
   /// other value.
   public var costLimit: Int?
 
-  /// The lifetime of entries that are set without one. `nil`, the default, means without end. No
-  /// read finds an entry after its lifetime has ended. Rounded down to milliseconds. With zero or
-  /// less, entries expire at once. To let a single entry live without end, set it with
+  /// The lifetime of entries that are set without one. `nil`, the default, means for ever. No read
+  /// finds an entry after its lifetime has ended. Rounded down to milliseconds. With zero or less,
+  /// entries expire at once. To let a single entry live without end, set it with
   /// `Lifetime.unlimited`.
   public var lifetime: Duration?
 

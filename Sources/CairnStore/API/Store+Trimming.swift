@@ -14,10 +14,10 @@
 /// `compact()`. Until then their bytes count as dead, and the tombstones take some space too.
 /// `removeAll` reclaims the space at once.
 ///
-/// Checkpoints, which a close may make too, save access times. After a crash, entries have the
-/// access times of the last checkpoint, and entries written since then count as the most recently
-/// used. `damagedCount` in a summary counts entries that could not be removed because a damaged
-/// record does not reveal its key.
+/// Checkpoints save access times. The store makes them as the log grows, and usually at a close.
+/// After a crash, entries have the access times of the last checkpoint, and entries written since
+/// then count as the most recently used. `damagedCount` in a summary counts entries that could not
+/// be removed because a damaged record does not reveal its key.
 extension Store {
   /// Sets new limits, and removes the least recently used entries until the store is within them.
   ///
@@ -27,8 +27,9 @@ extension Store {
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit.
-  /// - Throws: `invalidConfiguration` for a limit of 0 or less: nothing changes. Otherwise see
-  ///   `trim(toCount:)`: the limits are set, and the next write tries again to enforce them.
+  /// - Throws: `invalidConfiguration` for a limit of 0 or less, which changes nothing. Otherwise
+  ///   see `trim(toCount:)`: the limits are then set, and the next write tries again to enforce
+  ///   them.
   /// - Complexity: the same as `trim(toCount:)`; O(1) if the store is within the limits.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try engine.session.checkWritable()
@@ -39,7 +40,7 @@ extension Store {
   }
 
   /// The default lifetime: how long entries live that are written from now on without a lifetime of
-  /// their own. `nil` means without end. Existing entries keep their lifetimes.
+  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -118,7 +119,7 @@ extension Store {
     try engine.trimmer.trim(toFreeDiskSpace: byteCount, durability: durability)
   }
 
-  /// Removes the entries whose last access, or whose write, is longer ago than `age`.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
   ///
   /// - Parameters:
   ///   - age: zero or less removes everything accessed or written before this moment.
@@ -137,8 +138,8 @@ extension Store {
     try engine.trimmer.trim(olderThan: age, by: basis, durability: durability)
   }
 
-  /// Removes the entries whose lifetime or idle limit has ended. No read finds them, but until they
-  /// are removed they take memory and count as live bytes.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them, but until they are removed they take memory and count as live bytes.
   ///
   /// - Returns: a summary of the entries that this call removed.
   /// - Throws: see `trim(toCount:order:durability:)`.
@@ -185,7 +186,7 @@ extension Store {
   /// after the closure has seen every entry. An entry that was rewritten since then stays.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `isRemoved`, unchanged: nothing was removed. Otherwise see
+  /// - Throws: any error of `isRemoved`, unchanged, before anything is removed. Otherwise see
   ///   `trim(toCount:order:durability:)`.
   /// - Complexity: O(keys), with a read of each record's head. Takes 40 bytes of memory for each
   ///   entry to remove.

@@ -137,8 +137,8 @@ extension Store {
   /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
   /// writes nothing, but still waits for the requested durability of what it found.
   ///
-  /// - Throws: any error of `body`, unchanged: nothing was written. Otherwise see `setValue`, or
-  ///   `batchTooLarge`.
+  /// - Throws: any error of `body`, unchanged, before anything is written; `batchTooLarge`.
+  ///   Otherwise see `setValue`.
   /// - Returns: the result of `body`.
   @inlinable
   @discardableResult

@@ -122,11 +122,9 @@ public final class Store: Sendable {
   ///
   /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record counts unless its lifetime is
   ///   known to have ended.
-  /// - Complexity: O(1) if no entry can expire. Otherwise O(expired entries) in memory, plus 4
-  ///   bytes read for each 64 keys in index parts with entries that can expire. The call also reads
-  ///   the records of entries that expire at this very moment and, once each, of entries whose idle
-  ///   limit may have ended and of segments from earlier sessions in which entries have expired
-  ///   since.
+  /// - Complexity: O(1) if no entry can expire. Otherwise O(expired entries) in memory, plus
+  ///   4 bytes read for each 64 keys in index parts with entries that can expire. The call also
+  ///   reads the records of a few entries to decide whether they have expired.
   public func count() throws(StoreError) -> Int { try currentEngine.trimmer.expiry.count() }
 
   /// Whether `count()` is 0.

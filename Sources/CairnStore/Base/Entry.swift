@@ -60,7 +60,7 @@ public struct Entry: Sendable, Hashable {
 public enum CompareAndSetResult: Sendable, Hashable {
   /// The version matched, and the new entry has this version.
   case stored(version: UInt64)
-  /// Nothing was written: the key has this version, or `nil` if it is absent.
+  /// Nothing was written. `current` is the key's version, or `nil` if the key is absent.
   case mismatch(current: UInt64?)
 }
 

@@ -6,8 +6,8 @@ public enum RemovalCause: Sendable, Hashable {
   case evicted(EvictionCause)
   /// A newer value replaced it.
   case replaced
-  /// Its lifetime or idle limit had ended. Reported when the entry is removed: by a write to its
-  /// key, a trim, maintenance, `removeExpired` or, in memory, a read.
+  /// Its lifetime had ended, or it was idle for too long. Reported when the entry is removed: by a
+  /// write to its key, a trim, maintenance, `removeExpired` or, in memory, a read.
   case expired
 }
 

@@ -28,7 +28,7 @@ public struct DamageEvent: Sendable, Hashable {
   /// (`badRecordHeader`) may affect several keys, or be a removal.
   public var place: Corruption
   /// The keys whose newest values are at this place, as far as they are known. The key of a damaged
-  /// value is always known, that of a damaged head only if its bytes are sound.
+  /// value is always known. The key of a damaged head is known only if the key's bytes are sound.
   public var keys: [[UInt8]]
   /// The number of keys whose newest values are at this place, including unknown keys. It is 0 if
   /// no read needs the damaged records, although an open without a checkpoint would still need

@@ -80,14 +80,12 @@ public struct StoreConfiguration: Sendable {
   /// `noSpace`. Removed files that a snapshot or a reader still holds do not count.
   public var diskByteLimit: Int?
 
-  /// The lifetime of entries that are written without one. `nil`, the default, means without end.
-  /// No read finds an entry after its lifetime has ended. With zero or less, entries expire at
-  /// once.
+  /// The lifetime of entries that are written without one. `nil`, the default, means for ever. No
+  /// read finds an entry after its lifetime has ended. With zero or less, entries expire at once.
   public var lifetime: Duration?
 
   /// The idle limit of entries that are written without one: how long they may go without a read or
-  /// write. `nil`, the default, means no limit. No read finds an entry after its idle limit has
-  /// ended.
+  /// write. `nil`, the default, means no limit. No read finds an entry that was idle for longer.
   public var idleLimit: Duration?
 
   /// How many bytes of the filesystem should stay free. `nil`, the default, means none.
