@@ -78,7 +78,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   }
 
   /// The counts since earlier statistics of the same cache, including those of the memory tier and
-  /// of loads. The current size stays as it is.
+  /// of loads. Current sizes, such as `heldCount`, are not subtracted.
   ///
   /// For example, pass statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///

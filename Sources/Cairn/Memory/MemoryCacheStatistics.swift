@@ -46,7 +46,8 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     ]
   }
 
-  /// The counts since earlier statistics of the same cache. The current size stays as it is.
+  /// The counts since earlier statistics of the same cache. Current sizes, such as `heldCount`, are
+  /// not subtracted.
   ///
   /// For example, pass statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///

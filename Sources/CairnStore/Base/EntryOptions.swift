@@ -1,5 +1,6 @@
 /// The options of a write: cost, lifetime, idle limit, metadata, tags and placement of the entry.
-/// For an option that is `nil`, a set uses the configured one, and an update keeps the entry's own.
+/// If an option is `nil`, a set uses the configured value, and an update leaves the entry's value
+/// unchanged.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))

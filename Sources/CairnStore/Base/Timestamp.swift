@@ -18,7 +18,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     left.millisecondsSinceEpoch < right.millisecondsSinceEpoch
   }
 
-  /// The point `duration` later. If it is out of range, the earliest or latest point.
+  /// The point `duration` later, or the earliest or latest point if that is out of range.
   public func advanced(by duration: Duration) -> Timestamp {
     advanced(byMilliseconds: duration.milliseconds)
   }
