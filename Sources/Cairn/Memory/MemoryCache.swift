@@ -10,9 +10,9 @@ internal import CairnStore
 ///     cache.setValue(page, forKey: url, lifetime: .seconds(60))
 ///
 /// The limits are hard: they hold whenever a call returns. Every read checks expiry. All methods
-/// are safe to call from any thread, and each takes effect at one moment. Reads and writes take
-/// less than a microsecond, so the cache has no async forms. With `.sieve` and `.s3FIFO`, hits on
-/// several threads run in parallel.
+/// are safe to call from any thread, and each takes effect at one moment. Reads and writes usually
+/// take less than a microsecond, so the cache has no async forms. With `.sieve` and `.s3FIFO`, hits
+/// on several threads run in parallel.
 ///
 /// The cache destroys values, calls observers and runs closures outside its lock, so all of these
 /// may use the cache. But a key's `==` runs under the lock and must not use the cache.
