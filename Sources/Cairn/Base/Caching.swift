@@ -77,8 +77,8 @@ public protocol Caching<Key, Value>: Sendable {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an existing entry keeps its own value of each option that is `nil`. A new entry
-  ///     gets the configured one.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one.
   ///   - change: makes the new value from the old value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value. May run more than once.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.

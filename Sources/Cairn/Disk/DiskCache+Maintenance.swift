@@ -27,7 +27,7 @@ extension DiskCache {
     }
   }
 
-  /// Does now what the background would do later: removes expired entries and the entries of
+  /// Runs maintenance now, not in the background: removes expired entries and the entries of
   /// removed tags, compacts to the space bound, and restores the configured free disk space.
   ///
   /// - Throws: see `removeExpired()` and `compact()`.
@@ -57,7 +57,7 @@ extension DiskCache {
     try backup(to: destination) { _ in }
   }
 
-  /// Writes the bytes of a value, as the value coder has made them, to a file. Counts as an access.
+  /// Writes a value to a file, as the bytes that the value coder made. Counts as an access.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -59,7 +59,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
-  /// Sets new limits and removes the entries above them.
+  /// Sets new limits, and removes the least recently used entries until the limits hold.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(CacheError) {
@@ -119,7 +119,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.compact() }
   }
 
-  /// Does now what the background would do later.
+  /// Runs maintenance now, not in the background.
   public nonisolated(nonsending) func maintain() async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.maintain() }
   }

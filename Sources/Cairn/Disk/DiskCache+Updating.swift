@@ -11,8 +11,8 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an existing entry keeps its own value of each option that is `nil`. A new entry
-  ///     gets the configured one. A lifetime counts from now.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one. A lifetime counts from now.
   ///   - durability: `nil` for the configured class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.

@@ -11,9 +11,9 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an existing entry keeps its own value of each option that is `nil`. A new entry
-  ///     gets the configured one. A lifetime counts from now. If the cache computed the old value's
-  ///     cost, it also computes the new value's.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one. A lifetime counts from now. If the cache computed the old value's cost, it
+  ///     also computes the new value's.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.

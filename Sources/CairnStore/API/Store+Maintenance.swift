@@ -64,7 +64,7 @@ extension Store {
     } catch { throw error.located(in: path) }
   }
 
-  /// Does now what the background would do later: removes expired entries, compacts to the space
+  /// Runs maintenance now, not in the background: removes expired entries, compacts to the space
   /// bound, restores the configured free disk space, and takes a few steps of a scrub.
   ///
   /// Safe to call from any thread. Reads and writes continue meanwhile.

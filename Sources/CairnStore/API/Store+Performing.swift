@@ -51,7 +51,8 @@ extension Store {
     }
   }
 
-  /// Sets new limits and removes the entries above them. Cancellation: see `trim(toCount:)`.
+  /// Sets new limits, and removes the least recently used entries until the limits hold.
+  /// Cancellation: see `trim(toCount:)`.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(StoreError) {
@@ -118,7 +119,7 @@ extension Store {
     try await perform { (store) throws(StoreError) in try store.compact() }
   }
 
-  /// Does now what the background would do later. Cancellation: see `trim(toCount:)`.
+  /// Runs maintenance now, not in the background. Cancellation: see `trim(toCount:)`.
   public nonisolated(nonsending) func maintain() async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.maintain() }
   }

@@ -105,8 +105,8 @@ extension Store {
   /// gives up its own entries. Use this for data that you can recreate.
   ///
   /// - Parameters:
-  ///   - byteCount: the number of bytes that must be free for an unprivileged process. Reclaimed
-  ///     space that reads in progress still hold counts as free.
+  ///   - byteCount: the number of bytes that must be free for an unprivileged process. Space that
+  ///     is reclaimed, but still held by reads in progress, counts as free.
   ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
