@@ -1,8 +1,7 @@
 public import CairnStore
 
-/// Iterating over all entries. Each call iterates over a snapshot of the cache that it makes at its
-/// start: every key once, in no particular order, while writes continue. Iterating does not count
-/// as an access.
+/// Iterating over all entries. Each call makes a snapshot of the cache and visits every key in it
+/// once, in no particular order, while writes continue. Iterating does not count as an access.
 extension DiskCache {
   /// Calls `body` with each key, until `body` returns `.stop`. `body` runs with no lock held and
   /// may use the cache.

@@ -61,8 +61,8 @@ public final class Store: Sendable {
   }
 
   /// Opens the store at a path for reading. Changes nothing on disk, even if the store was not
-  /// closed. Several processes may have the store open like this, but not while one has it open for
-  /// writing: use `init(following:freshness:configuration:)` for that.
+  /// closed. Several processes may do so at once, but not while one has the store open for writing.
+  /// To read while another process writes, use `init(following:freshness:configuration:)`.
   ///
   /// - Throws: see `init(path:configuration:)`. Every write to the returned store throws
   ///   `readOnly`.
