@@ -2,7 +2,7 @@ public import CairnStore
 public import FoundationEssentials
 
 extension Timestamp {
-  /// The nearest millisecond, or the earliest or latest representable one.
+  /// The millisecond nearest to a date, or the earliest or latest one if the date is out of range.
   public init(_ date: Date) {
     let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
     self.init(

@@ -17,11 +17,13 @@ struct ReadmeSamples {
         }
         try store.increment(forKey: "visits")
         let keys = try store.keys(prefix: "session/")  // [[UInt8]]
+        let follower = try Store(following: "sessions.cairn")  // reads what another process writes
         try store.close()
 
         #expect(Set(keys) == [Array("session/1".utf8), Array("session/2".utf8)])
         #expect(user == Array("alice".utf8))
         #expect(length == 5)
+        #expect(try follower.value(forKey: "session/2") == Array("bob".utf8))
         let again = try Store(readingAt: "sessions.cairn")
         #expect(try again.count() == 3)
         #expect(try again.value(forKey: "session/2") == Array("bob".utf8))
@@ -48,6 +50,11 @@ struct ReadmeSamples {
         try await pages.setValue(about, forKey: "/about")  // any Codable, Data, String, [UInt8]
         let known = try pages.value(forKey: "/about")
 
+        let hits = MemoryCache<String, Int>(
+          configuration: MemoryCacheConfiguration(countLimit: 1_000, costLimit: nil))
+        hits["/about"] = 1  // memory only: no `try`
+
+        #expect(hits["/about"] == 1)
         #expect(page.title == url)
         #expect(known == about)
         #expect(try pages.count() == 2)

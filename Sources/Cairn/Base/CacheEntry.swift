@@ -2,17 +2,18 @@ public import CairnStore
 
 /// Information about one key of a cache, without its value.
 public struct CacheEntryInfo: Sendable, Hashable {
-  /// The version. It grows with every write to the cache and is never 0.
+  /// The version of the entry. Every write to the cache gets a higher version than all earlier
+  /// writes. No version is 0.
   public var version: UInt64
-  /// The cost given to the entry, or else the cost that the cache computes.
+  /// The cost given to the entry or, without one, the cost that the cache has computed.
   public var cost: Int
-  /// When it was written; on disk, to the second.
+  /// When the entry was written; on disk, to the second.
   public var written: Timestamp
-  /// When it was last read or written.
+  /// When the entry was last read or written.
   public var accessed: Timestamp
-  /// When its lifetime ends, or `nil` if it has none.
+  /// When the entry's lifetime ends, or `nil` if it has none.
   public var expires: Timestamp?
-  /// How long it may go without an access, or `nil` for no limit.
+  /// How long the entry may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
   /// Bytes of the value on disk, or `nil` from a cache in memory.
   public var valueByteCount: Int?
@@ -34,7 +35,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   }
 }
 
-/// A key's value with everything that a cache knows about it, from one read.
+/// A key and its value, with its metadata and all information about it, from one read.
 public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   /// The key, as the key coder decoded it.
   public var key: Key
@@ -42,7 +43,7 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   public var value: Value
   /// Information about the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
-  /// The bytes stored with the value. Empty if none were given, and from a cache in memory.
+  /// The caller's bytes stored with the value. Always empty from a cache in memory.
   public var metadata: [UInt8]
 
   /// The same as `info.version`.

@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// The errors of a cache on disk. Every error says what failed and why. No error contains bytes of
+/// The errors of a cache on disk, and of loads. Each says what failed and why. No error contains
 /// keys or values. A minor version may add cases, so give every `switch` a `default`.
 public enum CacheError: Error, Sendable, Hashable {
   /// The cache's store failed.
@@ -10,54 +10,54 @@ public enum CacheError: Error, Sendable, Hashable {
 
   /// The key coder could not encode a key.
   case unencodableKey(reason: String)
-  /// The value coder could not encode a value. Nothing was written. The reason names the part of
-  /// the value if the coder reports it, as Foundation's coders do. The cache's name is `nil` until
-  /// a cache throws the error.
+  /// The value coder could not encode a value. Nothing was written. The reason names the wrong part
+  /// of the value if the coder reports it, as Foundation's coders do. Errors that a cache throws
+  /// have its name.
   case unencodableValue(cache: String? = nil, reason: String)
-  /// The key coder could not decode the bytes of a key in the store. Iteration skips such a key.
-  /// Only the log reports this error, and no call throws it.
+  /// The key coder could not decode the bytes of a key in the store. No call throws this error:
+  /// iteration skips such keys, and the log reports them.
   case undecodableKey(reason: String)
-  /// The value coder could not decode the bytes of a value in the store, which are intact. The
-  /// value was kept. The version is the entry's, for a compare-and-remove. The reason names the
-  /// part of the value if the coder reports it, as Foundation's coders do, with dictionary keys as
-  /// `[…]`.
+  /// The value coder could not decode the bytes of a value in the store, although they are intact.
+  /// The value was kept. The version is the entry's, for a compare-and-remove. The reason names the
+  /// wrong part of the value if the coder reports it, as Foundation's coders do. Dictionary keys
+  /// appear in it as `[…]`.
   case undecodableValue(cache: String, version: UInt64, reason: String)
   /// A coder with another tag wrote the value. The value was kept. The version is the entry's.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
 
   // Tags.
 
-  /// A key has the prefix of the keys that a cache reserves for itself. Nothing was written.
+  /// The key has a prefix that is reserved for the cache's own keys. Nothing was written.
   case reservedKey
   /// A tag is empty or too long. Nothing was written.
   case invalidTag(byteCount: Int, limit: Int)
   /// An entry has too many tags. Nothing was written.
   case tooManyTags(count: Int, limit: Int)
-  /// The entries of this many removed tags still await removal in the background. Nothing was
-  /// removed. `DiskCache.maintain()` removes them.
+  /// This many removed tags have entries that are still being removed in the background. Nothing
+  /// was removed. Call `DiskCache.maintain()` to finish the removal, or try later.
   case tooManyRemovedTags(limit: Int)
 
   // Opening.
 
-  /// A name or namespace is not a valid directory name.
+  /// A name or namespace is not a valid directory name, or a URL is not a file URL.
   case invalidName(reason: String)
   /// The user has no directory for caches.
   case noCacheDirectory(reason: String)
-  /// A cache at the path would be inside the directory of a store, which may be another cache: for
-  /// example, its namespace is the name of that cache.
+  /// The path is inside the directory of a store, which may belong to another cache. For example,
+  /// the cache's namespace is the name of another cache.
   case insideStore(path: String, store: String)
 
   // Any use.
 
   /// The task was cancelled before the work began.
   case cancelled
-  /// The live cache of this name has keys or values of another type.
+  /// The shared cache of this name is already open with keys or values of another type.
   case otherType(found: String, expected: String)
-  /// A load waits for itself: its loader asked for its own key, or for a key whose load waits for
-  /// this one. Thrown to the loader or child task that asked.
+  /// A load would wait for itself: its loader asked for its own key, or for a key whose load waits
+  /// for this one. The call that asked throws this error.
   case circularLoad
-  /// A load took longer than its policy's `timeLimit`. It was cancelled, and a late result is not
-  /// kept.
+  /// A load took longer than its policy's `timeLimit`. The load was cancelled, and a late result is
+  /// not kept.
   case loadTimedOut(limit: Duration)
 }
 

@@ -5,13 +5,13 @@ struct CacheObserver<Key: Sendable, Value: Sendable>: Sendable {
   @usableFromInline var body: @Sendable (CacheEvent<Key>, Value?) -> Void
 }
 
-/// The registration of an observer. It lasts until `cancel` is called or the cache is deallocated,
-/// even if you discard this value.
+/// The registration of an observer. It lasts until you call `cancel` or the cache is deallocated.
+/// You need not keep this value.
 public struct CacheObservation: Sendable {
   private let end: @Sendable () -> Void
 
   init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 
-  /// Ends the observation. An event in delivery may still arrive.
+  /// Ends the observation. An event that is just being delivered may still arrive.
   public func cancel() { end() }
 }

@@ -1,15 +1,15 @@
 public import CairnStore
 
-/// A cache: the common interface of memory and disk caches.
+/// The calls that all caches share, in memory and on disk.
 ///
-/// Generic code over this protocol works with either. `Failure` is the error type of calls: `Never`
-/// for a cache in memory, whose calls need no `try`. A call that runs a closure also throws the
-/// closure's errors.
+/// Use it for generic code that works with any cache. `Failure` is the type of the errors that
+/// calls throw. It is `Never` for a cache in memory, whose calls need no `try`. Calls that run a
+/// closure of yours also throw the closure's errors.
 ///
 ///     func warm<Cache: Caching<String, [UInt8]>>(_ cache: Cache) throws(Cache.Failure) { … }
 ///
-/// An expired value counts as absent. Only `lookUp` distinguishes the two. All requirements are
-/// safe to call from any thread, and each takes effect at one moment.
+/// An expired value counts as absent, and only `lookUp` distinguishes the two. All calls are safe
+/// from any thread, and each takes effect at one moment.
 public protocol Caching<Key, Value>: Sendable {
   /// The type of keys.
   associatedtype Key: Sendable
@@ -24,14 +24,14 @@ public protocol Caching<Key, Value>: Sendable {
   /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   func value(forKey key: Key) throws(Failure) -> Value?
 
-  /// The value of a key or, without one, whether it has expired. Counts as an access.
+  /// The value of a key or, if it has none, whether its value has expired. Counts as an access.
   func lookUp(_ key: Key) throws(Failure) -> LookupResult<Value>
 
-  /// The value of a key, like `value(forKey:)`. Does not count as an access: it does not change the
-  /// access order, an idle limit, or the counts of hits and misses.
+  /// The value of a key, like `value(forKey:)`. Does not count as an access: the access order, idle
+  /// limits and the counts of hits and misses stay the same.
   func peekValue(forKey key: Key) throws(Failure) -> Value?
 
-  /// The value of a key with everything the cache knows about it. Counts as an access.
+  /// The value of a key, with its metadata and all information about it. Counts as an access.
   func entry(forKey key: Key) throws(Failure) -> CacheEntry<Key, Value>?
 
   /// Information about a key, without its value. Does not count as an access.
@@ -40,22 +40,22 @@ public protocol Caching<Key, Value>: Sendable {
   /// Whether a read of the key would find a value. Does not count as an access.
   func contains(_ key: Key) throws(Failure) -> Bool
 
-  /// The keys that a read would find. Does not count as an access.
+  /// The keys that a read would find. Does not count as an access to them.
   func keys() throws(Failure) -> [Key]
 
-  /// Calls `body` with each entry, until it returns `.stop`. Does not count as an access.
+  /// Calls `body` with each entry, until `body` returns `.stop`. Does not count as an access.
   ///
   /// - Returns: the number of entries skipped because they could not be decoded.
   @discardableResult
   func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int
 
-  /// Sets the value of a key. No later read finds an older value, even if the limits of the cache
-  /// leave no room for the new one.
+  /// Sets the value of a key. No later read finds an older value, even if the cache has no room for
+  /// the new one.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: an option that is `nil` is taken from the configuration. Without a cost, the
+  ///   - options: for an option that is `nil`, the configured one applies. Without a cost, the
   ///     cache computes one.
   /// - Returns: the entry's version.
   @discardableResult
@@ -64,7 +64,7 @@ public protocol Caching<Key, Value>: Sendable {
   ) throws(Failure) -> UInt64
 
   /// Sets the value of a key and returns the previous one, or `nil` if the key had no unexpired
-  /// value. When several callers write a key at once, each gets the value that its own write
+  /// value. If several callers write a key at once, each gets the value that its own write
   /// replaced.
   ///
   /// - Parameters: see `setValue`.
@@ -77,12 +77,12 @@ public protocol Caching<Key, Value>: Sendable {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's. For a new entry, the configured option
-  ///     applies.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one.
   ///   - change: makes the new value from the old value, or from `nil` if the key has none.
-  ///     Returning `nil` removes it. May run more than once.
+  ///     Returning `nil` removes the value. May run more than once.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.
-  /// - Throws: any error of `change`, in which case nothing was written.
+  /// - Throws: any error of `change`, before anything is written.
   @discardableResult
   func update(
     forKey key: Key, options: EntryOptions, _ change: (_ value: Value?) throws -> Value?
@@ -98,11 +98,11 @@ public protocol Caching<Key, Value>: Sendable {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched and the value is removed.
+  /// - Returns: whether the version matched, and so the value was removed.
   func compareAndRemove(forKey key: Key, expecting version: UInt64) throws(Failure) -> Bool
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. Not an
-  /// access.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. Does not
+  /// count as an access.
   ///
   /// - Returns: whether the key has a value.
   @discardableResult
@@ -114,31 +114,31 @@ public protocol Caching<Key, Value>: Sendable {
   @discardableResult
   func removeValue(forKey key: Key) throws(Failure) -> Bool
 
-  /// Removes the value of a key and returns it, or `nil` if the key had no unexpired value. When
+  /// Removes the value of a key and returns it, or `nil` if the key had no unexpired value. If
   /// several callers take a value at once, only one gets it.
   func takeValue(forKey key: Key) throws(Failure) -> Value?
 
-  /// Removes every entry for which `shouldRemove` returns true. An entry that was rewritten after
+  /// Removes every entry for which `shouldRemove` returns `true`. An entry that was rewritten after
   /// the closure saw it stays.
   ///
-  /// - Throws: any error of `shouldRemove`, in which case nothing was removed.
+  /// - Throws: any error of `shouldRemove`, before anything is removed.
   @discardableResult
   func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary
 
-  /// Removes everything.
+  /// Removes every entry.
   func removeAll() throws(Failure)
 
   /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
   func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?]
 
-  /// Sets the values of many keys. If a key occurs twice, the later value counts.
+  /// Sets the values of many keys. If a key occurs twice, its last value counts.
   func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(Failure)
 
   /// Removes the values of many keys.
   ///
-  /// - Returns: the number removed.
+  /// - Returns: the number of removed values.
   @discardableResult
   func removeValues(forKeys keys: some Sequence<Key>) throws(Failure) -> Int
 
@@ -150,7 +150,8 @@ public protocol Caching<Key, Value>: Sendable {
 
   /// A stream of every later event of the cache.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader. If there are more,
+  ///   the oldest are dropped.
   func events(bufferingNewest limit: Int) -> AsyncStream<CacheEvent<Key>>
 
   // The async forms. A cache in memory never waits, so its synchronous calls satisfy them.
@@ -196,13 +197,13 @@ public protocol Caching<Key, Value>: Sendable {
   /// Removes the value of a key and returns it.
   nonisolated(nonsending) func takeValue(forKey key: Key) async throws(Failure) -> Value?
 
-  /// Removes every entry for which `shouldRemove` returns true.
+  /// Removes every entry for which `shouldRemove` returns `true`.
   @discardableResult
   nonisolated(nonsending) func remove(
     where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) async throws -> RemovalSummary
 
-  /// Removes everything.
+  /// Removes every entry.
   nonisolated(nonsending) func removeAll() async throws(Failure)
 
   /// Sets the values of many keys.
@@ -220,9 +221,9 @@ public protocol Caching<Key, Value>: Sendable {
 // Default implementations.
 extension Caching {
   /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
-  /// Each is a separate read.
+  /// Reads each key separately.
   ///
-  /// - Throws: see `value(forKey:)`. The first failed read ends the call.
+  /// - Throws: see `value(forKey:)`. The first read that fails ends the call.
   /// - Complexity: the same as a read for each key.
   @inlinable
   public func values(forKeys keys: some Collection<Key>) throws(Failure) -> [Value?] {
@@ -232,7 +233,7 @@ extension Caching {
     return values
   }
 
-  /// Sets the values of many keys, each as a separate write. If a key occurs twice, the later value
+  /// Sets the values of many keys, each as a separate write. If a key occurs twice, its last value
   /// counts.
   ///
   /// - Throws: the error of the first failed write. Earlier writes stay.
@@ -243,7 +244,7 @@ extension Caching {
 
   /// Removes the values of many keys, each as a separate write.
   ///
-  /// - Returns: the number removed.
+  /// - Returns: the number of removed values.
   /// - Throws: the error of the first failed removal. Earlier removals stay.
   @inlinable
   @discardableResult

@@ -1,9 +1,9 @@
 internal import CairnStore
 
-/// The error for a custom coder to throw, with a reason that is safe to log.
+/// An error that a custom coder can throw, with a reason that is safe to log.
 ///
-/// From any other error, the cache keeps only the type and the case, because the rest may reveal
-/// the value. From a `DecodingError` or `EncodingError`, it also keeps the place in the value,
+/// Of any other error, the cache reports only the type and the case, because the rest may reveal
+/// the value. Of a `DecodingError` or an `EncodingError`, it also reports the place in the value,
 /// without dictionary keys.
 public struct CodingFailure: Error, Sendable, Hashable {
   /// Why the coder failed. It may be logged, so it must not reveal the value.

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// How fresh the values of `value(forKey:orLoad:)` must be, and what callers get while a value is
+/// How fresh the values of calls with a loader must be, and what callers get while a value is
 /// reloaded.
 ///
 ///     var policy = LoadPolicy()
@@ -9,77 +9,80 @@ internal import CairnStore
 ///     policy.timeLimit = .seconds(10)
 ///     configuration.loadPolicy = policy
 ///
-/// With the defaults, calls return only fresh values, and a caller that finds none waits for the
-/// load. A value is *fresh* until its lifetime ends. After that it is *stale*: only calls whose
-/// policy allows stale values receive it. For all other reads it has expired.
+/// A value is *fresh* until its lifetime ends. After that it is *stale*: only calls whose policy
+/// allows stale values return it. For all other reads it has expired. With the defaults, calls
+/// return only fresh values, and a caller that finds none waits for the load.
 ///
-/// All times use the cache's configured clock, to the millisecond. A negative duration
-/// means zero.
+/// All times follow the cache's configured clock, to the millisecond. A negative duration means
+/// zero.
 ///
-/// The names of the stale times come from HTTP (RFC 5861). Refresh ahead and the soft time limit
-/// come from Caffeine and FusionCache.
+/// The stale times come from HTTP (RFC 5861), and refresh ahead and the soft time limit from
+/// Caffeine and FusionCache.
 public struct LoadPolicy: Sendable, Hashable {
-  /// The fraction of a value's lifetime after which it is reloaded in the background: 0.8 means
-  /// after four fifths. All calls, including the call that begins the load, receive the current
+  /// The fraction of a value's lifetime after which a call reloads the value in the background: 0.8
+  /// means after four fifths. All calls, including the one that begins the load, return the current
   /// value. `nil`, the default, means no load before the lifetime ends.
   ///
-  /// At 0 or less, each call may begin a load. At 1 or more, none does.
+  /// With 0 or less, every call may begin a load. With 1 or more, no call does so before the
+  /// lifetime ends.
   public var refreshAhead: Double?
 
-  /// How long after its lifetime a value is still returned while it is reloaded in the background.
-  /// No caller waits. Default 0.
+  /// How long after the end of its lifetime a value is still returned, while it is reloaded in the
+  /// background. No caller waits. Default 0.
   public var staleWhileRevalidating: Duration = .zero
 
-  /// How long after its lifetime a value is still returned if the load fails, exceeds a time limit,
-  /// or may not be retried yet. Default 0.
+  /// How long after the end of its lifetime a value is still returned if the load fails, exceeds a
+  /// time limit, or may not be retried yet. Default 0.
   ///
-  /// Once `staleWhileRevalidating` is over, a call waits for the load. After a failure, calls
-  /// receive the stale value at once until the next attempt.
+  /// After `staleWhileRevalidating`, calls wait for the load. After a failure, calls return the
+  /// stale value at once until the next attempt.
   public var staleOnError: Duration = .zero
 
-  /// How long a call waits for a load while `staleOnError` allows a stale value. After that it
-  /// receives the stale value. The load continues, and its result is kept. `nil`, the default,
+  /// How long a call waits for a load if `staleOnError` allows a stale value. After that time, the
+  /// call returns the stale value. The load continues, and its result is kept. `nil`, the default,
   /// means until the load ends.
   public var softTimeLimit: Duration?
 
-  /// How long a load may take. After that, the load is cancelled, and all waiters get the stale
-  /// value or ``CacheError/loadTimedOut(limit:)``. A late result is not kept. `nil`, the default,
-  /// means no limit.
+  /// How long a load may take. After that time, the load is cancelled, and all waiting callers get
+  /// the stale value or ``CacheError/loadTimedOut(limit:)``. A late result is not kept. `nil`, the
+  /// default, means no limit.
   ///
   /// The limit of the call that begins the load applies. A loader that ignores its cancellation
-  /// continues alongside the next load.
+  /// continues while the next load of the key runs.
   public var timeLimit: Duration?
 
-  /// The maximum fraction by which a value's lifetime is shortened at random: with 0.1, a minute
-  /// becomes 54 to 60 seconds. So values loaded together do not expire together. From 0, the
-  /// default, to 1.
+  /// The largest fraction by which a lifetime is shortened at random, so that values that were
+  /// loaded together do not expire together. From 0, the default, to 1. With 0.1, a minute becomes
+  /// 54 to 60 seconds.
   ///
-  /// Does not change the end of a `Lifetime.until`.
+  /// An end given with `Lifetime.until` stays the same.
   public var lifetimeJitter: Double = 0
 
-  /// How long no load is attempted after the first failure, if a value can be returned. The delay
-  /// doubles with each further failure, up to `longestRetryDelay`, and is shortened at random by up
-  /// to a half. Default 1 s.
+  /// How long after a first failed load no other load is attempted, if there is a stale value to
+  /// return. Default 1 s. The delay doubles with each further failure, up to `longestRetryDelay`.
+  /// Each delay is shortened at random by up to half.
   ///
-  /// If no value can be returned, each call that finds no load in progress begins one. The process
-  /// remembers the failures of up to 65,536 keys. A write or a removal of the key clears them.
+  /// Without a stale value, each call that finds no load in progress begins one. The process
+  /// remembers the failures of up to 65,536 keys. A write or a removal of a key clears its
+  /// failures.
   public var firstRetryDelay: Duration = .seconds(1)
 
-  /// See `firstRetryDelay`. Default 60 s.
+  /// The longest delay after a failed load. Default 60 s. See `firstRetryDelay`.
   public var longestRetryDelay: Duration = .seconds(60)
 
-  /// Reloads a value in the background before its lifetime ends, with a probability that grows
-  /// towards the end and with the duration of its last load. 1 is the usual value. A larger value
-  /// loads earlier. `nil`, the default, means never.
+  /// Lets each call decide at random whether to reload the value in the background before its
+  /// lifetime ends. The probability grows towards the end of the lifetime, and with the duration of
+  /// the last load. The usual setting is 1, and larger numbers load earlier. `nil`, the default,
+  /// means never.
   ///
-  /// This is XFetch (Vattani, Chierichetti and Lowenstein, VLDB 2015). Only the process that did a
-  /// load knows how long it took.
+  /// This is XFetch (Vattani, Chierichetti and Lowenstein, VLDB 2015). Only the process that loaded
+  /// a value knows how long the load took.
   public var earlyRefresh: Double?
 
   /// Makes a policy with the defaults.
   public init() {}
 
-  /// Only fresh values, and no limits.
+  /// The default policy: only fresh values, and no time limits.
   public static var standard: LoadPolicy { LoadPolicy() }
 
   /// How long after its lifetime a value may be returned, in milliseconds.

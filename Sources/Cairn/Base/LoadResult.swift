@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// The value to replace, as passed to a loader.
+/// The old value of a key, as passed to the loader.
 ///
 ///     let page = try await pages.loaded(forKey: url) { prior in
 ///       let answer = try await fetch(url, ifNoneMatch: prior?.metadata)
@@ -10,27 +10,28 @@ public import CairnStore
 public struct PriorValue<Value: Sendable>: Sendable {
   /// The value.
   public let value: Value
-  /// Its version.
+  /// The value's version.
   public let version: UInt64
-  /// How long ago it was written, or this process found it unmodified.
+  /// The time since the value was written, or since this process found it unmodified.
   public let age: Duration
-  /// Whether its lifetime has ended.
+  /// Whether the value's lifetime has ended.
   public let isStale: Bool
-  /// The bytes stored with it, such as an ETag. Empty if none were given, and from a cache in
+  /// The caller's bytes stored with the value, such as an ETag. Always empty from a cache in
   /// memory.
   public let metadata: [UInt8]
 
-  /// The answer that the value is still valid. Its lifetime is extended without rewriting it, and
-  /// it keeps its version and metadata.
+  /// Reports that the value is still valid. The cache extends its lifetime. The value is not
+  /// written again, and keeps its version and metadata.
   ///
-  /// - Parameter lifetime: how long it lives after the end of the load. A lifetime is never
-  ///   shortened.
+  /// - Parameter lifetime: how long the value lives, counted from the end of the load. A lifetime
+  ///   is never shortened.
   public func notModified(lifetime: Lifetime = .standard) -> LoadResult<Value> {
     LoadResult(kind: .notModified(self, lifetime))
   }
 }
 
-/// A loader's answer: a new value, that the old value is still valid, or that no value exists.
+/// What a loader returns: a new value, or that the old value is still valid, or that no value
+/// exists.
 public struct LoadResult<Value: Sendable>: Sendable {
   enum Kind: Sendable {
     case loaded(Loaded<Value>)
@@ -40,19 +41,19 @@ public struct LoadResult<Value: Sendable>: Sendable {
 
   let kind: Kind
 
-  /// A value.
+  /// Returns a new value.
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - options: how to keep it. See ``Loaded``.
+  ///   - options: the options for keeping the value. See ``Loaded``.
   public static func loaded(_ value: Value, options: EntryOptions = .standard) -> LoadResult {
     LoadResult(kind: .loaded(Loaded(value, options: options)))
   }
 
-  /// Reports that no value exists. Any value of the key is removed.
+  /// Reports that no value exists. The cache removes the old value, if there is one.
   ///
-  /// - Parameter duration: how long no other load is attempted. Only this process remembers the
-  ///   answer, for up to 65,536 keys, until the key is written or removed.
+  /// - Parameter duration: how long the cache remembers this, and does not load again. Only this
+  ///   process remembers, for up to 65,536 keys. A write or a removal of the key ends this.
   public static func absent(for duration: Duration) -> LoadResult {
     LoadResult(kind: .absent(duration))
   }

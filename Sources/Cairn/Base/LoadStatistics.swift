@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// Counts of the loads started by calls of `value(forKey:orLoad:)`. The counts only grow.
+/// Counts of a cache's loads. The counts only grow.
 public struct LoadStatistics: Sendable, Hashable {
   /// Loaders that were called.
   public var startedCount: UInt64 = 0
@@ -10,18 +10,18 @@ public struct LoadStatistics: Sendable, Hashable {
   public var failedCount: UInt64 = 0
   /// Loads cancelled because no caller waited any more.
   public var cancelledCount: UInt64 = 0
-  /// Loaded values not kept because the key was written or removed meanwhile.
+  /// Loaded values that were not kept, because the key was written or removed meanwhile.
   public var outdatedCount: UInt64 = 0
-  /// Loaded values that could not be written to disk. The waiters received them; the log reports
-  /// why.
+  /// Loaded values that could not be written to disk. The waiting callers got them. The log reports
+  /// why they could not be written.
   public var unkeptCount: UInt64 = 0
-  /// Loads that returned a value for a key without one.
+  /// Loads that returned a value for a key that had none.
   public var freshCount: UInt64 = 0
-  /// Loads that replaced a key's value, or found it unmodified.
+  /// Loads that replaced a key's value, or found that it is still valid.
   public var refreshedCount: UInt64 = 0
-  /// Loads that found the value unmodified. Included in `refreshedCount`.
+  /// Loads that found the value still valid. Included in `refreshedCount`.
   public var notModifiedCount: UInt64 = 0
-  /// Loads that found no value.
+  /// Loads that reported that no value exists.
   public var absentCount: UInt64 = 0
   /// Loads that exceeded their time limit. These do not count as failed.
   public var timedOutCount: UInt64 = 0
@@ -32,11 +32,11 @@ public struct LoadStatistics: Sendable, Hashable {
   /// clients.
   public static let durationBounds: [Duration] =
     [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
-  /// Finished loaders by duration, whatever their result. The first count is of loaders up to the
-  /// first of ``durationBounds``, the second up to the second bound, and so on. The last is of
-  /// loaders above all bounds.
+  /// Finished loaders by duration, whatever their result. The first count is of loaders that took
+  /// no longer than the first of ``durationBounds``, the second of those up to the second bound,
+  /// and so on. The last count is of loaders above all bounds.
   public var durationCounts = [UInt64](repeating: 0, count: durationBounds.count + 1)
-  /// The total duration of finished loaders, each to the millisecond.
+  /// The total duration of all finished loaders.
   public var totalDuration: Duration = .zero
 
   /// Makes empty statistics, so that a custom cache can use them.
@@ -45,10 +45,10 @@ public struct LoadStatistics: Sendable, Hashable {
   /// All counts with their names, for a metrics library.
   public var metrics: [(name: String, value: UInt64)] { counters }
 
-  /// The difference from earlier statistics of the same cache, in counts and durations.
+  /// The counts and durations since earlier statistics of the same cache.
   ///
-  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was
-  ///   reopened in between, and the result covers everything since the reopening.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache has been
+  ///   reopened, and the result covers everything since then.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
     for index in difference.durationCounts.indices where index < earlier.durationCounts.count {
@@ -58,8 +58,8 @@ public struct LoadStatistics: Sendable, Hashable {
     return difference
   }
 
-  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
-  /// The durations are a histogram in seconds.
+  /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). The durations are a histogram, in seconds.
   ///
   /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
@@ -133,20 +133,21 @@ func describe(
 public struct Loaded<Value: Sendable>: Sendable {
   /// The value, for all waiters.
   public var value: Value
-  /// How to keep it. Empty for a value that was not loaded. A lifetime begins when the load ends.
-  /// The metadata may be the ETag that came with the value.
+  /// The options for keeping the value. A lifetime begins when the load ends. The metadata may be
+  /// the ETag that came with the value. Empty for a value that was not loaded.
   public var options: EntryOptions
-  /// How long ago the value was written, or this process found it unmodified. Zero for the load
-  /// that returned it.
+  /// The time since the value was written, or since this process found it still valid. Zero for a
+  /// value that was just loaded.
   public package(set) var age: Duration = .zero
-  /// Whether its lifetime has ended. A ``LoadPolicy`` allowed the call to return it anyway.
+  /// Whether the value's lifetime has ended, and a ``LoadPolicy`` allowed the call to return it
+  /// anyway.
   public package(set) var isStale = false
 
   /// Makes the result of a loader.
   ///
   /// - Parameters:
   ///   - value: the value.
-  ///   - options: how to keep it.
+  ///   - options: the options for keeping the value.
   public init(_ value: Value, options: EntryOptions = .standard) {
     self.value = value
     self.options = options

@@ -1,15 +1,16 @@
 public import CairnStore
 
-/// A cache that loads missing values on demand. Both caches of this library conform.
+/// A cache that loads missing values on demand. ``MemoryCache`` and ``DiskCache`` conform.
 ///
-/// However many callers ask for a key at once, it is loaded once.
+/// However many callers ask for a key at once, its value is loaded once.
 public protocol Loading<Key, Value>: Caching {
-  /// The value of a key. If the key has none, loads it and keeps it as the load requests.
+  /// The value of a key. If the key has none, loads it and keeps it with the options that the
+  /// loader returns.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
   ///   - load: makes the value and its options.
   /// - Throws: any error of `load` or `value(forKey:)`; `CancellationError`;
   ///   `CacheError.circularLoad` and `loadTimedOut`.
@@ -18,13 +19,13 @@ public protocol Loading<Key, Value>: Caching {
     orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value
 
-  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
-  /// old value loads a new one.
+  /// The value of a key with its age. If the policy does not allow the cached value, calls a loader
+  /// that sees the old value.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
   ///   - load: makes the value, or reports that the old one is still valid or that none exists.
   /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
@@ -43,8 +44,8 @@ extension Loading {
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
   ///   - load: makes the value.
   /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
   @inlinable
@@ -67,8 +68,8 @@ extension Loading {
     try await value(forKey: key, options: .lifetime(lifetime), policy: policy, orLoad: load)
   }
 
-  /// The value of a key. If the key has none, loads it with the configured policy and keeps it as
-  /// the load requests.
+  /// The value of a key, under the configured policy. If the key has none, loads it and keeps it
+  /// with the options that the loader returns.
   @inlinable
   public func value(
     forKey key: Key, orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>

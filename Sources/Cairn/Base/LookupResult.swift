@@ -4,7 +4,7 @@ public enum LookupResult<Value: Sendable>: Sendable {
   case found(Value)
   /// The key's value has expired, and the cache has not removed it yet.
   case expired
-  /// The key has no value, or its value expired and was removed.
+  /// The key has no value, or its value has expired and was removed.
   case absent
 }
 

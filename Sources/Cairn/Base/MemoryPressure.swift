@@ -1,10 +1,11 @@
 /// How short of memory the system or the program's container is.
 public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
-  /// Reclaiming memory has become costly. Caches drop expired entries.
+  /// Memory has become scarce. Caches drop expired entries.
   case moderate = 1
-  /// Programs wait for memory. Caches drop half of their contents.
+  /// Programs wait for memory. Caches drop half of their entries.
   case high
-  /// Programs hardly make progress, or processes are about to be killed. Caches are cleared.
+  /// Programs hardly make progress, or the system is about to kill processes. Caches drop all
+  /// entries.
   case critical
 
   /// Whether the left level is less severe.

@@ -1,17 +1,17 @@
 public import CairnStore
 
-/// A cache or tier that can shrink: the common interface besides reading and writing.
+/// The calls that shrink a cache or a memory tier.
 ///
 /// A trim to a count, cost or age of zero removes every entry.
 public protocol Trimming: Sendable {
   /// The error of a failed call.
   associatedtype Failure: Error = Never
 
-  /// The total cost of all entries, in the unit of the cache's cost limit. On disk, these are live
-  /// bytes in the log.
+  /// The total cost of all entries, in the unit of the cache's cost limit. On disk, the cost is
+  /// live bytes.
   func totalCost() throws(Failure) -> Int
 
-  /// Removes entries until at most this many are left. Expired entries go first.
+  /// Removes entries until at most `count` are left. Expired entries go first.
   ///
   /// - Parameters:
   ///   - count: zero or less removes every entry.
@@ -19,7 +19,7 @@ public protocol Trimming: Sendable {
   @discardableResult
   func trim(toCount count: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
-  /// Removes entries until the rest costs at most this much. Expired entries go first.
+  /// Removes entries until the total cost is at most `cost`. Expired entries go first.
   ///
   /// - Parameters:
   ///   - cost: zero or less removes every entry, including entries that cost nothing.
@@ -27,36 +27,36 @@ public protocol Trimming: Sendable {
   @discardableResult
   func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
-  ///   - basis: the start of the age.
+  ///   - basis: whether the age counts from the last access or from the write.
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> RemovalSummary
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// these entries.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them.
   @discardableResult
   func removeExpired() throws(Failure) -> RemovalSummary
 }
 
 extension Trimming {
-  /// Removes entries until at most this many are left, the least recently used first.
+  /// Removes entries until at most `count` are left, the least recently used first.
   @inlinable
   @discardableResult
   public func trim(toCount count: Int) throws(Failure) -> RemovalSummary {
     try trim(toCount: count, order: .leastRecentlyUsed)
   }
 
-  /// Removes entries until the rest costs at most this much, the least recently used first.
+  /// Removes entries until the total cost is at most `cost`, the least recently used first.
   @inlinable
   @discardableResult
   public func trim(toCost cost: Int) throws(Failure) -> RemovalSummary {
     try trim(toCost: cost, order: .leastRecentlyUsed)
   }
 
-  /// Removes the entries that were last accessed longer ago than `age`.
+  /// Removes the entries that were last accessed more than `age` ago.
   @inlinable
   @discardableResult
   public func trim(olderThan age: Duration) throws(Failure) -> RemovalSummary {

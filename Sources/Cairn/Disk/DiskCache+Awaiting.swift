@@ -7,10 +7,10 @@ public import CairnStore
 // the call returns once its outcome is known.
 
 extension DiskCache {
-  /// Sets the value of a key, and removes entries to keep the limits. Like the synchronous form,
-  /// but blocks no thread. It appends a value of up to 64 KiB at once if it need not wait. All
-  /// other work happens on one of the cache's own threads. Tasks that wait for a sync hold no
-  /// thread and share one sync.
+  /// Sets the value of a key, like the synchronous form, but blocks no thread. If a value of up to
+  /// 64 KiB can be appended without waiting, the call appends it directly. All other work happens
+  /// on one of the cache's own threads. Tasks that wait for a sync hold no thread and share the
+  /// sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -102,7 +102,7 @@ extension DiskCache {
     }
   }
 
-  /// Changes the value of a key in one call, with the configured durability.
+  /// Changes the value of a key without losing concurrent changes, with the configured durability.
   @discardableResult
   public nonisolated(nonsending) func update(
     forKey key: Key, options: EntryOptions = .standard,
@@ -111,7 +111,8 @@ extension DiskCache {
     try await update(forKey: key, options: options, durability: nil, change)
   }
 
-  /// Changes the value of a key in one call. `change` runs in the caller's isolation.
+  /// Changes the value of a key without losing concurrent changes. `change` runs in the caller's
+  /// isolation.
   @discardableResult
   public nonisolated(nonsending) func update(
     forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
@@ -175,7 +176,7 @@ extension DiskCache {
     try await onWorkers { (cache) throws(CacheError) in try cache.takeValue(forKey: key) }
   }
 
-  /// Makes many changes at once, as one batch. `body` runs in the caller's isolation. One of the
+  /// Makes many changes as one atomic batch. `body` runs in the caller's isolation. One of the
   /// cache's own threads encodes and appends the batch.
   @discardableResult
   public nonisolated(nonsending) func write<Result>(
@@ -187,7 +188,7 @@ extension DiskCache {
     return result
   }
 
-  /// Sets the values of many keys as one batch.
+  /// Sets the values of many keys as one atomic batch.
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
     durability: Durability? = nil
@@ -197,7 +198,7 @@ extension DiskCache {
     try await commit(batch.changes, last: batch.last, durability: durability)
   }
 
-  /// Sets the values of many keys as one batch, with the configured durability.
+  /// Sets the values of many keys as one atomic batch, with the configured durability.
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>
   ) async throws(CacheError) {
@@ -212,7 +213,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys. Each removal is a separate write. One sync covers all of
+  /// Removes the values of many keys. Each removal is a separate write, and one sync covers all of
   /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
@@ -242,7 +243,8 @@ extension DiskCache {
     }
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, with the configured durability.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later, with the
+  /// configured durability.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration
@@ -261,16 +263,16 @@ extension DiskCache {
     }
   }
 
-  /// Removes everything.
+  /// Removes every entry.
   public nonisolated(nonsending) func removeAll() async throws(CacheError) {
     try await removeAll { _ in }
   }
 
-  /// Removes everything.
+  /// Removes every entry.
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
-  ///   began, in which case nothing was removed.
+  ///   began. Nothing was removed then.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {

@@ -1,10 +1,9 @@
 public import CairnStore
 
-/// Changes of a ``DiskCache`` that take effect together: after a crash, the disk has all of them or
-/// none.
+/// Changes of a ``DiskCache`` that are atomic: after a crash, the disk has all of them or none.
 ///
-/// The closure passed to `DiskCache.write` fills the batch. Only the last change of each key is
-/// written. Until the closure returns, no change is visible in the cache.
+/// The closure passed to `DiskCache.write` fills the batch. If it changes a key twice, only the
+/// last change is written. The cache shows none of the changes until the closure returns.
 public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   struct Change {
     var key: Key
@@ -28,8 +27,9 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters: see `DiskCache.setValue`.
-  /// - Throws: `unencodableKey`. If a value cannot be encoded or is too large, `write` throws after
-  ///   the closure returns, and nothing is written.
+  /// - Throws: `unencodableKey`, `reservedKey`, `invalidTag`, `tooManyTags`; `store` with
+  ///   `unsupportedOption` for an entry in memory only. If a value cannot be encoded or is too
+  ///   large, `write` throws after the closure returns, and nothing is written.
   public mutating func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws(CacheError) {
@@ -38,7 +38,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 
   /// Removes the value of a key, if it has one.
   ///
-  /// - Throws: `unencodableKey`.
+  /// - Throws: `unencodableKey`, `reservedKey`.
   public mutating func removeValue(forKey key: Key) throws(CacheError) {
     try add(key, nil, .standard)
   }
@@ -54,7 +54,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
 }
 
 extension DiskCache {
-  /// Makes many changes at once, as one batch: after a crash, the cache has all of them or none.
+  /// Makes many changes as one atomic batch: after a crash, the cache has all of them or none.
   ///
   ///     try cache.write { batch in
   ///       try batch.setValue(page, forKey: url, options: .metadata(tag))
@@ -62,11 +62,11 @@ extension DiskCache {
   ///     }
   ///
   /// The batch stays in memory until the closure returns, and is then written. Reads of single keys
-  /// may see the changes one by one. A batch that takes more bytes than the store's
-  /// `batchByteLimit`, by default 256 MiB, throws `batchTooLarge`. Batches are never split.
+  /// may see the changes one by one. If the batch takes more bytes than the store's
+  /// `batchByteLimit`, by default 256 MiB, the call throws `batchTooLarge`.
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `setValue`: nothing
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `setValue`. Nothing
   ///   was written, except with `durabilityUnknown`.
   @discardableResult
   public func write<Result>(
@@ -78,8 +78,8 @@ extension DiskCache {
     return result
   }
 
-  /// Sets the values of many keys as one batch. See `write`. If a key occurs twice, only the later
-  /// value is written.
+  /// Sets the values of many keys as one atomic batch. See `write`. If a key occurs twice, its last
+  /// value counts.
   ///
   /// - Throws: see `setValue`. Nothing was written, except with `durabilityUnknown`.
   public func setValues(
@@ -93,7 +93,7 @@ extension DiskCache {
     try commit(batch, durability: durability)
   }
 
-  /// Sets the values of many keys as one batch, with the configured durability.
+  /// Sets the values of many keys as one atomic batch, with the configured durability.
   public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
     try setValues(pairs, durability: nil)
   }

@@ -3,26 +3,23 @@ internal import CairnStore
 extension DiskCache {
   /// Calls `body` with every later event of the cache.
   ///
-  /// Calls come after the change, outside all locks, on the thread that caused it, so `body` may
-  /// use the cache. Memory is updated first: by then, reads find new values and no longer find
-  /// values that left the disk. The events of one thread are in order: the removal of the old
-  /// value, the insertion, then evictions to make room. A batch reports the first two for each key,
-  /// and at the end the evictions for the whole batch. The events of several threads come in any
-  /// order. A value that was set and expired at once is reported as inserted, and as expired when
-  /// it is removed. Events contain no values, because the cache would have to read them. A value
-  /// dropped because it could not be decoded is reported as removed.
+  /// Calls come after the change and outside all locks, on the thread that made the change, so
+  /// `body` may use the cache. By then, both tiers show the change. The events of one thread come
+  /// in order: the removal of the old value, the insertion, then evictions to make room. A batch
+  /// reports the first two for each key, and at its end the evictions. The events of several
+  /// threads come in any order. A value that expires at once is reported as inserted and, when it
+  /// is removed, as expired. A value that is dropped because it cannot be decoded is reported as
+  /// removed. Events contain no values, because the cache would have to read them.
   ///
-  /// The exception is a change that an observer makes to the cache. It is reported at once, within
-  /// the call that makes it, before the remaining events of the original change. Observers added
-  /// after the one that made the change therefore learn of that change before the event that led to
-  /// it. Only then do all observers learn of the remaining events, such as the other keys of a
-  /// batch and evictions. If an observer replicates the cache's contents, no other observer may
-  /// change the cache.
+  /// There is one exception. If an observer changes the cache, that change is reported at once,
+  /// before the remaining events of the original change. Observers that were added later therefore
+  /// receive the new event before the event that caused it. So if an observer replicates the
+  /// cache's contents, no other observer may change the cache.
   ///
   /// Keys are decoded only while the cache has observers. The log reports keys that cannot be
   /// decoded.
   ///
-  /// - Returns: an object that ends the observation.
+  /// - Returns: the observation, which `cancel()` ends.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
@@ -30,10 +27,10 @@ extension DiskCache {
     events.add { event, _ in body(event) }
   }
 
-  /// A stream of every later event of the cache, in the order of `observe`, with its exception for
-  /// observers that change the cache.
+  /// A stream of every later event of the cache, in the order of `observe`.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
+  /// - Parameter limit: the maximum number of events buffered for the reader. If there are more,
+  ///   the oldest are dropped.
   /// - Returns: a stream that ends when the cache is closed or deallocated.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(

@@ -2,39 +2,41 @@ public import CairnStore
 
 /// Reading a cache while another process writes to it.
 extension DiskCache {
-  /// Opens a cache for reading while another process may have it open for writing, and follows
-  /// its changes.
+  /// Opens a cache for reading, even while another process writes to it, and follows that process's
+  /// changes.
   ///
   ///     let pages = try DiskCache<String, Page>.open(
   ///       following: .name("pages"), configuration: DiskCacheConfiguration(
   ///         countLimit: nil, byteLimit: nil, memory: MemoryTierConfiguration(countLimit: 10_000, costLimit: nil)))
   ///     let page = try pages.value(forKey: url)
   ///
-  /// Reads behave as with `Store.init(following:freshness:configuration:)`. With `.everyRead`, they
-  /// see every write acknowledged before they began, and never an older value than a previous read.
-  /// Following changes nothing in the directory. Reads do not count as accesses on disk.
+  /// Reads behave like those of `Store.init(following:freshness:configuration:)`. With
+  /// `.everyRead`, a read sees every write acknowledged before the read began, and never an older
+  /// value than a previous read saw. Following changes nothing in the directory. Reads do not count
+  /// as accesses on disk.
   ///
-  /// With a memory tier, an unchanged value is decoded once. Each read asks the store's index for
-  /// the version of its key, so memory is never ahead of the disk or behind it. Memory keeps its
-  /// values across a compaction. Values that the writer has replaced or removed leave memory at the
-  /// next read of their key, or when memory needs room.
+  /// With a memory tier, a value is decoded once, until the writer changes it. Each read looks up
+  /// the version of its key in the store's index, so memory never returns anything but the version
+  /// on disk. Values that the writer has replaced or removed leave memory at the next read of their
+  /// key, or when memory needs room.
   ///
   /// - Writes, trims and changes of the limits throw `store` with `readOnly`.
-  /// - A call that loads a value returns it to all its waiters but does not keep it, so the next
-  ///   call loads it again. `loadStatistics.unkeptCount` counts these loads. Let the writer load
+  /// - A load returns its value to all waiting callers but does not keep it, so the next call loads
+  ///   it again. `loadStatistics.unkeptCount` counts these loads. Let the writing process load
   ///   values that should stay.
-  /// - Unreadable values stay, whatever the configured policies. With `.drop`, the read is a miss.
+  /// - Values that cannot be decoded stay on disk, whatever the configured policies. With `.drop`,
+  ///   the read is a miss.
   /// - Observers of the cache do not receive the writer's changes. Observers of `memory` are called
   ///   when values enter or leave memory.
   ///
   /// - Parameters:
   ///   - place: see `open(_:configuration:keyCoder:valueCoder:costing:)`. For a `shared` place,
-  ///     only the name matters, because each call opens a separate cache.
+  ///     only the name counts: each call opens a separate cache.
   ///   - freshness: when reads see new writes.
   ///   - configuration: the memory tier, the policies, the namespace, and how the store is read.
-  ///     Limits on disk are the writer's.
-  ///   - keyCoder: the writer's.
-  ///   - valueCoder: the writer's.
+  ///     Limits on disk have no effect: those of the writer apply.
+  ///   - keyCoder: the key coder of the writer.
+  ///   - valueCoder: the value coder of the writer.
   ///   - costing: see `open(_:configuration:keyCoder:valueCoder:costing:)`.
   /// - Throws: `store` with the errors of `Store.init(following:freshness:configuration:)`, such as
   ///   `noStore` if the cache does not exist yet; `invalidName`, `noCacheDirectory`.
@@ -59,8 +61,8 @@ extension DiskCache {
       valueCoder: valueCoder, costing: costing, following: freshness, environment: .system())
   }
 
-  /// Opens a cache for reading while another process writes to it, on a thread that the caches
-  /// share.
+  /// Opens a cache for reading while another process writes to it, on one of a few threads that all
+  /// opens share.
   ///
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
@@ -77,7 +79,7 @@ extension DiskCache {
     }
   }
 
-  /// Lets reads see every write acknowledged before this call. Does nothing unless the cache
+  /// Lets later reads see every write acknowledged before this call. Does nothing unless the cache
   /// follows another process.
   ///
   /// - Throws: `store` with the errors of `Store.catchUp`, such as `outdated` if data that reads
@@ -99,8 +101,8 @@ extension DiskCache where Key: Codable, Value: Codable {
       valueCoder: .standard, costing: costing)
   }
 
-  /// Opens a cache for reading while another process writes to it, with the standard coders, on a
-  /// thread that the caches share.
+  /// Opens a cache for reading while another process writes to it, with the standard coders, on one
+  /// of a few threads that all opens share.
   public static nonisolated(nonsending) func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
     configuration: DiskCacheConfiguration = .unlimited,

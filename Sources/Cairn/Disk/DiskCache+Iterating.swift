@@ -1,14 +1,13 @@
 public import CairnStore
 
-/// Iterating over all entries. Each call iterates over a snapshot of the cache from the start of
-/// the call: every key once, in no particular order, while writes continue. Iterating does not
-/// count as an access.
+/// Iterating over all entries. Each call makes a snapshot of the cache and visits every key in it
+/// once, in no particular order, while writes continue. Iterating does not count as an access.
 extension DiskCache {
-  /// Calls `body` with each key, until it returns `.stop`. `body` runs with no lock held and may
-  /// use the cache.
+  /// Calls `body` with each key, until `body` returns `.stop`. `body` runs with no lock held and
+  /// may use the cache.
   ///
-  /// Skips keys that cannot be decoded, which the log reports. Skips damaged entries too, and
-  /// throws the error of the first after visiting all others.
+  /// Skips keys that cannot be decoded, which the log reports. Also skips damaged entries: after
+  /// visiting all others, the call throws the error of the first.
   ///
   /// - Returns: the number of keys that could not be decoded.
   /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``.
@@ -38,10 +37,9 @@ extension DiskCache {
     return skippedCount
   }
 
-  /// All keys that a read would find, except those that cannot be decoded.
+  /// All keys that a read would find, except keys that cannot be decoded.
   ///
-  /// - Throws: see `forEachKey`. If a record is damaged, this call returns no keys, whereas
-  ///   `forEachKey` has visited the others when it throws.
+  /// - Throws: see `forEachKey`. If a record is damaged, this call throws and returns no keys.
   /// - Complexity: the same as `forEachKey`.
   public func keys() throws(CacheError) -> [Key] {
     try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
@@ -64,8 +62,8 @@ extension DiskCache {
     return keys
   }
 
-  /// Calls `body` with each entry, until it returns `.stop`. `body` runs with no lock held and may
-  /// use the cache.
+  /// Calls `body` with each entry, until `body` returns `.stop`. `body` runs with no lock held and
+  /// may use the cache.
   ///
   ///     try cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.valueByteCount ?? 0)
@@ -73,12 +71,12 @@ extension DiskCache {
   ///     }
   ///
   /// Skips entries whose value cannot be decoded or has another tag, and drops them if the
-  /// configured policy says so. Skips entries whose key cannot be decoded, but never drops them.
-  /// The log reports both.
+  /// configured policy is to drop such values. Also skips entries whose key cannot be decoded, but
+  /// never drops them. The log reports all skipped entries.
   ///
   /// - Returns: the number of skipped entries.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: `store` with `corrupt`
-  ///   if a record or a value is damaged, after visiting all others.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``. If a record or a value
+  ///   is damaged, the call visits all other entries first and then throws `store` with `corrupt`.
   /// - Complexity: O(bytes).
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {

@@ -9,19 +9,18 @@ extension DiskCache: Loading {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many callers ask for a key at once, it is loaded once. See also
-  /// `MemoryCache.value(forKey:orLoad:)`, whose description applies here too. If a value from
-  /// another version of the program cannot be decoded or has another tag, the call removes it and
-  /// loads it again, whatever the configured policies for reads. The loaded value replaces a
-  /// damaged value on disk, which the log reports. If the load fails, the damaged value stays. A
-  /// value that cannot be written to disk is still returned. The log reports why, and
-  /// `loadStatistics` counts it.
+  /// However many callers ask for a key at once, its value is loaded once. The description of
+  /// `MemoryCache.value(forKey:orLoad:)` applies here too. If the value on disk cannot be decoded
+  /// or has another tag, the call removes it and loads it again, whatever the configured policies
+  /// for reads. If the value on disk is damaged, the loaded value replaces it, and the log reports
+  /// this. If the load fails, the damaged value stays. If the loaded value cannot be written to
+  /// disk, callers still get it. The log says why, and `loadStatistics` counts such values.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
   ///   - load: makes the value.
   /// - Throws: any error of `load` or `value(forKey:)`; `CancellationError`;
   ///   `CacheError.circularLoad` and `loadTimedOut`.
@@ -39,8 +38,8 @@ extension DiskCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key. If the key has none, loads it and keeps it as the load requests. Otherwise
-  /// like `value(forKey:orLoad:)`.
+  /// The value of a key. If the key has none, loads it and keeps it with the options that the
+  /// loader returns. Otherwise like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
     forKey key: Key, policy: LoadPolicy? = nil,
@@ -53,15 +52,15 @@ extension DiskCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
-  /// old value loads a new one. Otherwise like `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy does not allow the cached value, calls a loader
+  /// that sees the old value. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
-  ///   - load: makes the value, or reports that the old one is still valid or that none exists. It
-  ///     receives the key's value, fresh or stale, or `nil` if the key has none.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
+  ///   - load: makes the value, or reports that the old one is still valid or that none exists. Its
+  ///     argument is the key's value, fresh or stale, or `nil` if the key has none.
   /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
@@ -71,7 +70,7 @@ extension DiskCache: Loading {
     try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
   }
 
-  /// Statistics of the loads by `value(forKey:orLoad:)`.
+  /// Counts of the cache's loads.
   public var loadStatistics: LoadStatistics { flights.statistics }
 
   @usableFromInline

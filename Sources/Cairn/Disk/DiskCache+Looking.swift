@@ -3,8 +3,8 @@ internal import CairnStore
 // Reads that do not count as accesses, and reads that return more.
 extension DiskCache {
   /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access in
-  /// either tier: changes neither the access order, nor an idle limit, nor the statistics. A value
-  /// found on disk is not kept in memory.
+  /// either tier: the access order, idle limits and the statistics stay the same. A value found on
+  /// disk is not kept in memory.
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
@@ -23,14 +23,14 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key or, without one, whether it has expired. Counts as an access. A value
-  /// found on disk is kept in memory, as with `value(forKey:)`.
+  /// The value of a key or, if it has none, whether its value has expired. Counts as an access. A
+  /// value found on disk is kept in memory, as with `value(forKey:)`.
   ///
-  /// An expired entry is reported as expired until it is removed, according to the store's
-  /// `maintenanceInterval`. After that it is absent.
+  /// An expired value is reported as expired until maintenance removes it, and as absent after
+  /// that.
   ///
   /// - Throws: see `value(forKey:)`.
-  /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if it finds no
+  /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if the key has no
   ///   value.
   public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
     while true {
@@ -45,10 +45,10 @@ extension DiskCache {
     }
   }
 
-  /// The values of many keys with everything the cache knows about them, in the order of the keys,
-  /// with `nil` for each key without a value. Each is a separate read, like `entry(forKey:)`.
+  /// The entries of many keys, in the order of the keys, with `nil` for each key without a value.
+  /// Reads each key separately, like `entry(forKey:)`.
   ///
-  /// - Throws: see `entry(forKey:)`. The first failed read ends the call.
+  /// - Throws: see `entry(forKey:)`. The first read that fails ends the call.
   public func entries(
     forKeys keys: some Collection<Key>
   ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
@@ -61,7 +61,7 @@ extension DiskCache {
   /// Information about many keys, in the order of the keys, with `nil` for each key without a
   /// value. Reads no value and does not count as an access.
   ///
-  /// - Throws: see `info(forKey:)`. The first failed lookup ends the call.
+  /// - Throws: see `info(forKey:)`. The first read that fails ends the call.
   public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
     var infos: [CacheEntryInfo?] = []
     infos.reserveCapacity(keys.count)

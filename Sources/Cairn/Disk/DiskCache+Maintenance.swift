@@ -8,16 +8,16 @@ extension DiskCache {
     try storing { () throws(StoreError) in try store.sync() }
   }
 
-  /// Reclaims all reclaimable space. See `Store.compact`. The cache also compacts by itself,
-  /// according to the store's `spaceBound`.
+  /// Reclaims the space of all dead records. See `Store.compact`. The cache also compacts by
+  /// itself: the store's `spaceBound` controls when.
   @discardableResult
   public func compact() throws(CacheError) -> CompactionReport {
     try storing { () throws(StoreError) in try store.compact() }
   }
 
-  /// Reads and checks all of the cache's data on disk once. See `Store.scrub`. The cache also does
-  /// so by itself if its store's configuration sets `scrubBytesPerSecond`. Observers receive an
-  /// event for each damaged value.
+  /// Reads and checks all of the cache's data on disk once. See `Store.scrub`. Observers receive an
+  /// event for each damaged value. With `scrubBytesPerSecond` in the store's configuration, the
+  /// cache scrubs by itself.
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
@@ -27,8 +27,8 @@ extension DiskCache {
     }
   }
 
-  /// Does all due maintenance at once: removes expired entries, keeps the configured free disk
-  /// space, and compacts to the space bound.
+  /// Runs maintenance now, not in the background: removes expired entries and the entries of
+  /// removed tags, compacts to the space bound, and restores the configured free disk space.
   ///
   /// - Throws: see `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
@@ -37,8 +37,8 @@ extension DiskCache {
     try storing { () throws(StoreError) in try store.maintain() }
   }
 
-  /// Copies the current state of the cache into a new directory while it stays in use. See
-  /// `Snapshot.backup`. The copy is an independent cache.
+  /// Copies the current state of the cache into a new directory, while writes continue. The copy is
+  /// an independent cache. See `Snapshot.backup`.
   @discardableResult
   public func backup(
     to destination: String, progress: (WorkProgress) -> Void
@@ -49,25 +49,25 @@ extension DiskCache {
     }
   }
 
-  /// Copies the whole cache into a new store, while writes continue. See `backup(to:progress:)`.
+  /// Copies the current state of the cache into a new directory, while writes continue. See
+  /// `backup(to:progress:)`.
   @inlinable
   @discardableResult
   public func backup(to destination: String) throws(CacheError) -> BackupReport {
     try backup(to: destination) { _ in }
   }
 
-  /// Writes the bytes of a value to a file: the bytes from the value coder, as `withValue` passes
-  /// them. Counts as an access.
+  /// Writes a value to a file, as the bytes that the value coder made. Counts as an access.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - path: the file, whose directory must exist. The new file atomically replaces an existing
-  ///     one, is durable when the call returns, and has mode 0600. If the process dies during the
-  ///     call, it may leave a file named `.cairn-export-` plus 13 letters and digits. The first
-  ///     export of a later process into the same directory removes that file.
+  ///   - path: the file, whose directory must exist. The call atomically replaces an existing file.
+  ///     When it returns, the new file is durable and has mode 0600. If the process dies during the
+  ///     call, it may leave a file whose name begins with `.cairn-export-`. The first export of a
+  ///     later process into the same directory removes that file.
   /// - Returns: whether the key had a value. If not, nothing is written.
-  /// - Throws: see `value(forKey:)`; `store` with `system` or `noSpace` if the file cannot be
-  ///   written: the old file stays.
+  /// - Throws: see `value(forKey:)`; `store` with `system`, `noSpace` or `unusableDestination` if
+  ///   the file cannot be written. An existing file then stays as it is.
   @discardableResult
   public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
     let isFound: Void? = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in

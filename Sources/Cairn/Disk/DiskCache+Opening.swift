@@ -1,21 +1,21 @@
 internal import CairnStore
 
 extension DiskCache {
-  /// Opens or creates a cache. A new directory gets mode 0700, its files 0600.
+  /// Opens or creates a cache. A new directory gets mode 0700, and its files get mode 0600.
   ///
   /// - Parameters:
-  ///   - place: a path, a name, or the cache of a name that this process shares.
+  ///   - place: where the cache is stored: a path, or a name.
   ///   - configuration: the limits and the other options.
   ///   - keyCoder: encodes keys.
   ///   - valueCoder: encodes values.
-  ///   - costing: the cost in memory of a value set without a cost. See `MemoryCache.init`. With
-  ///     `nil`, the cost is the value's bytes on disk, so that a cost limit counts bytes. Not
-  ///     called without a memory tier.
-  /// - Throws: `store` with the errors of `Store.init`, such as `locked` if it is already open, in
-  ///   this process or another, or `corrupt` if it is damaged. A damaged cache is left unchanged,
-  ///   unless the configured `corruptStorePolicy` is to salvage it. `insideStore` if the place is
-  ///   in another cache; `invalidName`, `noCacheDirectory`; `otherType` if the shared cache has
-  ///   keys or values of another type.
+  ///   - costing: computes the cost in memory of a value that is set without one. See
+  ///     `MemoryCache.init`. With `nil`, the cost is the size of the value on disk, so that a cost
+  ///     limit counts bytes. Has no effect without a memory tier.
+  /// - Throws: `store` with the errors of `Store.init`, such as `locked` if the cache is already
+  ///   open, in this process or another, or `corrupt` if it is damaged. A damaged cache stays
+  ///   unchanged, unless the configured `corruptStorePolicy` is to salvage it. Also `insideStore`
+  ///   if the place is inside another store; `invalidName`, `noCacheDirectory`; `otherType` if the
+  ///   shared cache has keys or values of another type.
   /// - Complexity: the same as `Store.init`.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
@@ -27,7 +27,7 @@ extension DiskCache {
       costing: costing, variables: CacheLocation.variables)
   }
 
-  /// Opens or creates a cache, on a thread that the caches share.
+  /// Opens or creates a cache, on one of a few threads that all opens share.
   ///
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
   ///   began.
@@ -123,8 +123,8 @@ extension DiskCache {
 }
 
 extension DiskCache where Key: Codable, Value: Codable {
-  /// Opens or creates a cache, with the standard coders: the bytes of `String`, `[UInt8]`, `Data`,
-  /// and of integers and `UUID` as keys, and JSON for all other types.
+  /// Opens or creates a cache with the standard coders. They store `String`, `[UInt8]` and `Data`,
+  /// and integers and `UUID` as keys, as their bytes. All other types are stored as JSON.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -134,7 +134,8 @@ extension DiskCache where Key: Codable, Value: Codable {
       costing: costing)
   }
 
-  /// Opens or creates a cache, with the standard coders, on a thread that the caches share.
+  /// Opens or creates a cache with the standard coders, on one of a few threads that all opens
+  /// share.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -146,7 +147,7 @@ extension DiskCache where Key: Codable, Value: Codable {
 }
 
 extension DiskCache where Key: Codable {
-  /// Opens or creates a cache, with the standard coder for keys.
+  /// Opens or creates a cache with the standard coder for keys.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -156,7 +157,8 @@ extension DiskCache where Key: Codable {
       costing: costing)
   }
 
-  /// Opens or creates a cache, with the standard coder for keys, on a thread that the caches share.
+  /// Opens or creates a cache with the standard coder for keys, on one of a few threads that all
+  /// opens share.
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil

@@ -1,14 +1,15 @@
 public import CairnStore
 
-/// Long operations, which do not run on Swift's cooperative threads.
+/// Long operations for async code. They run on threads of their own, not on Swift's cooperative
+/// threads.
 ///
 /// If the task is cancelled before the work begins, the call throws `cancelled` and does nothing.
 /// Once begun, the work finishes. At most `concurrentCallLimit` calls run at once. Other calls
 /// queue.
 extension DiskCache {
   /// Runs work that throws only the cache's errors on one of the cache's own threads. Use it, for
-  /// example, to read values that are not in the page cache, because such a read blocks its thread
-  /// until the disk delivers them.
+  /// example, to read values that are not in the page cache, because such reads block their thread
+  /// until the disk delivers the values.
   ///
   ///     let pages = try await cache.perform { (cache) throws(CacheError) in
   ///       try cache.values(forKeys: urls)
@@ -40,8 +41,8 @@ extension DiskCache {
   ///
   ///     try cache.synchronous { try $0.setValue(page, forKey: url) }
   ///
-  /// These forms block the thread for as long as the memory or the disk takes. A durable write
-  /// blocks it for a sync.
+  /// These forms block the thread while they wait for memory or the disk. A durable write waits for
+  /// a sync.
   @inlinable
   @discardableResult
   public func synchronous<Result: ~Copyable, Failure: Error>(
@@ -58,7 +59,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
   }
 
-  /// Sets new limits and removes the entries above them.
+  /// Sets new limits, and removes the least recently used entries until the limits hold.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(CacheError) {
@@ -67,7 +68,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes entries until at most this many bytes are live.
+  /// Removes entries until the live bytes are at most `cost`.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
@@ -77,7 +78,7 @@ extension DiskCache {
     }
   }
 
-  /// Removes entries until this much of the disk is free.
+  /// Removes entries until this many bytes of the disk are free.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int
@@ -103,7 +104,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
   }
 
-  /// Removes every entry for which `shouldRemove` returns true. The closure runs on one of the
+  /// Removes every entry for which `shouldRemove` returns `true`. The closure runs on one of the
   /// cache's own threads.
   @discardableResult
   public nonisolated(nonsending) func remove(
@@ -118,7 +119,7 @@ extension DiskCache {
     try await perform { (cache) throws(CacheError) in try cache.compact() }
   }
 
-  /// Does the cache's background maintenance now.
+  /// Runs maintenance now, not in the background.
   public nonisolated(nonsending) func maintain() async throws(CacheError) {
     try await perform { (cache) throws(CacheError) in try cache.maintain() }
   }
@@ -137,10 +138,10 @@ extension DiskCache {
     }
   }
 
-  /// Scrubs the cache to find damage, on its own thread.
+  /// Reads and checks all of the cache's data on disk once, on a thread of its own.
   ///
-  /// - Returns: the amount read and the damage. `isComplete` is `false` if the task was cancelled
-  ///   during the scrub.
+  /// - Returns: how much was read, and the damage. `isComplete` is `false` if the task was
+  ///   cancelled during the scrub.
   /// - Throws: see the synchronous form. Never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
@@ -157,8 +158,8 @@ extension DiskCache {
     }
   }
 
-  /// Makes every write durable, marks the store clean and releases its lock. Does not queue behind
-  /// a compaction or a backup. Cancellation does not stop it.
+  /// Makes every write durable, marks the store clean and releases its lock, like the synchronous
+  /// form. Does not wait behind other calls of the cache. Cancellation does not stop it.
   ///
   /// - Throws: see the synchronous form. Never `cancelled`.
   public nonisolated(nonsending) func close() async throws(CacheError) {

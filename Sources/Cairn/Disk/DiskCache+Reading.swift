@@ -3,11 +3,11 @@ internal import CairnStore
 extension DiskCache {
   /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   ///
-  /// A value found on disk is kept in memory, within the memory limits.
+  /// With a memory tier, a value found on disk is kept in memory, within the limits of the tier.
   ///
-  /// - Throws: if the value is not in memory: `store` with `corrupt` if the record or the value is
-  ///   damaged, `invalidKey`, `closed`, `usedAfterFork`, `system`; `changedType` and
-  ///   `undecodableValue`, if the policy is to keep such values; `unencodableKey`.
+  /// - Throws: `unencodableKey`. If the value is not in memory, also `store` with `corrupt` if the
+  ///   record or the value is damaged, or with `invalidKey`, `closed`, `usedAfterFork` or `system`;
+  ///   and `changedType` and `undecodableValue`, if the policy is to keep such values.
   /// - Complexity: O(1) if the value is in memory, otherwise O(key + value), with a page fault if
   ///   the record is not in the page cache.
   @inlinable
@@ -53,8 +53,8 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key with everything the cache knows about it, from one read. Counts as an
-  /// access, but the times in `info` are from before this access.
+  /// The value of a key, with its metadata and all information about it, from one read. Counts as
+  /// an access, but the times in `info` are from before this access.
   ///
   /// - Throws: see `value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
@@ -93,7 +93,8 @@ extension DiskCache {
     }
   }
 
-  /// Information about a key. Does not read the value and does not count as an access.
+  /// Information about a key: version, cost, times and size. Does not read the value and does not
+  /// count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
@@ -118,7 +119,7 @@ extension DiskCache {
     }
   }
 
-  /// The bytes stored with the value of a key: empty if none were given, or `nil` if the key has no
+  /// The metadata of a key: the bytes that were stored with its value, or `nil` if the key has no
   /// value. Does not read the value and does not count as an access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
@@ -134,8 +135,8 @@ extension DiskCache {
     return found?.0
   }
 
-  /// Whether a read of the key would find a value. Neither reads nor decodes the value, and does
-  /// not count as an access.
+  /// Whether a read of the key would find a value. Does not read the value and does not count as an
+  /// access.
   ///
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
@@ -157,9 +158,8 @@ extension DiskCache {
     }
   }
 
-  /// Calls `body` with the bytes of a value, without copying them, and returns the result, or `nil`
-  /// if the key has no value. The value coder made these bytes. With `.bytes`, `.data` and
-  /// `.string`, they are the value itself. Counts as an access.
+  /// Calls `body` with the bytes of a value, as the value coder made them, without a copy. Returns
+  /// the result of `body`, or `nil` if the key has no value. Counts as an access.
   ///
   /// The bytes stay unchanged and valid while `body` runs, even if the key is removed meanwhile.
   ///
@@ -201,11 +201,11 @@ extension DiskCache {
     return found
   }
 
-  /// The value of a key. Setting it to `nil` removes the value.
+  /// The value of a key. Setting `nil` removes the value.
   ///
-  /// A subscript setter cannot throw. A get that fails returns `nil`, and a set that fails leaves
-  /// the old value. The configured log reports each failure, and
-  /// `statistics().subscriptFailureCount` counts it. To handle errors, use the methods.
+  /// A subscript does not throw. A get that fails returns `nil`, and a set that fails leaves the
+  /// old value. The log reports each failure, and `statistics().subscriptFailureCount` counts them.
+  /// To handle errors, use the methods.
   @inlinable
   public subscript(key: Key) -> Value? {
     get {
@@ -227,12 +227,12 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, or `value` if the key has none, for changes in place.
+  /// The value of a key, or a default if the key has none, for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// This is a get followed by a set, and other callers may write in between. `update` loses no
-  /// change.
+  /// This is a get followed by a set, so it loses any change that another caller makes in between.
+  /// `update` loses no change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }

@@ -2,10 +2,10 @@ public import CairnStore
 
 /// Removing values by their keys.
 extension DiskCache {
-  /// Removes the value of a key, from both tiers. Does not read it, so this also removes an
-  /// undecodable value.
+  /// Removes the value of a key, from both tiers. Does not read the value, so it can also remove
+  /// one that cannot be decoded.
   ///
-  /// - Returns: whether the key had a value. If not, nothing is written.
+  /// - Returns: whether the key had a value. If it had none, nothing is written.
   /// - Throws: see `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
@@ -40,7 +40,7 @@ extension DiskCache {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched and the value is removed.
+  /// - Returns: whether the version matched, and so the value was removed.
   /// - Throws: see `setValue`; `store` with `corrupt` if the record is damaged.
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
@@ -73,12 +73,12 @@ extension DiskCache {
     try compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
-  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// Removes the value of a key and returns it. If several callers take a value at once, only one
   /// gets it.
   ///
   /// - Returns: the value, or `nil` if the key had no unexpired value.
-  /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. On an error nothing was removed,
-  ///   except with `durabilityUnknown`: the value is then removed and lost to the caller.
+  /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. Nothing was removed, except with
+  ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
     let value = try removing(key, alone: { $0 }) { () throws(CacheError) in try takeStored(key) }
     countRead(isHit: value != nil)
@@ -109,11 +109,12 @@ extension DiskCache {
     }
   }
 
-  /// Removes the values of many keys. Each removal is a separate write. One sync covers all of
+  /// Removes the values of many keys. Each removal is a separate write, and one sync covers all of
   /// them.
   ///
-  /// - Returns: the number removed.
-  /// - Throws: see `setValue`. The first failed removal ends the call, and earlier removals stay.
+  /// - Returns: the number of removed values.
+  /// - Throws: see `setValue`. The first removal that fails ends the call, and earlier removals
+  ///   stay.
   @discardableResult
   public func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?

@@ -1,16 +1,17 @@
 public import CairnStore
 
-/// Removing many entries at once, from both tiers. See the same methods of ``Store``. They use the
-/// combined access order of both tiers, and sizes on disk. To shrink only memory, trim `memory`. A
-/// trim to a count, cost or age of zero removes every entry.
+/// Removing many entries at once, from both tiers. The same methods of ``Store`` have more details.
+/// Trims use the sizes on disk, and the access order of both tiers together. To shrink only memory,
+/// trim `memory`. A trim to a count, cost or age of zero removes every entry.
 ///
 /// Compaction reclaims the space in the background. To reclaim it at once, for example on a full
 /// disk, call `trim(toFreeDiskSpace:)`, or `compact()` after the trim.
 extension DiskCache {
-  /// Sets new limits, and removes the least recently used entries above them. The memory tier has its
-  /// own limits: set them on `memory`.
+  /// Sets new limits, and removes the least recently used entries until the cache is within them.
+  /// The memory tier has its own limits: set them on `memory`.
   ///
-  /// The call always sets both limits. `nil` removes a limit. The next open uses its configuration again.
+  /// Each call sets both limits, and `nil` removes a limit. The next open uses its configuration
+  /// again.
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
@@ -27,12 +28,13 @@ extension DiskCache {
 }
 
 extension DiskCache: Trimming {
-  /// Removes entries until at most this many are left. Expired entries go first.
+  /// Removes entries until at most `count` are left. Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: zero or less removes every entry, but `removeAll` is faster and reclaims the space.
+  ///   - count: zero or less removes every entry, but `removeAll` is faster and reclaims the space
+  ///     at once.
   ///   - order: which entries go first.
-  /// - Returns: a summary of the removed entries, with their cost in bytes.
+  /// - Returns: a summary of the removed entries. Their cost is in bytes.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
@@ -45,7 +47,7 @@ extension DiskCache: Trimming {
     return summary
   }
 
-  /// Removes entries until the live bytes on disk are at most this many. Expired entries go first.
+  /// Removes entries until the live bytes on disk are at most `cost`. Expired entries go first.
   ///
   /// - Parameters:
   ///   - cost: in bytes. Zero or less removes every entry.
@@ -57,24 +59,23 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(toBytes: cost, order: order) }
   }
 
-  /// Reclaims space and removes the least recently used entries until this many bytes are free on
-  /// the filesystem, or nothing is left to remove.
+  /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
+  /// The call reclaims dead space first, then removes the least recently used entries.
   ///
-  /// - Parameter byteCount: the bytes that must be free, not the bytes to keep. Zero or less
-  ///   removes nothing.
+  /// - Parameter byteCount: the number of bytes that must be free. Zero or less removes nothing.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> RemovalSummary {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`, and all entries
-  /// in memory only.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
+  /// Also removes all entries in memory only.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
-  ///   - basis: `.access` uses the last read or write, accurate to 1 % of the age; `.write` uses
-  ///     the write, accurate to the second.
+  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age; `.write`
+  ///     counts from the write, accurate to the second.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
@@ -85,9 +86,9 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
-  /// Removes the entries that have outlived their lifetime or have been idle too long. No read finds
-  /// these entries, but they count towards the limits. The cache also does this by itself,
-  /// according to the store's `maintenanceInterval`.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them, but until they are removed they count towards the limits. Maintenance also
+  /// removes them.
   ///
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
@@ -96,17 +97,18 @@ extension DiskCache: Trimming {
     return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
-  /// Removes every entry for which `shouldRemove` returns true: by key, size, cost or age.
+  /// Removes every entry for which `shouldRemove` returns `true`. It can decide by key, size, cost
+  /// or age.
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
-  /// Calls the closure once with each unexpired entry, in no particular order, with no lock held.
-  /// Removal begins after the closure has seen every entry. An entry that was rewritten since then
-  /// stays. An entry whose key cannot be decoded is skipped and stays, and the log reports it. Entries
-  /// in memory only are all removed, without a call.
+  /// The closure is called once for each unexpired entry on disk, in no particular order, with no
+  /// lock held. Removal begins after the closure has seen every entry. An entry that was rewritten
+  /// since then stays. So does an entry whose key cannot be decoded, which the log reports. Entries
+  /// in memory only are all removed, and the closure is not called for them.
   ///
-  /// - Throws: any error of `shouldRemove`, unchanged, in which case nothing was removed. Otherwise
-  ///   a ``CacheError``.
+  /// - Throws: any error of `shouldRemove`, unchanged, before anything is removed. Otherwise a
+  ///   ``CacheError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func remove(
@@ -136,16 +138,16 @@ extension DiskCache: Trimming {
     }
   }
 
-  /// Removes everything, and reclaims the space. The durability is the cache's. Observers receive a
-  /// single event.
+  /// Removes every entry, and reclaims the space. The removal has the cache's durability class.
+  /// Observers receive a single event.
   ///
   /// - Complexity: O(segments), whatever the number of keys.
   public func removeAll() throws(CacheError) { try removeAll { _ in } }
 
-  /// Removes everything. See `removeAll()`.
+  /// Removes every entry. See `removeAll()`.
   ///
-  /// - Parameter progress: called after each file is removed, on this thread, with no lock held. No
-  ///   entry can be found by then.
+  /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
+  ///   then, reads find no entry.
   public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }

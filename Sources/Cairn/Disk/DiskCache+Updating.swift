@@ -1,28 +1,27 @@
 public import CairnStore
 
 extension DiskCache {
-  /// Changes the value of a key in one call, without losing concurrent changes.
+  /// Changes the value of a key, without losing concurrent changes.
   ///
   ///     try visits.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// Reads the old value from disk. Writes the new value only if no other caller has written the
-  /// key since the old value was read. Otherwise it starts over, so `change` may run more than once
-  /// and must have no side effects. It runs outside all locks and may use the cache.
+  /// The call reads the value on disk, calls `change`, and writes the result unless another caller
+  /// has written the key meanwhile. In that case it starts over, so `change` may run more than once
+  /// and must have no side effects. `change` runs outside all locks and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
-  ///     option applies. A lifetime counts from now, in both tiers.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one. A lifetime counts from now.
   ///   - durability: `nil` for the configured class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
-  ///   before either, nothing was written or made durable.
-  /// - Throws: any error of `change`, unchanged, or an error of `value(forKey:)`, including if a
-  ///   value is damaged, or cannot be decoded and is kept. In these cases nothing was written.
-  ///   Otherwise see `setValue`.
-  /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
-  ///   of them succeeds in each round.
+  ///   before either, the call writes nothing and waits for no sync.
+  /// - Throws: before anything is written, any error of `change`, unchanged, and the errors of
+  ///   `value(forKey:)`, for example for a damaged value. Otherwise see `setValue`.
+  /// - Complexity: O(key + value) for each attempt. If several callers change a key at once, one of
+  ///   them always succeeds.
   @discardableResult
   public func update(
     forKey key: Key, options: EntryOptions = .standard, durability: Durability?,
@@ -45,7 +44,7 @@ extension DiskCache {
     }
   }
 
-  /// Changes the value of a key in one call, with the configured durability.
+  /// Changes the value of a key without losing concurrent changes, with the configured durability.
   @discardableResult
   public func update(
     forKey key: Key, options: EntryOptions = .standard,

@@ -1,24 +1,25 @@
 public import CairnStore
 
 extension DiskCache {
-  /// Sets the value of a key, and removes entries to keep the limits.
+  /// Sets the value of a key, and evicts entries if the cache exceeds its limits.
   ///
-  /// When the call returns, the limits hold, every later read finds the value, and the value
-  /// survives what `durability` promises. If the call throws, nothing was written, except with
-  /// `durabilityUnknown`. A value that does not fit in memory is only on disk. When several callers
-  /// write a key at once, the value that reached the disk last stays, in both tiers.
+  /// When the call returns, the cache is within its limits, every later read finds the value, and
+  /// the value survives what its durability class promises. If the call throws, nothing was
+  /// written, except with `durabilityUnknown`. A value that does not fit in memory is only on disk.
+  /// If several callers write a key at once, both tiers end with the same value.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: an option that is `nil` is taken from the configuration. The cost counts in
-  ///     memory and is stored with the value. Without a cost, the cache's `costing` sets it, or
-  ///     else the value's bytes on disk. The limit on disk counts bytes.
+  ///   - options: for an option that is `nil`, the configured one applies. The cost counts in
+  ///     memory only, because the limit on disk counts bytes. Without a cost, the cache's `costing`
+  ///     computes one. Without a `costing`, the cost is the size of the value on disk.
   ///   - durability: `nil` for the configured class.
-  /// - Returns: the entry's version. For an entry in memory only, the newest version of any entry.
-  /// - Throws: `unencodableKey`, `unencodableValue`; `store` with the errors of `Store.setValue`,
-  ///   including `invalidKey` for an empty or too long key, and `valueTooLarge`, even for a value
-  ///   that alone exceeds the byte limit.
+  /// - Returns: the entry's version. For an entry in memory only, the version of the newest write
+  ///   to the cache.
+  /// - Throws: `unencodableKey`, `unencodableValue`, `reservedKey`, `invalidTag`, `tooManyTags`;
+  ///   `store` with the errors of `Store.setValue`, such as `valueTooLarge` for an entry that alone
+  ///   exceeds the byte limit.
   /// - Complexity: O(key + value).
   @inlinable
   @discardableResult
@@ -162,16 +163,15 @@ extension DiskCache {
     return (result, pending)
   }
 
-  /// Sets the value of a key and returns the previous one. When several callers write a key at
-  /// once, each gets the value that its own write replaced.
+  /// Sets the value of a key and returns the previous one. If several callers write a key at once,
+  /// each gets the value that its own write replaced.
   ///
   /// - Parameters: see `setValue`.
   /// - Returns: the old value on disk, or `nil` if the key had no unexpired value.
-  /// - Throws: see `value(forKey:)`, including if the old value is damaged, or cannot be decoded
-  ///   and is kept. In these cases nothing was written, but `setValue` can replace such a value.
-  ///   Otherwise see `setValue`.
-  /// - Complexity: O(key + both values) for each attempt. When several callers write a key at once,
-  ///   one of them succeeds in each round.
+  /// - Throws: before anything is written, the errors of `value(forKey:)`, for example for a
+  ///   damaged old value, which `setValue` can replace. Otherwise see `setValue`.
+  /// - Complexity: O(key + both values) for each attempt. If several callers change a key at once,
+  ///   one of them always succeeds.
   @discardableResult
   public func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
@@ -279,9 +279,9 @@ extension DiskCache {
     return true
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
-  /// never shortened. Does not rewrite the value, change its version or count as an access. An
-  /// unlimited lifetime stays unlimited, and an idle limit stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
+  /// never shortens a lifetime. It does not rewrite the value, change its version or its idle
+  /// limit, or count as an access.
   ///
   /// - Returns: whether the key has a value.
   @discardableResult
@@ -306,7 +306,8 @@ extension DiskCache {
     return false
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, with the configured durability.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later, with the
+  /// configured durability.
   @discardableResult
   public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(CacheError) -> Bool {
     try extendLifetime(forKey: key, to: lifetime, durability: nil)

@@ -10,38 +10,37 @@ internal import Synchronization
 ///     try cache.setValue(page, forKey: url)
 ///     let page = try cache.value(forKey: url)
 ///
-/// Its contents survive a reopen. Its limits are hard: they hold whenever a write returns, and the
-/// least recently used entries go first. Every read checks expiry. A read never writes to disk. If
-/// a value fails its checksum, reads of its key throw. They never return a wrong value or a miss.
+/// The contents survive a restart. The limits are hard: they hold whenever a write returns, and the
+/// least recently used entries go first. Every read checks expiry, and no read writes to disk. If a
+/// value fails its checksum, reads of its key throw. They never return a wrong value or a miss.
 ///
-/// With a memory tier, the disk holds every entry, and memory holds some of them, unless
-/// `EntryOptions.placement` or `DiskCacheConfiguration.admission` asks for less. A write goes to
-/// disk first and then to memory. A read that misses memory reads the disk and keeps the value in
-/// memory, with its cost, lifetime and version, so a value from disk is decoded once. An entry that
-/// leaves the disk leaves memory. An entry that memory drops to keep its own limits stays on disk.
-/// As on disk, keys are compared by their bytes: two strings that are canonically equal but differ
-/// in their UTF-8 are two keys.
+/// With a memory tier, the disk holds every entry, and memory holds some of them.
+/// `EntryOptions.placement` and `DiskCacheConfiguration.admission` can change this. A write goes to
+/// disk first and then to memory. A read that finds nothing in memory reads the disk and keeps the
+/// value in memory, so a value from disk is decoded once. An entry that leaves the disk leaves
+/// memory too. An entry that memory evicts stays on disk. Both tiers compare keys by their bytes:
+/// two strings that are equal in Swift but differ in their UTF-8 are two keys.
 ///
-/// An entry can be in memory only, by its ``/CairnStore/EntryPlacement`` or the ``CacheAdmission``. Such
-/// an entry may be evicted at any time. Reads, `removeValue` and `takeValue` find it. Counts,
-/// iteration, snapshots, backups and the cache's observers do not show it. `update`, `updateValue`,
-/// `compareAndSet` and `compareAndRemove` do not find it, and drop it. The removal of any tag may also remove
-/// such entries with other tags.
+/// An entry can be in memory only, because of its ``/CairnStore/EntryPlacement`` or the
+/// ``CacheAdmission``. Such an entry may be evicted at any time. Reads, `removeValue` and
+/// `takeValue` find it. Counts, iteration, backups and the cache's observers do not show it.
+/// `update`, `updateValue`, `compareAndSet` and `compareAndRemove` treat it as absent and drop it.
+/// The removal of a tag may also remove such entries with other tags.
 ///
-/// No read returns an older value than an earlier read returned or a completed write stored. With
-/// memory, this does not cover `count`, `keys`, `forEachKey`, `remove(where:)` and
-/// `trim(toCount:)`: while a removal is in progress, reads may still find a key that these calls no
-/// longer show or count. A write that throws has not happened, and the old value stays. The
-/// exception is `durabilityUnknown`: the new value may be on disk, and memory holds neither.
+/// No read returns an older value than an earlier read returned or a completed write stored. There
+/// is one limitation: during a removal, reads may still find a key in memory that `count`, `keys`,
+/// `forEachKey`, `remove(where:)` and `trim(toCount:)` no longer see. If a write throws, nothing
+/// was written, and the old value stays. The exception is `durabilityUnknown`: the new value may be
+/// on disk, and memory holds neither value.
 ///
-/// All methods are safe to call from any thread, and each takes effect at one moment. A get or a
-/// set that stays in the page cache takes less time than a thread hop, so call the synchronous
-/// forms directly from async code. A `.durable` set is different, because it waits for a disk sync.
-/// Long operations have asynchronous forms, and `perform` runs any work. Coders and observers run
-/// with no lock held and may use the cache.
+/// All methods are safe to call from any thread, and each takes effect at one moment. Reads are
+/// synchronous. If the value is in memory or in the page cache, a read takes less time than a
+/// change of thread, so call it directly from async code. Writes and long operations have a
+/// synchronous form and an async form: in async code, use `try await`. `perform` runs any other
+/// work. Coders and observers run with no lock held and may use the cache.
 ///
-/// Cost is measured in bytes, as counted by `StoreStatistics.liveByteCount`. The `cost` given to a
-/// value counts in memory, and is stored on disk for when the value returns to memory.
+/// On disk, cost means bytes, as in `StoreStatistics.liveByteCount`. The `cost` given to a value
+/// counts only in memory. The disk stores it for when the value returns to memory.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // Inlinable code is specialised for its types at the call site, where closures pass keys and
   // values on. All other code is here and sees only bytes.
@@ -85,15 +84,15 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let flights: SingleFlight<[UInt8], Loaded<Value>?>
   /// The policy of calls that load. `nil` means only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
-  /// The configuration the cache was opened with.
+  /// The configuration that the cache was opened with. Later changes of limits and defaults do not
+  /// appear in it.
   public let configuration: DiskCacheConfiguration
-  /// The name it was opened with, or the last part of its path.
+  /// The name that the cache was opened with, or the last part of its path.
   public let name: String
-  /// The report of the salvage, if the store was corrupt and the configuration requested salvage.
-  /// Otherwise `nil`.
+  /// The report of the salvage, if the open found a corrupt store and salvaged it. Otherwise `nil`.
   public let salvageReport: SalvageReport?
 
-  /// The directory, as the caller gave it or derived from the name.
+  /// The cache's directory.
   public var path: String { store.path }
 
   /// Opens a cache in environments that the caller supplies: for tests.
@@ -278,8 +277,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     old.abandon()
   }
 
-  /// The lifetime of entries set from now on without one, or `nil` for no end. Existing entries
-  /// keep theirs.
+  /// The default lifetime: how long entries live that are set from now on without a lifetime of
+  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -292,8 +291,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// The idle limit of entries set from now on without one, or `nil` for no limit. Otherwise like
-  /// `lifetime`.
+  /// The default idle limit, for entries that are set from now on without one of their own. `nil`
+  /// means no limit. Otherwise like `lifetime`.
   public var idleLimit: Duration? {
     get { store.idleLimit }
     set {
@@ -341,12 +340,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   // MARK: State
 
-  /// The number of keys on disk that have not expired. Includes keys whose records are damaged, and
-  /// entries that a removal by tag has hidden but not yet removed. If
-  /// `statistics().sweepingTagCount` is 0, there are none of the latter.
+  /// The number of keys on disk that have not expired. Includes keys whose records are damaged.
+  /// Also includes entries of removed tags until they are removed in the background: there are none
+  /// if `statistics().sweepingTagCount` is 0.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
-  /// - Complexity: the same as `Store.count()`. `statistics().heldCount` is always O(1).
+  /// - Complexity: the same as `Store.count()`.
   public func count() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
@@ -354,20 +353,20 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Whether `count()` is 0.
   public var isEmpty: Bool { get throws(CacheError) { try count() == 0 } }
 
-  /// The live bytes of the log, which the byte limit counts. Includes expired entries until they
-  /// are removed.
+  /// The live bytes on disk, which the byte limit counts. Includes expired entries until they are
+  /// removed.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
-  /// - Complexity: the same as `statistics`.
+  /// - Complexity: the same as `statistics()`.
   public func totalCost() throws(CacheError) -> Int {
     try storing { () throws(StoreError) in try store.usage().liveByteCount }
   }
 
-  /// Counts of the cache's operations, and its current contents. `storeStatistics` reports more
-  /// about the files.
+  /// Counts of the cache's operations, and its current size. `storeStatistics()` says more about
+  /// the files.
   ///
   /// - Throws: `store` with `closed`, `usedAfterFork`.
-  /// - Complexity: O(segments), of 64 MiB each, without a system call.
+  /// - Complexity: O(segments), without a system call.
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
     let usage = try storing { () throws(StoreError) in try store.usage() }
     let (table, record) = try storing { () throws(StoreError) in try marks.current() }
@@ -394,13 +393,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   }
 
   /// Makes every acknowledged write durable, marks the store clean and releases its lock. Later
-  /// calls throw `closed`, and a second `close` does nothing. Event streams end.
+  /// calls throw `closed`, but a second `close` does nothing. Event streams end.
   ///
-  /// Cancels loads without waiters, keeps none of their results, and begins no new loads.
+  /// Cancels background loads, whose values are then not kept. Loads that callers wait for
+  /// continue.
   ///
-  /// Without a close, no acknowledged write is lost, but the next open takes longer.
+  /// If you do not close the cache, no acknowledged write is lost, but the next open takes longer.
   ///
-  /// - Throws: see `Store.close()`. The cache is closed anyway.
+  /// - Throws: see `Store.close()`. The cache is closed even if the call throws.
   public func close() throws(CacheError) {
     SharedCaches.beginClosing(self)
     flights.close()

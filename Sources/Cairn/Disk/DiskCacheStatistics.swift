@@ -1,9 +1,9 @@
 internal import CairnStore
 
-/// Counts of a ``DiskCache``'s operations since it was opened, and its current contents.
+/// Counts of a ``DiskCache``'s operations since it was opened, and its current size.
 ///
-/// A snapshot of one moment. Getting it makes no system call, so a metrics library can poll it. The
-/// counts only grow.
+/// Getting these statistics makes no system call, so a metrics library can poll them. The counts
+/// only grow.
 public struct DiskCacheStatistics: Sendable, Hashable {
   /// Reads that found a value, in memory or on disk. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
@@ -13,31 +13,32 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var insertionCount: UInt64 = 0
   /// Insertions that replaced another value.
   public var replacementCount: UInt64 = 0
-  /// Values that callers removed, including those removed by `removeAll`.
+  /// Values that callers removed, including by `removeAll`.
   public var removalCount: UInt64 = 0
   /// Expired values that were removed.
   public var expirationCount: UInt64 = 0
-  /// Evictions to keep the limit on the number of entries.
+  /// Evictions because of the limit on the number of entries.
   public var countEvictionCount: UInt64 = 0
-  /// Evictions to keep the limit on bytes.
+  /// Evictions because of the limit on bytes.
   public var byteEvictionCount: UInt64 = 0
-  /// Evictions to keep space free on the disk.
+  /// Evictions to free space on the disk.
   public var spaceEvictionCount: UInt64 = 0
   /// Evictions by a trim.
   public var trimEvictionCount: UInt64 = 0
-  /// Reads of values that could not be decoded or had another tag, whether the values were kept or
-  /// dropped.
+  /// Reads of values that could not be decoded or had another tag.
   public var undecodableCount: UInt64 = 0
-  /// Removed values that could not be decoded, or were damaged and loaded again.
+  /// Values that were removed because they could not be decoded, or replaced by a load because they
+  /// were damaged.
   public var dropCount: UInt64 = 0
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
-  /// Loaded values that the configured admission kept from the disk.
+  /// Loaded values that were not written to disk because of the configured admission.
   public var admissionRefusedCount: UInt64 = 0
 
-  /// Entries in the cache, including expired entries not removed yet.
+  /// Entries in the cache, including expired entries that were not removed yet.
   public var heldCount: Int = 0
-  /// Removed tags whose entries are still being removed in the background. These entries count as held.
+  /// Removed tags whose entries are still being removed in the background. `heldCount` includes
+  /// these entries.
   public var sweepingTagCount: Int = 0
   /// Live bytes of the log, which the byte limit counts.
   public var liveByteCount: Int = 0
@@ -45,20 +46,20 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var deadByteCount: Int = 0
   /// Bytes that the log takes on disk, including preallocated space.
   public var allocatedByteCount: Int = 0
-  /// Bytes whose space is reclaimed when their last read ends.
+  /// Bytes of removed segments that are still being read. Their space is reclaimed when the last of
+  /// these reads ends.
   public var pinnedByteCount: Int = 0
 
-  /// The statistics of the memory tier, or `nil` without one. A value that entered memory during
-  /// the disk lookup counts first as a miss and then as a hit.
+  /// The statistics of the memory tier, or `nil` without one. If a value enters memory while a read
+  /// looks on disk, memory counts both a miss and a hit.
   public var memory: MemoryCacheStatistics?
-  /// Statistics of the loads by `value(forKey:orLoad:)`.
+  /// Counts of the cache's loads.
   public var loads = LoadStatistics()
 
   init() {}
 
-  /// All counts with their names, for a metrics library. Counts that only grow come first. The
-  /// names of the memory tier's counts begin with `memory.`, and the names of load counts with
-  /// `loads.`.
+  /// All numbers with their names, for a metrics library. Those that only grow come first. The
+  /// names for the memory tier begin with `memory.`, and the names for loads with `loads.`.
   public var metrics: [(name: String, value: UInt64)] {
     func named(_ prefix: String, _ metrics: [Metric]?) -> [Metric] {
       (metrics ?? []).map { (prefix + $0.name, $0.value) }
@@ -76,13 +77,13 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     ]
   }
 
-  /// The difference from earlier statistics of the same cache. Counts are subtracted, including
-  /// those of the memory tier and of loads. The current contents are not.
+  /// The counts since earlier statistics of the same cache, including those of the memory tier and
+  /// of loads. Current sizes, such as `heldCount`, are not subtracted.
   ///
-  /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
+  /// For example, pass statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
-  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was
-  ///   reopened in between, and the result covers everything since the reopening.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache has been
+  ///   reopened, and the result covers everything since then.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
     if let before = earlier.memory { difference.memory = memory?.since(before) }
@@ -90,8 +91,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     return difference
   }
 
-  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
-  /// The label `tier` is `memory` or `disk`. Each tier counts only its own hits.
+  /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). The label `tier` is `memory` or `disk`, and each tier counts
+  /// only its own hits.
   ///
   /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
@@ -140,12 +142,12 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
   }
 
-  /// Bytes of the log per live byte, or `nil` without live bytes.
+  /// Bytes on disk per live byte, or `nil` if there are no live bytes.
   public var spaceAmplification: Double? {
     liveByteCount == 0 ? nil : Double(allocatedByteCount) / Double(liveByteCount)
   }
 
-  /// Evictions, for whatever cause.
+  /// Evictions for all causes together.
   public var evictionCount: UInt64 {
     countEvictionCount + byteEvictionCount + spaceEvictionCount + trimEvictionCount
   }

@@ -3,8 +3,9 @@ public import FoundationEssentials
 
 /// Encodes and decodes keys.
 ///
-/// On disk, a key is its bytes. Equal keys must always have the same bytes, and different keys
-/// different bytes. A key has 1 to 65,535 bytes, so an empty string cannot be a key.
+/// A cache on disk identifies a key by its bytes. Equal keys must always have the same bytes, and
+/// different keys must have different bytes. A key has 1 to 65,535 bytes, so an empty string cannot
+/// be a key.
 ///
 /// Strings that look the same but differ in their UTF-8, such as "é" in its two forms, are equal in
 /// Swift but different keys on disk.
@@ -27,13 +28,14 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     self.identity = identity
   }
 
-  /// The same coder, with the promise that two keys are equal if and only if their bytes are. The
+  /// The same coder, with your promise that two keys are equal if and only if their bytes are. The
   /// memory tier then finds a key without encoding it.
   ///
-  /// All built-in coders except JSON make this promise: two canonically equal strings that differ
-  /// in their UTF-8 make equal JSON keys with different bytes. If the promise is false, a read may
-  /// find the value of another key. With the promise, the cache decodes the keys of entries that
-  /// leave the disk. If a key cannot be decoded, memory is emptied.
+  /// If the promise is false, a read may return the value of another key. All built-in coders
+  /// except JSON make this promise. JSON cannot: two strings that are equal in Swift may differ in
+  /// their UTF-8, so that equal keys have different bytes. With the promise, the cache decodes the
+  /// keys of entries that leave the disk. If such a key cannot be decoded, the cache empties the
+  /// memory tier.
   public func comparingByEquality() -> KeyCoder {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
   }
@@ -42,8 +44,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
   }
 
-  /// A custom coder. Only events and iteration decode keys or, with `comparingByEquality`, the
-  /// memory tier too.
+  /// A custom coder. The cache decodes keys only for events and for iteration and, with
+  /// `comparingByEquality`, for the memory tier.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -121,7 +123,7 @@ extension KeyCoder<String> {
 }
 
 extension KeyCoder where Key: FixedWidthInteger {
-  /// All bytes of the number, most significant first. `Int` and `UInt` have eight.
+  /// All bytes of the number, the most significant first. `Int` and `UInt` have eight bytes.
   public static var integer: KeyCoder {
     let byteCount = Key.bitWidth / 8
     return KeyCoder(
@@ -147,7 +149,7 @@ extension KeyCoder where Key: FixedWidthInteger {
 }
 
 extension KeyCoder<UUID> {
-  /// Its 16 bytes.
+  /// The 16 bytes of the UUID.
   public static var uuid: KeyCoder {
     .custom(
       encode: { key in
@@ -173,8 +175,8 @@ extension KeyCoder<UUID> {
 }
 
 extension KeyCoder where Key: Codable {
-  /// JSON with sorted names. Not for keys that contain sets, whose order differs between processes,
-  /// nor for numbers with two equal forms, such as 0.0 and -0.0.
+  /// JSON with sorted names. Do not use it for keys that contain sets, whose order differs between
+  /// processes, or floating-point numbers, because 0.0 and -0.0 are equal but have different bytes.
   public static func json() -> KeyCoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -188,8 +190,8 @@ extension KeyCoder where Key: Codable {
       })
   }
 
-  /// The default: the bytes of `String`, `[UInt8]`, `Data`, `UUID` and integers, and JSON for all
-  /// other types.
+  /// The default: `String`, `[UInt8]`, `Data`, `UUID` and integers as their bytes, and all other
+  /// types as JSON.
   public static var standard: KeyCoder {
     // The common integers are named here, so that the compiler specialises for them.
     let direct: [Any] = [

@@ -5,11 +5,11 @@ public import CairnStore
 ///     let users = store.view(of: User.self, prefix: "user/")
 ///     try users.setValue(user, forKey: "1")  // "user/1" in the store
 ///
-/// Several views, of several types, can share one open store. A view is cheap, so make one wherever
-/// you need it. Its calls keep the store's promises. Values have the same form as in a
-/// ``DiskCache``.
+/// Several views, of several types, can share one open store. A view costs almost nothing, so make
+/// one wherever you need it. Writes through a view are as durable as the store's own. Values have
+/// the same form as in a ``DiskCache``.
 public struct StoreView<Value: Sendable>: Sendable {
-  /// The store with the values.
+  /// The store that holds the values.
   public let store: Store
   /// The prefix of the view's keys in the store.
   public let prefix: [UInt8]
@@ -82,15 +82,17 @@ public struct StoreView<Value: Sendable>: Sendable {
     } catch { throw .store(error) }
   }
 
-  /// Changes the value of a key. `change` runs with no lock held, and runs again if another write
-  /// came in between.
+  /// Changes the value of a key, without losing concurrent changes. `change` runs with no lock
+  /// held. It runs again if another caller has written the key meanwhile, so it must have no side
+  /// effects.
   ///
   /// - Parameters:
   ///   - key: the key without the prefix.
   ///   - durability: `nil` for the store's class.
-  ///   - change: receives the value, or `nil`, and returns the new value, or `nil` to remove it. An
-  ///     entry keeps its cost, lifetime, idle limit and metadata.
-  /// - Returns: the new value.
+  ///   - change: makes the new value from the current value, or from `nil` if the key has none.
+  ///     Returning `nil` removes the value. An existing entry keeps its cost, lifetime, idle limit
+  ///     and metadata.
+  /// - Returns: the new value, or `nil` if the key now has no value.
   /// - Throws: any error of `change`, unchanged. Otherwise a ``CacheError``: see `value(forKey:)`
   ///   and `setValue`.
   @discardableResult
@@ -123,11 +125,11 @@ public struct StoreView<Value: Sendable>: Sendable {
     }
   }
 
-  /// Calls `body` with each key, without the prefix, and its value, until it returns `.stop`. The
-  /// call visits the entries that exist when it begins, in no particular order. `body` runs with no
+  /// Calls `body` with each key, without the prefix, and its value, in no particular order, until
+  /// `body` returns `.stop`. The call may or may not see concurrent writes. `body` runs with no
   /// lock held and may use the store.
   ///
-  /// - Throws: any error of `body`, unchanged. `undecodableValue` or `changedType` for the first
+  /// - Throws: any error of `body`, unchanged. `undecodableValue` or `changedType` at the first
   ///   value that is not of the view's type. Otherwise see `Store.forEachEntry`.
   /// - Complexity: O(keys of the store + bytes of the view).
   public func forEach(_ body: (_ key: [UInt8], _ value: Value) throws -> Visit) throws {
@@ -184,10 +186,10 @@ extension Store {
   /// A view of the values of one type whose keys begin with `prefix`.
   ///
   /// - Parameters:
-  ///   - type: the type of the values. `Codable` types are stored as JSON, and `[UInt8]`, `Data`
-  ///     and `String` unchanged.
-  ///   - prefix: the prefix of the view's keys. Views with different prefixes do not overlap unless
-  ///     one prefix begins with the other.
+  ///   - type: the type of the values. `[UInt8]`, `Data` and `String` are stored unchanged, and all
+  ///     other types as JSON.
+  ///   - prefix: the prefix of the view's keys. Two views overlap if the prefix of one begins with
+  ///     the prefix of the other.
   public func view<Value: Codable & Sendable>(
     of type: Value.Type, prefix: String = ""
   ) -> StoreView<Value> {

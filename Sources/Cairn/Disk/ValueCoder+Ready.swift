@@ -10,18 +10,18 @@ extension ValueCoder where Value: ByteSource {
 }
 
 extension ValueCoder<[UInt8]> {
-  /// The bytes, unchanged: one copy on the way in, and one on the way out.
+  /// The bytes, unchanged. A write and a read each copy them once.
   public static var bytes: ValueCoder { ValueCoder(passing: { [UInt8](copying: $0) }) }
 }
 
 extension ValueCoder<Data> {
-  /// The bytes, unchanged: one copy on the way in, and one on the way out.
+  /// The bytes, unchanged. A write and a read each copy them once.
   public static var data: ValueCoder { ValueCoder(passing: { Data(copying: $0) }) }
 }
 
 extension ValueCoder<String> {
-  /// The text as UTF-8, with one copy on the way in and one on the way out. Decoding fails for
-  /// bytes that are not UTF-8.
+  /// The text as UTF-8. A write and a read each copy it once. Bytes that are not UTF-8 cannot be
+  /// decoded.
   public static var string: ValueCoder {
     ValueCoder(passing: { bytes in
       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -31,11 +31,11 @@ extension ValueCoder<String> {
 }
 
 extension ValueCoder where Value: Codable {
-  /// Foundation's JSON, the most widely readable form and the slowest.
+  /// Foundation's JSON: the slowest form, but the one that most other programs can read.
   ///
   /// - Parameters:
-  ///   - encoder: used from many threads at once, so do not change it afterwards.
-  ///   - decoder: like `encoder`.
+  ///   - encoder: the encoder. Many threads use it at once, so do not change it afterwards.
+  ///   - decoder: the decoder. The same applies to it.
   public static func json(
     encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) -> ValueCoder {
@@ -50,8 +50,9 @@ extension ValueCoder where Value: Codable {
   /// Foundation's binary property list. The value is wrapped in an array of one, because a property
   /// list cannot be a bare number or string.
   ///
-  /// Only for bytes that this coder has written: Foundation's decoder can trap on maliciously
-  /// crafted property lists. Checksums catch damage on the disk before decoding.
+  /// Use it only for values that this coder has written: Foundation's decoder can trap on
+  /// maliciously crafted property lists. Damage on the disk is no problem, because checksums detect
+  /// it before decoding.
   public static func propertyList() -> ValueCoder {
     let encoder = PropertyListEncoder()
     encoder.outputFormat = .binary
@@ -80,7 +81,7 @@ extension ValueCoder where Value: Codable {
       }, decode: { try decode(Data(copying: $0)) })
   }
 
-  /// The default: unchanged bytes for `[UInt8]`, `Data` and `String`, and JSON for all other types.
+  /// The default: `[UInt8]`, `Data` and `String` unchanged, and all other types as JSON.
   public static var standard: ValueCoder {
     let passing: [Any] = [
       ValueCoder<[UInt8]>.bytes, ValueCoder<Data>.data, ValueCoder<String>.string,

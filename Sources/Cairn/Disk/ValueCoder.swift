@@ -5,10 +5,10 @@ internal import CairnStore
 ///     let coder = ValueCoder<Page>.json().tagged(2)
 ///     let packed = coder.transformed(encode: compress, decode: decompress)
 ///
-/// Its closures may run on any thread, and on several at once, with no lock held. They may throw
-/// any error. The cache then throws a ``CacheError``, which contains only the type and case of the
-/// error, or the reason of a ``CodingFailure``. For a `DecodingError`, it says what is missing or
-/// wrong, and where: `users[3].age`.
+/// A coder's closures may run on any thread, and on several at once, with no lock held. They may
+/// throw any error. The cache then throws a ``CacheError`` with a reason that is safe to log: the
+/// reason of a ``CodingFailure``, or the type and case of any other error. For a `DecodingError`,
+/// the reason says what is missing or wrong, and where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a value.
   @usableFromInline
@@ -18,12 +18,12 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   @usableFromInline
   typealias Decoding = @Sendable (RawSpan) throws -> Value
 
-  /// A number stored with every written value to identify its type. Change it when the type or
-  /// its encoding changes. 0, the default, means no tag.
+  /// A number that is stored with every written value and identifies its type. Change the tag when
+  /// the type or its encoding changes. 0, the default, means no tag.
   ///
-  /// A read of a value with another tag throws ``CacheError/changedType(version:found:expected:)``,
-  /// or is a miss that removes the value, according to
-  /// ``DiskCacheConfiguration/changedTypePolicy``. The bytes are not decoded.
+  /// A value with another tag is never decoded. Depending on
+  /// ``DiskCacheConfiguration/changedTypePolicy``, a read throws
+  /// ``CacheError/changedType(version:found:expected:)``, or is a miss that removes the value.
   public let tag: UInt32
   @usableFromInline let withBytes: Encoding
   @usableFromInline let decode: Decoding
@@ -45,8 +45,8 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - encode: encodes a value.
-  ///   - decode: decodes a value from the bytes, which are in the store's memory and valid only
-  ///     until it returns.
+  ///   - decode: decodes a value from bytes in the store's memory, which are valid only until this
+  ///     closure returns.
   public static func custom(
     encode: @escaping @Sendable (Value) throws -> [UInt8],
     decode: @escaping @Sendable (RawSpan) throws -> Value
@@ -68,7 +68,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - encode: transforms the bytes of this coder before they are written.
-  ///   - decode: the inverse.
+  ///   - decode: reverses what `encode` did, before this coder decodes the bytes.
   public func transformed(
     encode: @escaping @Sendable (RawSpan) throws -> [UInt8],
     decode: @escaping @Sendable (RawSpan) throws -> [UInt8]

@@ -1,17 +1,16 @@
 extension MemoryCache {
-  /// Calls `body` with every later event of the cache, and with the inserted or removed value.
+  /// Calls `body` with every later event of the cache and with the inserted or removed value.
   ///
-  /// Calls come after the change, outside all locks, on the thread that caused it or that
-  /// noticed an expired entry or a shortage of memory. `body` may use the cache. The
-  /// events of one thread are in order. The events of several threads come in any order.
+  /// Calls come after the change and outside all locks, on the thread that made the change, so
+  /// `body` may use the cache. The events of one thread come in order. The events of several
+  /// threads come in any order.
   ///
-  /// The exception is a change that an observer makes to the cache. It is reported at once, within
-  /// the call that makes it, before the remaining events of the original change. Observers added
-  /// after this observer therefore learn of its change first, and then of the event it was called
-  /// for. Only then do all observers learn of the remaining events, such as evictions. If an
-  /// observer replicates the cache's contents, no other observer may change the cache.
+  /// There is one exception. If an observer changes the cache, that change is reported at once,
+  /// before the remaining events of the original change. Observers that were added later therefore
+  /// receive the new event before the event that caused it. So if an observer replicates the
+  /// cache's contents, no other observer may change the cache.
   ///
-  /// - Returns: the observation. Its `cancel()` ends it.
+  /// - Returns: the observation, which `cancel()` ends.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
@@ -24,7 +23,7 @@ extension MemoryCache {
     return CacheObservation { [weak self] in self?.cancelObserver(id) }
   }
 
-  /// The same without the values, as in all caches.
+  /// Calls `body` with every later event of the cache, without the values, as in all caches.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
@@ -42,11 +41,11 @@ extension MemoryCache {
   }
 
   /// A stream of every later event of the cache, without the values, so that an unread stream keeps
-  /// none in memory. The order is the same as in `observe`, with its exception for observers that
-  /// change the cache.
+  /// no values in memory. The order is that of `observe`.
   ///
-  /// - Parameter limit: the maximum number of events buffered for the reader. The newest stay.
-  /// - Returns: a stream that ends with the cache.
+  /// - Parameter limit: the maximum number of events buffered for the reader. If there are more,
+  ///   the oldest are dropped.
+  /// - Returns: a stream that ends when the cache is deallocated.
   public func events(bufferingNewest limit: Int = 1024) -> AsyncStream<CacheEvent<Key>> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: CacheEvent<Key>.self, bufferingPolicy: .bufferingNewest(limit))

@@ -8,26 +8,26 @@ extension MemoryCache: Loading {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many callers ask for a key at once, it is loaded once, and all receive the value or
-  /// the error of that load. Errors are not kept: the next caller starts a new load.
+  /// However many callers ask for a key at once, its value is loaded once, and all callers get the
+  /// value or the error of that load. Errors are not kept: the next caller begins a new load.
   ///
   /// The load runs in its own task, with the priority and the task-local values of the first
-  /// caller. A cancelled caller leaves at once with `CancellationError`. The load continues while
-  /// any caller waits, and is cancelled when none does. If its key is written or removed meanwhile,
-  /// the load returns its value only to current waiters and does not keep it. Later callers get the
-  /// new value.
+  /// caller. If a caller's task is cancelled, its call throws `CancellationError` at once. The load
+  /// continues while any caller waits, and is cancelled when none does. If the key is written or
+  /// removed during the load, only the callers that already wait get the loaded value, and the
+  /// cache does not keep it. Later callers get the new value.
   ///
-  /// `load` runs with no lock held and may use the cache. A load that waits for itself, by asking
-  /// for its own key or for a key whose load waits for this one, would never end. The request
-  /// throws `CacheError.circularLoad`, in the task of the load or a child task. If the loader
-  /// awaits a task made with `Task` or `Task.detached`, a cycle through that task is not detected
-  /// and never ends.
+  /// `load` runs with no lock held and may use the cache. If it asks for its own key, or for a key
+  /// whose load waits for this one, the load would wait for itself: that call throws
+  /// `CacheError.circularLoad`. Child tasks of the loader count too. But a cycle through a task
+  /// that the loader makes with `Task` or `Task.detached` and awaits is not detected, and the load
+  /// then never ends.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - options: see `setValue`. A lifetime begins at the end of the load.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
   ///   - load: makes the value.
   /// - Throws: any error of `load`; `CancellationError`; `CacheError.circularLoad` and
   ///   `loadTimedOut`.
@@ -45,8 +45,8 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
-  /// The value of a key. If the key has none, loads it and keeps it as the load requests. Otherwise
-  /// like `value(forKey:orLoad:)`.
+  /// The value of a key. If the key has none, loads it and keeps it with the options that the
+  /// loader returns. Otherwise like `value(forKey:orLoad:)`.
   @inlinable
   public func value(
     forKey key: Key, policy: LoadPolicy? = nil,
@@ -59,15 +59,15 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age. If the policy allows no cached value, a loader that sees the
-  /// old value loads a new one. Otherwise like `value(forKey:orLoad:)`.
+  /// The value of a key with its age. If the policy does not allow the cached value, calls a loader
+  /// that sees the old value. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - policy: how fresh the value must be, and how long to wait for it, or `nil` for the
-  ///     configured policy.
-  ///   - load: makes the value, or reports that the old one is still valid or that none exists. It
-  ///     receives the key's value, fresh or stale, or `nil` if the key has none.
+  ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
+  ///     policy.
+  ///   - load: makes the value, or reports that the old one is still valid or that none exists. Its
+  ///     argument is the key's value, fresh or stale, or `nil` if the key has none.
   /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
   /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
@@ -157,6 +157,6 @@ extension MemoryCache: Loading {
     if !isUpToDate { flights.noteOutdated() }
   }
 
-  /// Statistics of the loads by `value(forKey:orLoad:)`.
+  /// Counts of the cache's loads.
   public var loadStatistics: LoadStatistics { flights.statistics }
 }

@@ -1,9 +1,10 @@
 extension MemoryCache: PressureResponder {
-  /// Shrinks the cache, as the cache does by itself if `respondsToMemoryPressure` is set. Call this
-  /// if the host knows more than the system reports. Observers receive the event first.
+  /// Shrinks the cache, as it does by itself if `respondsToMemoryPressure` is set. Call this if the
+  /// program knows of a shortage that the system does not report. Observers receive the event
+  /// before the cache shrinks.
   ///
-  /// - Parameter pressure: `.moderate` removes expired entries, `.high` half of the cache, and
-  ///   `.critical` all of it.
+  /// - Parameter pressure: `.moderate` removes expired entries, `.high` half of all entries and
+  ///   half of their cost, and `.critical` all entries.
   public func respond(to pressure: MemoryPressure) {
     tell(.memoryPressure(pressure))
     switch pressure {

@@ -3,8 +3,8 @@ public import CairnStore
 extension MemoryCache {
   /// The value of a key, or `nil` if the key has no unexpired value.
   ///
-  /// Counts as an access. Removes an expired entry, unless a `LoadPolicy` keeps it for calls that
-  /// accept stale values. This call never returns stale values.
+  /// Counts as an access. If the entry has expired, the call removes it, unless a `LoadPolicy`
+  /// keeps it for calls that accept stale values.
   ///
   /// - Complexity: O(1). Retains nothing but the value.
   @inlinable
@@ -22,9 +22,10 @@ extension MemoryCache {
     }
   }
 
-  /// The value of a key or, without one, whether it has expired. Counts as an access.
+  /// The value of a key or, if it has none, whether its value has expired. Counts as an access.
   ///
-  /// Removes an expired entry, so a second lookup finds it absent, unless a `LoadPolicy` keeps it.
+  /// If the entry has expired, the call removes it, so a second call finds it absent. But a
+  /// `LoadPolicy` may keep it for calls that accept stale values.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -41,7 +42,7 @@ extension MemoryCache {
   }
 
   /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access:
-  /// it does not change the access order, an idle limit or the statistics.
+  /// the access order, idle limits and the statistics stay the same.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -49,8 +50,8 @@ extension MemoryCache {
     look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
   }
 
-  /// The value of a key with everything the cache knows about it, from one read. Counts as an
-  /// access, but the times in `info` are from before this access.
+  /// The value of a key, with all information about it, from one read. Counts as an access, but the
+  /// times in `info` are from before this access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -61,7 +62,7 @@ extension MemoryCache {
     }
   }
 
-  /// Information about a key. Does not count as an access.
+  /// Information about a key: version, cost and times. Does not count as an access.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -77,21 +78,21 @@ extension MemoryCache {
     look(key, isRead: false) { _, _ in true } ?? false
   }
 
-  /// The keys that a read would find. Those that would be evicted last come first.
+  /// The keys that a read would find. The last to be evicted comes first.
   ///
   /// - Complexity: O(count), under the lock.
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
 
-  /// Calls `body` with each entry that a read would find, until it returns `.stop`. Visits the
-  /// entries of one moment. Those that would be evicted last come first. `body` runs outside the lock
-  /// and may use the cache. Does not count as an access.
+  /// Calls `body` with each entry that a read would find, until `body` returns `.stop`. Visits the
+  /// entries of one moment. The last to be evicted comes first. `body` runs outside the lock and
+  /// may use the cache. Does not count as an access.
   ///
   ///     cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.cost)
   ///       return .next
   ///     }
   ///
-  /// - Returns: 0, because in memory no entry is skipped.
+  /// - Returns: 0, because a cache in memory skips no entry.
   /// - Throws: any error of `body`.
   /// - Complexity: O(count), under the lock.
   @discardableResult

@@ -2,8 +2,8 @@ public import CairnStore
 
 /// Removing many entries at once.
 ///
-/// The lock is held for a few dozen removals at a time, so readers and writers continue. Entries
-/// written meanwhile may be missed. If no other call uses the cache, the result is exact.
+/// A call holds the lock for a few dozen removals at a time, so other calls continue. It may miss
+/// entries that are written meanwhile. If no other call uses the cache, the result is exact.
 extension MemoryCache: Trimming {
   /// The maximum number of entries removed under one hold of the lock.
   private static var groupCount: Int { 64 }
@@ -11,12 +11,12 @@ extension MemoryCache: Trimming {
   /// The maximum number of slots visited under one hold of the lock.
   private static var lookCount: Int { 1024 }
 
-  /// Removes entries until at most this many are left. Expired entries go first.
+  /// Removes entries until at most `count` are left. Expired entries go first.
   ///
   /// - Parameters:
   ///   - count: zero or less removes every entry.
-  ///   - order: `.leastRecentlyUsed` is the order of the configured policy. `.largestFirst` begins
-  ///     with the largest cost, and among equals with the least recently used.
+  ///   - order: `.leastRecentlyUsed` means the order of the configured policy. `.largestFirst`
+  ///     begins with the largest cost and, among equal costs, with the least recently used entry.
   /// - Returns: a summary of the removed entries.
   /// - Complexity: O(removed); with `.largestFirst` O(n log n), holding the lock for O(n).
   @discardableResult
@@ -24,7 +24,7 @@ extension MemoryCache: Trimming {
     trim(order: order, cause: .trim) { $0.table.count > max(0, count) }
   }
 
-  /// Removes entries until the rest costs at most this much. Expired entries go first.
+  /// Removes entries until the total cost is at most `cost`. Expired entries go first.
   ///
   /// - Parameters:
   ///   - cost: zero or less removes every entry, including entries that cost nothing.
@@ -37,12 +37,12 @@ extension MemoryCache: Trimming {
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`, and expired
-  /// entries.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
+  /// Also removes expired entries.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
-  ///   - basis: the start of the age.
+  ///   - basis: whether the age counts from the last access or from the write.
   /// - Returns: a summary of the removed entries.
   /// - Complexity: O(n).
   @discardableResult
@@ -56,11 +56,11 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// these entries.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Complexity: O(1), and O(log n) for each removed entry.
+  /// - Complexity: O(1), plus O(log n) for each removed entry.
   @discardableResult
   public func removeExpired() -> RemovalSummary {
     let now = clock.now()
@@ -75,16 +75,17 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes every entry for which `shouldRemove` returns true: by key, cost or age.
+  /// Removes every entry for which `shouldRemove` returns `true`. It can decide by key, cost or
+  /// age.
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
-  /// Calls the closure once with each entry, outside the lock, so it may use the cache. An entry
-  /// that was rewritten after the closure saw it stays. To remove by value, call `compareAndRemove`
-  /// in `forEachEntry`.
+  /// The closure is called once for each unexpired entry, outside the lock, so it may use the
+  /// cache. An entry that was rewritten after the closure saw it stays. To decide by value, call
+  /// `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `shouldRemove`, unchanged, in which case nothing was removed.
+  /// - Throws: any error of `shouldRemove`, unchanged, before anything is removed.
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(
@@ -114,8 +115,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Call when the program goes to the background. Clears the cache if the configuration sets
-  /// `clearsInBackground`. Observers receive the event in any case.
+  /// Tells the cache that the program goes to the background. Clears the cache if the configuration
+  /// sets `clearsInBackground`. Observers receive the event in any case.
   public func enterBackground() {
     tell(.enteredBackground)
     if configuration.clearsInBackground { removeAll(cause: .evicted(.background)) }

@@ -1,25 +1,25 @@
 public import CairnStore
 
 extension MemoryCache {
-  /// Changes the value of a key in one call, without losing concurrent changes.
+  /// Changes the value of a key, without losing concurrent changes.
   ///
   ///     cache.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
-  /// Sets the new value only if no other caller has written the key since the old value was read.
-  /// Otherwise it starts over, so `change` may run more than once and must have no side effects. It
-  /// runs outside the lock and may use the cache.
+  /// The call reads the value, calls `change`, and sets the result unless another caller has
+  /// written the key meanwhile. In that case it starts over, so `change` may run more than once and
+  /// must have no side effects. `change` runs outside the lock and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
-  ///     option applies. A lifetime counts from now. If `costing` set the old value's cost, it also
-  ///     sets the new value's.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one. A lifetime counts from now. If the cache computed the old value's cost, it
+  ///     also computes the new value's.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.
-  /// - Throws: any error of `change`, unchanged, in which case nothing was set.
-  /// - Complexity: a read and a `setValue` for each attempt. When several callers write a key at
-  ///   once, one of them succeeds in each round.
+  /// - Throws: any error of `change`, unchanged, before anything is set.
+  /// - Complexity: a read and a `setValue` for each attempt. If several callers change a key at
+  ///   once, one of them always succeeds.
   @inlinable
   @discardableResult
   public func update<Failure: Error>(
@@ -103,7 +103,7 @@ extension MemoryCache {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched and the value is removed.
+  /// - Returns: whether the version matched, and so the value was removed.
   /// - Complexity: O(1).
   @inlinable
   public func compareAndRemove(forKey key: Key, expecting version: UInt64) -> Bool {

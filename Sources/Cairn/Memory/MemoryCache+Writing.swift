@@ -1,19 +1,19 @@
 public import CairnStore
 
 extension MemoryCache: Caching {
-  /// Sets the value of a key, and removes entries to keep the limits.
+  /// Sets the value of a key, and evicts entries if the cache exceeds its limits.
   ///
-  /// When the call returns, the limits hold and no read finds an older value. A value that expires
-  /// at once, or alone costs more than the cost limit, is not kept. Observers receive its insertion
-  /// and then its removal.
+  /// When the call returns, the cache is within its limits, and no read finds an older value. A
+  /// value is not kept if it expires at once or alone costs more than the cost limit. Observers
+  /// then receive its insertion and its removal.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: the cost, in the unit of the cost limit (by default, the result of `costing`),
-  ///     the lifetime and the idle limit.
+  ///   - options: the cost, in the unit of the cost limit (by default, the cache computes it), the
+  ///     lifetime and the idle limit.
   /// - Returns: the entry's version.
-  /// - Complexity: amortised O(1), and O(log n) if this entry is one of n that can expire.
+  /// - Complexity: amortised O(1), or O(log n) if this entry is one of n that can expire.
   @inlinable
   @discardableResult
   public func setValue(
@@ -22,7 +22,7 @@ extension MemoryCache: Caching {
     write(value, forKey: key, options: options) { version, _ in version }
   }
 
-  /// Sets the value of a key and returns the previous one. Otherwise like `setValue`. When several
+  /// Sets the value of a key and returns the previous one. Otherwise like `setValue`. If several
   /// callers write a key at once, each gets the value that its own write replaced.
   ///
   /// - Returns: the old value, or `nil` if the key had no unexpired value.
@@ -71,7 +71,7 @@ extension MemoryCache: Caching {
     setValue(value, forKey: key, options: .lifetime(lifetime))
   }
 
-  /// Sets the values of many keys, each as a separate write. If a key occurs twice, the later value
+  /// Sets the values of many keys, each as a separate write. If a key occurs twice, its last value
   /// counts.
   @inlinable
   public func setValues(
@@ -88,7 +88,7 @@ extension MemoryCache: Caching {
   @discardableResult
   public func removeValue(forKey key: Key) -> Bool { takeValue(forKey: key) != nil }
 
-  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// Removes the value of a key and returns it. If several callers take a value at once, only one
   /// gets it.
   ///
   /// - Returns: the value, or `nil` if the key had no unexpired value.
@@ -113,10 +113,10 @@ extension MemoryCache: Caching {
     return value
   }
 
-  /// Removes everything. Observers receive a single event.
+  /// Removes every entry. Observers receive a single event.
   ///
-  /// - Complexity: O(1), whatever the number of entries. They are destroyed afterwards according to
-  ///   the configured `release`.
+  /// - Complexity: O(1), whatever the number of entries. The values are destroyed afterwards, where
+  ///   the configured `release` says.
   public func removeAll() {
     flights.noteRemovalOfAll()
     removeAll(cause: .removed)
@@ -137,9 +137,8 @@ extension MemoryCache: Caching {
     release(garbage)
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
-  /// never shortened. Does not count as an access. An unlimited lifetime stays unlimited, and an
-  /// idle limit stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
+  /// never shortens a lifetime. It does not change the idle limit or count as an access.
   ///
   /// - Returns: whether the key has a value.
   /// - Complexity: O(1).
@@ -163,7 +162,7 @@ extension MemoryCache: Caching {
     keys.reduce(0) { $0 + (extendLifetime(forKey: $1, to: lifetime) ? 1 : 0) }
   }
 
-  /// The value of a key. Setting it to `nil` removes the value.
+  /// The value of a key. Setting `nil` removes the value.
   @inlinable
   public subscript(key: Key) -> Value? {
     get { value(forKey: key) }
@@ -174,12 +173,12 @@ extension MemoryCache: Caching {
 }
 
 extension MemoryCache {
-  /// The value of a key, or `value` if the key has none, for changes in place.
+  /// The value of a key, or a default if the key has none, for changes in place.
   ///
   ///     visits[page, default: 0] += 1
   ///
-  /// This is a get followed by a set, and other callers may write in between. `update` loses no
-  /// change.
+  /// This is a get followed by a set, so it loses any change that another caller makes in between.
+  /// `update` loses no change.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }

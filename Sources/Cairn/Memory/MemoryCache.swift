@@ -1,7 +1,7 @@
 internal import CairnStore
 
-/// A cache in memory: a dictionary with limits. It drops entries to keep its limits, when they
-/// expire, and when memory is short.
+/// A cache in memory: a dictionary with limits. It drops entries when it exceeds its limits, when
+/// they expire, and when memory is short.
 ///
 ///     var configuration = MemoryCacheConfiguration(countLimit: 10_000, costLimit: 64 << 20)
 ///     configuration.idleLimit = .seconds(600)
@@ -9,17 +9,16 @@ internal import CairnStore
 ///     cache["greeting"] = Array("hello".utf8)
 ///     cache.setValue(page, forKey: url, lifetime: .seconds(60))
 ///
-/// Its limits are hard: they hold whenever a call returns. Every read checks expiry. All methods
-/// are safe to call from any thread, take effect at one moment, and are as fast as a dictionary
-/// under a lock, so call the synchronous forms directly from async code. With `.sieve` and
-/// `.s3FIFO`, hits on several threads run in parallel.
+/// The limits are hard: they hold whenever a call returns. Every read checks expiry. All methods
+/// are safe to call from any thread, and each takes effect at one moment. Reads and writes usually
+/// take less than a microsecond, so the cache has no async forms. With `.sieve` and `.s3FIFO`, hits
+/// on several threads run in parallel.
 ///
-/// The cache destroys values, calls observers and runs closures outside the lock, so all of them
-/// may use the cache. A key's `==` runs under the lock and must not use the cache.
+/// The cache destroys values, calls observers and runs closures outside its lock, so all of these
+/// may use the cache. But a key's `==` runs under the lock and must not use the cache.
 ///
-/// YYCache popularised this structure: a dictionary and a doubly linked list. Here
-/// both use a slab of slots that refer to each other by number, so that a hit retains nothing
-/// but the value.
+/// The structure is a dictionary and a doubly linked list, as in YYCache. Both use slots that refer
+/// to each other by number, so that a hit retains nothing but the value.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
@@ -41,9 +40,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ///
   /// - Parameters:
   ///   - configuration: the limits, and the other options.
-  ///   - costing: the cost of a value set without a cost, in the unit of the cost limit. Called
-  ///     outside the lock. A negative cost counts as 0. With `nil`, the cost is the value's size in
-  ///     bytes if values are `[UInt8]`, `String`, `Data` or another `ByteSource`, and otherwise 0.
+  ///   - costing: computes the cost of a value that is set without one, in the unit of the cost
+  ///     limit. Called outside the lock. A negative cost counts as 0. With `nil`, the cost is the
+  ///     value's size in bytes if values are `[UInt8]`, `String`, `Data` or another `ByteSource`,
+  ///     and otherwise 0.
   public convenience init(
     configuration: MemoryCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
@@ -82,7 +82,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
-  /// Destroys the contents as configured. Observers receive nothing.
+  /// Destroys the values where the configured `release` says. Observers receive no events.
   deinit {
     var garbage = MemoryTable<Key, Value>()
     lock.withLock { swap(&garbage, &$0.table) }
@@ -91,29 +91,29 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
 
   // MARK: State
 
-  /// Whether a read would find no key. See `count()`.
+  /// Whether `count()` is 0.
   public var isEmpty: Bool { count() == 0 }
 
   /// The number of keys that a read would find.
   ///
-  /// - Complexity: O(1), plus O(log n) for each entry that expired since the last call and is
-  ///   removed, plus O(1) for each entry that a `LoadPolicy` keeps for stale reads.
+  /// - Complexity: O(1), plus O(log n) for each expired entry that the call removes, plus O(1) for
+  ///   each expired entry that a `LoadPolicy` keeps.
   public func count() -> Int {
     removeUnretained()
     let now = clock.now()
     return lock.withLock { $0.found(at: now).count }
   }
 
-  /// The total cost of all entries that a read would find, capped at `Int.max`.
+  /// The total cost of all entries that a read would find, at most `Int.max`.
   ///
-  /// - Complexity: the same as `count`.
+  /// - Complexity: the same as `count()`.
   public func totalCost() -> Int {
     removeUnretained()
     let now = clock.now()
     return lock.withLock { Int(clamping: $0.found(at: now).cost) }
   }
 
-  /// Counts of the cache's operations, and its current contents.
+  /// Counts of the cache's operations, and its current size.
   ///
   /// - Complexity: O(1).
   public func statistics() -> MemoryCacheStatistics {
@@ -127,8 +127,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The maximum number of entries, or `nil` for no limit. Lowering it removes entries before the
-  /// call returns.
+  /// The maximum number of entries, or `nil` for no limit. Lowering the limit evicts entries at
+  /// once.
   public var countLimit: Int? {
     get { lock.withLock { $0.countLimit == .max ? nil : $0.countLimit } }
     set {
@@ -141,7 +141,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 
   /// The maximum total cost of all entries, or `nil` for no limit. A negative limit means 0.
-  /// Lowering it removes entries before the call returns.
+  /// Lowering the limit evicts entries at once.
   public var costLimit: Int? {
     get { lock.withLock { $0.costLimit == .max ? nil : Int(clamping: $0.costLimit) } }
     set {
@@ -153,15 +153,16 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The lifetime of entries written from now on without one, or `nil` for no end. Existing entries
-  /// keep theirs.
+  /// The default lifetime: how long entries live that are set from now on without a lifetime of
+  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
   public var lifetime: Duration? {
     get { clock.lifetime }
     set { clock.lifetime = newValue }
   }
 
-  /// The idle limit of entries written from now on without one: how long they may go without a read
-  /// or write, or `nil` for no limit. Existing entries keep theirs.
+  /// The default idle limit, for entries that are set from now on without one of their own: how
+  /// long they may go without a read or write. `nil` means no limit. Existing entries keep their
+  /// limits.
   public var idleLimit: Duration? {
     get { clock.idleLimit }
     set { clock.idleLimit = newValue }

@@ -1,25 +1,24 @@
 internal import CairnStore
 
-/// Counts of a ``MemoryCache``'s operations since it was made, and its current contents.
+/// Counts of a ``MemoryCache``'s operations since it was made, and its current size.
 ///
-/// A snapshot of one moment. Getting it takes O(1), so a metrics library can poll it. The counts
-/// only grow.
+/// Getting these statistics takes O(1), so a metrics library can poll them. The counts only grow.
 public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Reads that found a value. `contains` and `info` do not count.
   public var hitCount: UInt64 = 0
   /// Reads that found no value, including reads of expired values.
   public var missCount: UInt64 = 0
-  /// Values that were set, including those not kept.
+  /// Values that were set, including values that the cache did not keep.
   public var insertionCount: UInt64 = 0
   /// Insertions that replaced another value.
   public var replacementCount: UInt64 = 0
-  /// Values that callers removed, including those removed by `removeAll`.
+  /// Values that callers removed, including by `removeAll`.
   public var removalCount: UInt64 = 0
   /// Expired values that were removed.
   public var expirationCount: UInt64 = 0
-  /// Evictions to keep the limit on the number of entries.
+  /// Evictions because of the limit on the number of entries.
   public var countEvictionCount: UInt64 = 0
-  /// Evictions to keep the limit on cost, including values that alone cost too much.
+  /// Evictions because of the limit on cost, including values that alone cost too much.
   public var costEvictionCount: UInt64 = 0
   /// Evictions by a trim.
   public var trimEvictionCount: UInt64 = 0
@@ -28,16 +27,16 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Evictions because the program went to the background.
   public var backgroundEvictionCount: UInt64 = 0
 
-  /// Entries in the cache, including expired entries not noticed yet.
+  /// Entries in the cache, including expired entries that were not removed yet.
   public var heldCount: Int = 0
-  /// Their cost, capped at `Int.max`.
+  /// The total cost of these entries, at most `Int.max`.
   public var heldCost: Int = 0
-  /// Bytes of the cache's own structures, without memory that keys and values refer to.
+  /// Bytes of the cache's own structures, without the memory that keys and values refer to.
   public var overheadByteCount: Int = 0
 
   @usableFromInline init() {}
 
-  /// All counts with their names, for a metrics library. Counts that only grow come first.
+  /// All numbers with their names, for a metrics library. Those that only grow come first.
   public var metrics: [(name: String, value: UInt64)] { counters + gauges }
 
   var gauges: [Metric] {
@@ -47,17 +46,17 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     ]
   }
 
-  /// The difference from earlier statistics of the same cache. Counts are subtracted. The current
-  /// contents are not.
+  /// The counts since earlier statistics of the same cache. Current sizes, such as `heldCount`, are
+  /// not subtracted.
   ///
-  /// Subtract statistics that are a minute old to get the ``hitRatio`` of the last minute.
+  /// For example, pass statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
-  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was
-  ///   reopened in between, and the result covers everything since the reopening.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was made
+  ///   anew, and the result covers everything since then.
   public func since(_ earlier: Self) -> Self { subtracting(earlier) ?? self }
 
-  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
-  /// The label `tier` is `memory`.
+  /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). The label `tier` is `memory`.
   ///
   /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
@@ -92,7 +91,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     return reads == 0 ? nil : Double(hitCount) / Double(reads)
   }
 
-  /// Evictions, for whatever cause.
+  /// Evictions for all causes together.
   public var evictionCount: UInt64 {
     countEvictionCount + costEvictionCount + trimEvictionCount + pressureEvictionCount
       + backgroundEvictionCount

@@ -1,9 +1,10 @@
 public import FoundationEssentials
 
 extension Data {
-  /// Copies the bytes of a span, so that they can outlive the closure that received it.
+  /// Copies the bytes of a span, so that you can use them after the closure that received it
+  /// returns.
   ///
-  /// - Complexity: O(bytes), with one copy.
+  /// - Complexity: O(bytes); one copy.
   public init(copying bytes: RawSpan) {
     // SAFETY: the buffer is live for the call.
     self = unsafe bytes.withUnsafeBytes { unsafe Data($0) }

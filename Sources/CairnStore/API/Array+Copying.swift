@@ -1,5 +1,6 @@
 extension [UInt8] {
-  /// Copies the bytes of a span, so that they can outlive the closure that received it.
+  /// Copies the bytes of a span, so that you can use them after the closure that received it
+  /// returns.
   ///
   /// - Complexity: O(bytes); one copy.
   public init(copying bytes: RawSpan) { self = bytes.copied() }

@@ -1,8 +1,7 @@
-/// A group of writes that take effect together: after a crash, the store has all of them or none.
+/// A group of writes that is atomic: after a crash, the store has all of them or none.
 ///
-/// The closure passed to `Store.write` fills the batch. A later operation on a key overrides an
-/// earlier one. Until the closure returns, no operation is checked against the store or visible in
-/// it.
+/// The closure passed to `Store.write` fills the batch. If it writes a key twice, the last
+/// operation counts. The store sees none of the operations until the closure returns.
 public struct Batch: ~Copyable {
   @usableFromInline var records: BatchRecords
 
@@ -19,8 +18,8 @@ public struct Batch: ~Copyable {
   ///     instead of copying it, so its bytes must not change.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
-  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`. The batch is
-  ///   then unchanged.
+  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`,
+  ///   `unsupportedOption`. An operation that throws leaves the batch unchanged.
   /// - Complexity: O(bytes).
   @inlinable
   public mutating func setValue(

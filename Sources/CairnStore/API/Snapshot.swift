@@ -4,15 +4,15 @@
 ///     defer { snapshot.close() }
 ///     try snapshot.forEachEntry { entry in … }
 ///
-/// A snapshot shows all of a batch or none of it. Entries that had expired when it was made stay
-/// expired in it. No later write, `removeAll` or close of the store changes the snapshot, which
-/// stays readable after the store closes. Reads do not count as accesses. All methods are
-/// safe to call from any thread.
+/// A snapshot shows all of a batch or none of it. It shows no entry that had expired when it was
+/// made, and hides none that expires later. No later write, `removeAll` or close of the store
+/// changes the snapshot, and you can read it after the store is closed. Reads do not count as
+/// accesses. All methods are safe to call from any thread.
 ///
-/// Making a snapshot takes constant time, except that it waits a fraction of a second if a
-/// compaction is just switching to its copies. While the snapshot is open, the store copies each
-/// part of the index once if it changes, at up to 19 bytes per entry, and keeps the disk space of
-/// removed records. Closing the snapshot releases both.
+/// Making a snapshot takes little time, unless a compaction is just switching to its copies: the
+/// call then waits for a fraction of a second. While a snapshot is open, the store copies each part
+/// of the index before its first change, which takes up to 19 bytes per entry. It also cannot
+/// reclaim the disk space of records that the snapshot shows. Closing the snapshot releases both.
 public final class Snapshot: Sendable {
   private let engine: Engine
   private let held: Lock<SnapshotState?>
@@ -31,8 +31,8 @@ public final class Snapshot: Sendable {
     return state
   }
 
-  /// Releases everything the snapshot holds. Later calls throw `closed`, and reads in progress
-  /// finish. Releasing the last reference also closes the snapshot.
+  /// Releases the memory and the disk space that the snapshot holds. Later calls throw `closed`,
+  /// and reads in progress finish. Releasing the last reference also closes the snapshot.
   public func close() {
     let state = held.withLock { held in
       defer { held = nil }
@@ -45,17 +45,17 @@ public final class Snapshot: Sendable {
   /// Copies every entry of the snapshot into a new store, while writes continue.
   ///
   /// The copy is an independent store with the same keys, values, versions, lifetimes and access
-  /// order. It opens without recovery. Every byte is read back before the copy becomes a store. The
-  /// copy shares blocks with the original if the filesystem supports it (XFS, btrfs).
+  /// order. It opens without recovery. The call reads back every byte before it makes the copy a
+  /// store. On filesystems that support it (XFS, btrfs), the copy shares blocks with the original.
   ///
   /// - Parameters:
   ///   - destination: a path that does not exist, or an empty directory, outside the store. When
   ///     the call returns, the copy is durable, whatever the durability of the store's writes. If
-  ///     the call throws, the directory is empty. After a crash, the directory may hold a file
-  ///     `UNFINISHED-COPY`, and cannot be opened.
+  ///     the call throws, it removes the files it has written. After a crash, the directory may
+  ///     hold an unfinished copy with a file `UNFINISHED-COPY`, which cannot be opened as a store.
   ///   - progress: called occasionally, on this thread.
-  /// - Returns: the copied amounts. Values that are damaged in the store are damaged in the copy
-  ///   too, and the report names them.
+  /// - Returns: what was copied. Values that are damaged in the store are damaged in the copy too,
+  ///   and the report lists them.
   /// - Throws: `corrupt` if the head of a record is damaged (use `Store.salvage`);
   ///   `unusableDestination`, `noSpace`, `unsafeFile`, `unsupportedFileSystem`, `closed`,
   ///   `usedAfterFork`, `system`.
@@ -70,15 +70,16 @@ public final class Snapshot: Sendable {
 
   /// The number of keys in the snapshot.
   ///
-  /// - Throws: `closed`, `usedAfterFork`, `system`. Damaged records count, because they are not
-  ///   known to have expired.
+  /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record does not throw: it counts,
+  ///   because it may not have expired.
   /// - Complexity: O(1) if no entry can expire, otherwise O(keys).
   public func count() throws(StoreError) -> Int { try engine.reader.count(in: try state()) }
 
   /// A copy of the value of a key, or `nil` if the key had no unexpired value.
   ///
   /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
-  ///   `usedAfterFork`, `system`.
+  ///   `usedAfterFork`, `system`; `outOfMemory` if there was no memory to copy the key's part of
+  ///   the index for the snapshot.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {
@@ -107,7 +108,7 @@ public final class Snapshot: Sendable {
     return PinnedValue(found)
   }
 
-  /// The value of a key with everything the store knew about it.
+  /// The value of a key, with its metadata and all information about it.
   ///
   /// - Throws: see `value(forKey:)`.
   public func entry(
@@ -121,7 +122,7 @@ public final class Snapshot: Sendable {
     return try engine.reader.entry(of: found)
   }
 
-  /// Information about a key. Does not read the value.
+  /// Information about a key: version, times, sizes and cost. Does not read the value.
   ///
   /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.
@@ -146,11 +147,11 @@ public final class Snapshot: Sendable {
     try info(forKey: key) != nil
   }
 
-  /// Calls `body` once for each key that begins with `prefix`, in no particular order, until it
+  /// Calls `body` once for each key that begins with `prefix`, in no particular order, until `body`
   /// returns `.stop`. `body` runs outside all locks and may use the store.
   ///
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``: `corrupt` after visiting
-  ///   all other keys, like `Store.forEachKey`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``. If a record is damaged,
+  ///   the call visits all other keys first and then throws `corrupt`.
   /// - Complexity: O(keys), whatever the prefix.
   public func forEachKey(
     prefix: borrowing some ByteSource & ~Copyable & ~Escapable, _ body: (RawSpan) throws -> Visit
@@ -187,9 +188,10 @@ public final class Snapshot: Sendable {
 }
 
 extension Store {
-  /// A view of the store at this moment, readable while writes continue.
+  /// A read-only view of the store at this moment. Writes to the store do not change it.
   ///
-  /// - Throws: `closed`, `usedAfterFork`.
+  /// - Throws: `closed`, `usedAfterFork`. In a store that follows another process, also the errors
+  ///   of `catchUp()`.
   /// - Complexity: O(segments).
   public func snapshot() throws(StoreError) -> Snapshot {
     guard let follower else { return try Snapshot(of: engine) }

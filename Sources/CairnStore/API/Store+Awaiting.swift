@@ -1,4 +1,4 @@
-// The async forms. They never make a task's thread wait for a lock, free space, a sync or //
+// The async forms. They never make a task's thread wait for a lock, free space, a sync or
 // compaction. Each makes the same promises as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
@@ -7,9 +7,10 @@
 // MARK: Writing
 
 extension Store {
-  /// Sets the value of a key, like the synchronous form, but blocks no thread. It appends a value
-  /// of up to 64 KiB at once if it need not wait. All other work happens on one of the store's own
-  /// threads. Tasks that wait for a sync hold no thread and share one sync.
+  /// Sets the value of a key, like the synchronous form, but blocks no thread. If a value of up to
+  /// 64 KiB can be appended without waiting, the call appends it directly. All other work happens
+  /// on one of the store's own threads. Tasks that wait for a sync hold no thread and share the
+  /// sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -53,7 +54,8 @@ extension Store {
     return try await finish(write)
   }
 
-  /// Changes the value of a key in one call. `change` runs in the caller's isolation.
+  /// Changes the value of a key without losing concurrent changes. `change` runs in the caller's
+  /// isolation.
   @discardableResult
   public nonisolated(nonsending) func update(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
@@ -106,7 +108,7 @@ extension Store {
     return nil
   }
 
-  /// Adds to a counter in one call.
+  /// Adds to a counter without losing concurrent additions, and returns the new number.
   @discardableResult
   public nonisolated(nonsending) func increment(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, by amount: Int64 = 1,
@@ -146,8 +148,8 @@ extension Store {
     return try await finish(write)
   }
 
-  /// Writes many changes at once. `body` runs in the caller's isolation. One of the store's own
-  /// threads appends the batch.
+  /// Writes many changes as one atomic batch. `body` runs in the caller's isolation. One of the
+  /// store's own threads appends the batch.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func write<Result>(
@@ -159,7 +161,7 @@ extension Store {
     return result
   }
 
-  /// Sets the values of many keys at once, as one batch.
+  /// Sets the values of many keys as one atomic batch.
   @inlinable
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
@@ -170,7 +172,7 @@ extension Store {
     _ = try await finish(engine.start(batch.records, durability: durability))
   }
 
-  /// Removes the values of many keys. Each removal is a separate write. One sync covers all of
+  /// Removes the values of many keys. Each removal is a separate write, and one sync covers all of
   /// them.
   @discardableResult
   public nonisolated(nonsending) func removeValues(
@@ -206,11 +208,11 @@ extension Store {
     }
   }
 
-  /// Removes everything.
+  /// Removes every entry.
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
-  ///   began, in which case nothing was removed.
+  ///   began. Nothing was removed then.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {

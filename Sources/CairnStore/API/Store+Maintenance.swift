@@ -1,19 +1,18 @@
 /// Maintenance on demand.
 ///
-/// Compaction reclaims the space of overwritten and removed values in the background, as
-/// ``StoreConfiguration/spaceBound`` asks.
+/// The store compacts by itself in the background: ``StoreConfiguration/spaceBound`` controls when.
 extension Store {
-  /// Reclaims all reclaimable space: copies the live records of every segment that has dead
-  /// records, and removes the old segments.
+  /// Reclaims the space of all dead records: copies the live records of each segment that has dead
+  /// ones, and removes the old segments.
   ///
-  /// Safe to call from any thread. Readers and writers continue. Compaction works in rounds. Each
-  /// round writes up to two segments, makes the log durable and needs space for those segments.
-  /// With less space, it works in pieces. If it throws, the space that earlier rounds reclaimed
-  /// stays reclaimed, and nothing is lost.
+  /// Safe to call from any thread. Reads and writes continue meanwhile. Compaction works in rounds.
+  /// Each round writes up to two segments, needs space for them, and makes the log durable. With
+  /// less space, compaction works in smaller pieces. If the call throws, no data is lost, and the
+  /// space that earlier rounds reclaimed stays reclaimed.
   ///
-  /// Leaves damaged segments unchanged and reports them.
+  /// Damaged segments stay unchanged, and the report counts them.
   ///
-  /// - Returns: the result of the compaction.
+  /// - Returns: how many segments and bytes were compacted.
   /// - Throws: `noSpace` if the disk has no room for a round of even one segment;
   ///   `durabilityUnknown`, `poisoned`, `readOnly`; `closed`, also if the store closes during the
   ///   call; `usedAfterFork`, `system`.
@@ -24,7 +23,7 @@ extension Store {
     try engine.compactor.compact()
   }
 
-  /// Copies the current state of the store into a new store while writes continue. See
+  /// Copies the current state of the store into a new store, while writes continue. See
   /// `Snapshot.backup`.
   @discardableResult
   public func backup(
@@ -35,26 +34,27 @@ extension Store {
     return try snapshot.backup(to: destination, progress: progress)
   }
 
-  /// Reads and checks the whole log once, to find damage in data that nobody reads while an
-  /// undamaged backup still exists. With ``StoreConfiguration/scrubBytesPerSecond``, maintenance
-  /// does the same continuously. `verify` reads all files of a store that is not open.
+  /// Reads and checks the whole log once. A scrub finds damage even in data that nobody reads, so
+  /// that you learn of it while you still have an undamaged backup. With
+  /// ``StoreConfiguration/scrubBytesPerSecond``, maintenance scrubs continuously. For a store that
+  /// is not open, `verify` checks all files.
   ///
-  /// Safe to call from any thread, even on a store open for reading. Readers and writers never wait
-  /// for it. It checks the records that exist when the call begins: every head, and the value of
-  /// every key that a read would find. It does not reread cached pages from the disk. It changes
-  /// nothing, even if it finds damage.
+  /// Safe to call from any thread, even on a store open for reading. Reads and writes never wait
+  /// for a scrub. A scrub checks the records that exist when the call begins: every head, and the
+  /// value of every key that a read would find. It does not read cached pages from the disk again.
+  /// It changes nothing, even if it finds damage.
   ///
   /// - Parameters:
-  ///   - bytesPerSecond: the average rate, 1 or more, or `nil` for no limit. The call pauses this
-  ///     thread to keep the rate.
-  ///   - progress: called after each 256 KiB, and ten times a second during a pause, on this
-  ///     thread; `.stop` ends the scrub there.
-  /// - Returns: the amount read and the damage. The configuration's `damageObserver` and log also
-  ///   receive each damaged place.
+  ///   - bytesPerSecond: the highest average rate, 1 or more, or `nil` for no limit. The call
+  ///     pauses this thread to stay below it.
+  ///   - progress: called on this thread after each 256 KiB, and ten times a second during a pause.
+  ///     Returning `.stop` ends the scrub.
+  /// - Returns: how much was read, and the damage. The configuration's `damageObserver` and log
+  ///   also receive each damaged place.
   /// - Throws: `invalidConfiguration`; `closed`, also if the store closes during the call;
   ///   `usedAfterFork`, `outOfMemory`, `system`.
   /// - Complexity: O(bytes of the log), excluding dead values, plus O(keys) for each damaged head.
-  ///   Uses 256 KiB of memory and loads the whole index.
+  ///   Takes 256 KiB of memory, and loads the whole index.
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
@@ -64,13 +64,13 @@ extension Store {
     } catch { throw error.located(in: path) }
   }
 
-  /// Does all due maintenance at once: removes expired entries, keeps the configured free space,
-  /// compacts to the space bound, and takes a few scrub steps if due.
+  /// Runs maintenance now, not in the background: removes expired entries, compacts to the space
+  /// bound, restores the configured free disk space, and takes a few steps of a scrub.
   ///
-  /// Safe to call from any thread. Readers and writers continue.
+  /// Safe to call from any thread. Reads and writes continue meanwhile.
   ///
-  /// - Throws: `noSpace`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`: the first
-  ///   error, after trying everything.
-  /// - Complexity: O(1) if nothing is due.
+  /// - Throws: `noSpace`, `poisoned`, `readOnly`, `vanished`, `closed`, `usedAfterFork`, `system`.
+  ///   If a job fails, the call does the others, then throws the first error.
+  /// - Complexity: O(1) if there is nothing to do.
   public func maintain() throws(StoreError) { try engine.housekeeper.maintain() }
 }

@@ -1,4 +1,5 @@
-/// Long operations for async code. They do not run on Swift's cooperative threads.
+/// Long operations for async code. They run on threads of their own, not on Swift's cooperative
+/// threads.
 extension Store {
   /// Opens the store at a path for reading and writing, or creates it.
   ///
@@ -31,8 +32,8 @@ extension Store {
       })
   }
 
-  /// Makes every write durable, marks the store clean and releases its lock. Does not queue.
-  /// Cancellation does not stop it.
+  /// Makes every write durable, marks the store clean and releases its lock, like the synchronous
+  /// form. Does not wait behind other calls of the store. Cancellation does not stop it.
   public nonisolated(nonsending) func close() async throws(StoreError) {
     try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }
@@ -50,7 +51,8 @@ extension Store {
     }
   }
 
-  /// Sets new limits and removes the entries above them. Cancellation: see `trim(toCount:)`.
+  /// Sets new limits, and removes the least recently used entries until the limits hold.
+  /// Cancellation: see `trim(toCount:)`.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
   ) async throws(StoreError) {
@@ -59,7 +61,8 @@ extension Store {
     }
   }
 
-  /// Removes entries until at most this many bytes are live. Cancellation: see `trim(toCount:)`.
+  /// Removes entries until the live bytes are at most this many. Cancellation: see
+  /// `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
@@ -69,7 +72,8 @@ extension Store {
     }
   }
 
-  /// Removes entries until this much of the disk is free. Cancellation: see `trim(toCount:)`.
+  /// Removes entries until this many bytes of the disk are free. Cancellation: see
+  /// `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int, durability: Durability? = nil
@@ -115,7 +119,7 @@ extension Store {
     try await perform { (store) throws(StoreError) in try store.compact() }
   }
 
-  /// Does the store's background maintenance now. Cancellation: see `trim(toCount:)`.
+  /// Runs maintenance now, not in the background. Cancellation: see `trim(toCount:)`.
   public nonisolated(nonsending) func maintain() async throws(StoreError) {
     try await perform { (store) throws(StoreError) in try store.maintain() }
   }
@@ -134,11 +138,11 @@ extension Store {
     }
   }
 
-  /// Scrubs the log, to find damage while a backup is still good. It runs on its own
-  /// thread, so it delays no other call.
+  /// Reads and checks the whole log once, like the synchronous form. A scrub has its own thread, so
+  /// it delays no other call.
   ///
-  /// - Returns: the amount read and the damage. `isComplete` is `false` if the task was cancelled
-  ///   during the scrub.
+  /// - Returns: how much was read, and the damage. `isComplete` is `false` if the task was
+  ///   cancelled during the scrub.
   /// - Throws: see the synchronous form. Never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
@@ -161,7 +165,7 @@ extension Store {
     return try result.get()
   }
 
-  /// Checks every byte of every file of a store that is not open for writing, on a separate thread.
+  /// Checks every byte of the files of a store that is not open for writing, on a separate thread.
   ///
   /// - Parameters:
   ///   - path: the store.
@@ -174,7 +178,7 @@ extension Store {
     }
   }
 
-  /// Copies everything sound in a possibly damaged store into a new store, on a separate thread.
+  /// Copies everything sound in a damaged store into a new store, on a separate thread.
   ///
   /// - Parameters:
   ///   - path: the store.
@@ -198,8 +202,8 @@ extension Store {
   ///
   ///     let version = try store.synchronous { try $0.setValue("hello", forKey: "greeting") }
   ///
-  /// These forms block the thread for as long as the memory or the disk takes. A durable write
-  /// blocks it for a sync, which delays all other work queued on that thread.
+  /// These forms block the thread while they wait for memory or the disk. A durable write waits for
+  /// a sync, which delays all other work queued on that thread.
   ///
   /// - Returns: the result of `body`.
   /// - Throws: any error of `body`.
@@ -212,18 +216,18 @@ extension Store {
   }
 
   /// Runs work that throws only the store's errors on one of the store's own threads. Use it, for
-  /// example, to read values that are not in the page cache, because such a read blocks its thread
-  /// until the disk delivers them. At most `concurrentCallLimit` calls run at once. Other calls
-  /// queue.
+  /// example, to read values that are not in the page cache, because such reads block their thread
+  /// until the disk delivers the values. At most `concurrentCallLimit` calls run at once. Other
+  /// calls queue.
   ///
   ///     let value = try await store.perform { (store) throws(StoreError) in
   ///       try store.value(forKey: "cold")
   ///     }
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`. `cancelled`, at once, if the task was cancelled before the work
-  ///   began, in which case nothing was done. Once begun, the work finishes.
-  /// - Complexity: a hop to another thread and back.
+  /// - Throws: any error of `body`. `cancelled` if the task is cancelled before the work begins:
+  ///   the call throws without delay, and the work is not done. Once begun, the work finishes.
+  /// - Complexity: two changes of thread, in addition to the work.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws(StoreError) -> Result
@@ -234,8 +238,8 @@ extension Store {
   /// Runs any work with the store on one of the store's own threads.
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`. `StoreError.cancelled` if the task was cancelled before the
-  ///   work began, in which case nothing was done. Once begun, the work finishes.
+  /// - Throws: any error of `body`. `StoreError.cancelled` if the task is cancelled before the work
+  ///   begins: the work is then not done. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws -> Result

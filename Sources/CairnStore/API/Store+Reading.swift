@@ -1,7 +1,7 @@
 extension Store {
   /// A copy of the value of a key, or `nil` if the key has no unexpired value.
   ///
-  /// Counts as an access. Never writes to disk.
+  /// Counts as an access, but never writes to disk.
   ///
   /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.
@@ -18,10 +18,10 @@ extension Store {
     }
   }
 
-  /// Calls `body` with the value of a key, without copying it, and returns the result, or `nil` if
-  /// the key has no value.
+  /// Calls `body` with the value of a key, without copying the value. Returns the result of `body`,
+  /// or `nil` if the key has no value.
   ///
-  /// The compiler keeps the span from escaping. The bytes stay unchanged and valid while `body`
+  /// The compiler does not let the span escape. The bytes stay unchanged and valid while `body`
   /// runs, even if the key is removed meanwhile. `body` runs outside all locks and may use the
   /// store.
   ///
@@ -69,7 +69,8 @@ extension Store {
     }
   }
 
-  /// The value of a key with everything the store knows about it, from one read. Counts as an access.
+  /// The value of a key, with its metadata and all information about it, from one read. Counts as
+  /// an access.
   ///
   /// - Throws: see `value(forKey:)`.
   @inlinable
@@ -84,7 +85,8 @@ extension Store {
     }
   }
 
-  /// Information about a key. Does not read the value and does not count as an access.
+  /// Information about a key: version, times, sizes and cost. Does not read the value and does not
+  /// count as an access.
   ///
   /// - Throws: `corrupt` if the head of the record is damaged; `invalidKey`, `closed`,
   ///   `usedAfterFork`, `system`.
@@ -117,9 +119,9 @@ extension Store {
 
   /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
   ///
-  /// - Throws: see `value(forKey:)`. The first failed read ends the call.
-  /// - Complexity: the same as a read for each key, but the waits for records outside the
-  ///   processor's cache overlap.
+  /// - Throws: see `value(forKey:)`. The first read that fails ends the call.
+  /// - Complexity: the same as a read for each key. But the call fetches up to 16 records from
+  ///   memory at the same time, so many keys take less time than separate reads.
   @inlinable
   public func values(
     forKeys keys: some Collection<some ByteSource>
@@ -157,16 +159,17 @@ extension Store {
   /// cache.
   @usableFromInline static var groupKeyCount: Int { 16 }
 
-  /// Calls `body` with each key that begins with `prefix`, until it returns `.stop`, in no particular order.
+  /// Calls `body` with each key that begins with `prefix`, in no particular order, until `body`
+  /// returns `.stop`.
   ///
   ///     try store.forEachKey(prefix: "session/") { key in .next }
   ///
-  /// Visits every key at most once, and every key present the whole time exactly once. May or may
-  /// not see concurrent writes. `body` runs outside all locks and may use the store. Iterating does
-  /// not count as an access.
+  /// Visits no key twice, and misses no key that exists throughout the call. May or may not see
+  /// concurrent writes: iterate over a `snapshot()` to see one moment. `body` runs outside all
+  /// locks and may use the store. Iterating does not count as an access.
   ///
-  /// Skips damaged or unreadable entries. After visiting all others, or when `body` ends
-  /// the iteration, it throws the error of the first such entry.
+  /// Skips damaged or unreadable entries. At the end of the iteration, the call throws the error of
+  /// the first such entry.
   ///
   /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``: see `value(forKey:)`.
   /// - Complexity: O(keys), whatever the prefix.

@@ -1,34 +1,36 @@
 /// Removing many entries at once.
 ///
-/// All of these calls are safe from any thread. Readers and writers continue, because no lock is
-/// held for longer than a few dozen removals. Each removal is one write, a tombstone in the log,
-/// and takes effect at one moment. An entry that is rewritten after it was chosen stays. So does an
-/// entry that is read after it was chosen as least recently used. If no other call uses the store
-/// meanwhile, the result is exact.
+/// All of these calls are safe from any thread. Reads and writes continue meanwhile, because no
+/// lock is held for longer than a few dozen removals. Each removal is one write, a tombstone in the
+/// log. A call first chooses entries, then removes them. An entry that is rewritten in between
+/// stays. So does an entry that was chosen as least recently used and is then read. If no other
+/// call uses the store meanwhile, the result is exact.
 ///
-/// The removals of one call share one sync. `durability` applies to all of them together, and after
-/// a crash the store may have only the first removals. If a call throws, the entries
-/// it had removed stay removed, and their removal survives the death of the process. On a full
-/// disk, removals use a reserve.
+/// The removals of one call share one sync. A crash during the call may keep only the first
+/// removals. If a call throws, the entries that it has removed stay removed, and their removal
+/// survives the death of the process. On a full disk, removals use reserved space.
 ///
-/// Compaction reclaims the space of removed entries, in the background or by `compact()`. Until
-/// then their bytes count as dead, and the tombstones take extra space. `removeAll` reclaims the
-/// space at once.
+/// Compaction reclaims the space of removed entries, in the background or when you call
+/// `compact()`. Until then their bytes count as dead, and the tombstones take some space too.
+/// `removeAll` reclaims the space at once.
 ///
-/// Closes and checkpoints save access times. After a crash, access times are those of the last
-/// save, and entries written since then are the most recent. `damagedCount` in a summary counts
-/// entries that could not be removed because a damaged record does not reveal its key.
+/// Checkpoints save access times. The store makes them as the log grows, and usually at a close.
+/// After a crash, entries have the access times of the last checkpoint, and entries written since
+/// then count as the most recently used. `damagedCount` in a summary counts entries that could not
+/// be removed because a damaged record does not reveal its key.
 extension Store {
-  /// Sets new limits, and removes the least recently used entries above them.
+  /// Sets new limits, and removes the least recently used entries until the store is within them.
   ///
-  /// Sets both limits: `nil` removes one. The next open uses its configuration again.
+  /// Each call sets both limits, and `nil` removes a limit. The next open uses its configuration
+  /// again.
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit.
   /// - Throws: `invalidConfiguration` for a limit of 0 or less, which changes nothing. Otherwise
-  ///   see `trim(toCount:)`. The limits are then set, and the next write tries again to keep them.
-  /// - Complexity: the same as `trim(toCount:)`; O(1) if nothing exceeds the limits.
+  ///   see `trim(toCount:)`: the limits are then set, and the next write tries again to enforce
+  ///   them.
+  /// - Complexity: the same as `trim(toCount:)`; O(1) if the store is within the limits.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try engine.session.checkWritable()
     var configuration = engine.session.configuration
@@ -37,8 +39,8 @@ extension Store {
     try engine.evictor.setLimits(countLimit: countLimit, byteLimit: byteLimit)
   }
 
-  /// The lifetime of entries written from now on without one, or `nil` for no end. Existing entries
-  /// keep theirs.
+  /// The default lifetime: how long entries live that are written from now on without a lifetime of
+  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -46,27 +48,27 @@ extension Store {
     set { engine.session.limits.lifetime.value = newValue }
   }
 
-  /// The idle limit of entries written from now on without one: how long they may go without a read
-  /// or write, or `nil` for no limit. Otherwise like `lifetime`.
+  /// The default idle limit, for entries written from now on without one of their own: how long
+  /// they may go without a read or write. `nil` means no limit. Otherwise like `lifetime`.
   public var idleLimit: Duration? {
     get { engine.session.limits.idleLimit.value }
     set { engine.session.limits.idleLimit.value = newValue }
   }
 
-  /// Removes entries until at most this many keys are left.
+  /// Removes entries until at most `count` are left.
   ///
   /// Expired entries go first.
   ///
   /// - Parameters:
-  ///   - count: the number to keep. A negative number means 0, which removes every entry, but
-  ///     `removeAll` is faster and reclaims the space.
+  ///   - count: the number to keep. 0 or less removes every entry, but `removeAll` is faster and
+  ///     reclaims the space at once.
   ///   - order: which entries go first.
-  ///   - durability: of the removals, or `nil` for the configured class.
+  ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: `noSpace`, `durabilityUnknown`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`,
   ///   `system`.
-  /// - Complexity: O(keys) to scan the index, and O(removed × log removed). With `largestFirst`,
-  ///   and for entries that can expire, also a read of each record's head.
+  /// - Complexity: O(keys) to scan the index, plus O(removed × log removed). Also reads the head of
+  ///   each record with `.largestFirst`, and of each entry that can expire.
   @inlinable
   @discardableResult
   public func trim(
@@ -75,19 +77,19 @@ extension Store {
     try engine.trimmer.trim(toCount: count, order: order, durability: durability)
   }
 
-  /// Removes entries until the live bytes, as in `statistics().liveByteCount`, are at most this
-  /// many. Live bytes count whole records: keys, values, metadata and at least 24 bytes each.
+  /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes count
+  /// whole records: keys, values, metadata and at least 24 bytes each.
   ///
-  /// Expired entries go first, then only as many others as needed, in the requested order.
+  /// Expired entries go first, then as many others as needed, in the requested order.
   ///
   /// - Parameters:
-  ///   - byteCount: the number of bytes to keep. A negative number means 0.
+  ///   - byteCount: the number of bytes to keep. 0 or less removes every entry.
   ///   - order: which entries go first.
-  ///   - durability: of the removals, or `nil` for the configured class.
+  ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: the same as `trim(toCount:order:durability:)`. Scans the index more than once if
-  ///   the least recently used entries are far smaller than others.
+  /// - Complexity: the same as `trim(toCount:order:durability:)`. If the least recently used
+  ///   entries are far smaller than others, the call scans the index more than once.
   @inlinable
   @discardableResult
   public func trim(
@@ -96,19 +98,19 @@ extension Store {
     try engine.trimmer.trim(toBytes: byteCount, order: order, durability: durability)
   }
 
-  /// Reclaims space and removes the least recently used entries until this many bytes are free on
-  /// the filesystem, or nothing is left to remove.
+  /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
+  /// The call reclaims dead space first, then removes the least recently used entries.
   ///
-  /// Compaction reclaims dead space first. Other files on the same filesystem count too: the
-  /// store makes room for them, as a cache should.
+  /// Free space depends on all files of the filesystem: if other programs fill the disk, the store
+  /// gives up its own entries. Use this for data that you can recreate.
   ///
   /// - Parameters:
-  ///   - byteCount: the number of bytes that must be free for an unprivileged process. Reclaimed
-  ///     bytes that readers still hold count as free.
-  ///   - durability: of the removals, or `nil` for the configured class.
+  ///   - byteCount: the number of bytes that must be free for an unprivileged process. Space that
+  ///     is reclaimed, but still held by reads in progress, counts as free.
+  ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
-  /// - Complexity: the same as compactions of the store and trims to a size.
+  /// - Complexity: that of the compactions and trims it needs.
   @inlinable
   @discardableResult
   public func trim(
@@ -117,17 +119,16 @@ extension Store {
     try engine.trimmer.trim(toFreeDiskSpace: byteCount, durability: durability)
   }
 
-  /// Removes the entries that were last accessed, or written, longer ago than `age`.
+  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
   ///
   /// - Parameters:
-  ///   - age: a negative age means zero, which removes everything accessed or written before this
-  ///     moment.
-  ///   - basis: `.access` uses the last read or write, accurate to 1 % of the age; `.write` uses
-  ///     the write, accurate to the second.
-  ///   - durability: of the removals, or `nil` for the configured class.
+  ///   - age: zero or less removes everything accessed or written before this moment.
+  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age; `.write`
+  ///     counts from the write, accurate to the second.
+  ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(keys) to scan the index. With `.write`, also a read of the record heads in
+  /// - Complexity: O(keys) to scan the index. With `.write`, also reads the record heads in
   ///   segments of that age.
   @inlinable
   @discardableResult
@@ -137,13 +138,12 @@ extension Store {
     try engine.trimmer.trim(olderThan: age, by: basis, durability: durability)
   }
 
-  /// Removes the entries whose lifetime has ended or that were idle for too long. No read finds
-  /// these entries, but they take memory and count as live bytes.
+  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
+  /// read finds them, but until they are removed they take memory and count as live bytes.
   ///
-  /// - Returns: a summary of the entries that this call removed. Maintenance may have removed
-  ///   others just before.
+  /// - Returns: a summary of the entries that this call removed.
   /// - Throws: see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(1) if no entry can expire, otherwise O(removed entries) and the scan of
+  /// - Complexity: O(1) if no entry can expire, otherwise O(removed entries), plus the cost of
   ///   `count()`.
   @inlinable
   @discardableResult
@@ -151,16 +151,16 @@ extension Store {
     try engine.trimmer.removeExpired(durability: durability)
   }
 
-  /// Removes the values of many keys, in the given order. Each removal is a separate write. One
-  /// sync covers all of them. After a crash, the store may have only the first of these removals.
-  /// For all or nothing, use `write`. This call accepts any number of keys, needs no memory, and
-  /// uses the reserve on a full disk.
+  /// Removes the values of many keys, in the given order. Each removal is a separate write, and one
+  /// sync covers all of them. A crash during the call may keep only the first removals. To remove
+  /// all keys or none, use `write`. Unlike a batch, this call takes no memory for the keys, however
+  /// many they are, and works on a full disk.
   ///
   /// - Parameters:
-  ///   - keys: may include absent and expired keys.
-  ///   - durability: of the removals, and of the absence of keys without a value, or `nil` for the
-  ///     configured class.
-  /// - Returns: the number removed. Absent and expired keys do not count.
+  ///   - keys: the keys, which may be absent or expired.
+  ///   - durability: the class of the removals, or `nil` for the configured one. The absence of
+  ///     keys without a value gets the same durability.
+  /// - Returns: the number of removed values. Absent and expired keys do not count.
   /// - Throws: `invalidKey` at the first invalid key. Otherwise see
   ///   `trim(toCount:order:durability:)`. Earlier removals stay.
   /// - Complexity: O(number of keys given).
@@ -176,18 +176,19 @@ extension Store {
     return try engine.finish(removal, durability: durability)
   }
 
-  /// Removes every entry for which `isRemoved` returns `true`: by size, age, cost or key.
+  /// Removes every entry for which `isRemoved` returns `true`. It can decide by key, size, age or
+  /// cost.
   ///
   ///     try store.remove { key, info in info.valueByteCount > 1 << 20 }
   ///
-  /// Calls the closure once with each unexpired entry, in no particular order, with no lock held.
-  /// The closure may use the store; its calls do not count as accesses. Removal begins after the
-  /// closure has seen every entry. An entry that was rewritten since then stays.
+  /// The closure is called once for each unexpired entry, in no particular order, with no lock
+  /// held. These calls do not count as accesses, and the closure may use the store. Removal begins
+  /// after the closure has seen every entry. An entry that was rewritten since then stays.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `isRemoved`, unchanged, in which case nothing was removed. Otherwise
-  ///   see `trim(toCount:order:durability:)`.
-  /// - Complexity: O(keys), with a read of each record's head. Uses 40 bytes of memory for each
+  /// - Throws: any error of `isRemoved`, unchanged, before anything is removed. Otherwise see
+  ///   `trim(toCount:order:durability:)`.
+  /// - Complexity: O(keys), with a read of each record's head. Takes 40 bytes of memory for each
   ///   entry to remove.
   @inlinable
   @discardableResult

@@ -1,29 +1,29 @@
 extension Store {
-  /// Changes the value of a key in one call, without losing concurrent changes.
+  /// Changes the value of a key, without losing concurrent changes.
   ///
   ///     try store.update(forKey: "visits") { value in
   ///       let count = value.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
   ///       return Array(String(count + 1).utf8)
   ///     }
   ///
-  /// Writes the new value only if no other caller has written the key since the old value was read.
-  /// Otherwise it starts over, so `change` may run more than once and must have no side effects. It
-  /// runs outside all locks and may use the store.
+  /// The call reads the value, calls `change`, and writes the result unless another caller has
+  /// written the key meanwhile. In that case it starts over, so `change` may run more than once and
+  /// must have no side effects. `change` runs outside all locks and may use the store.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.
-  ///   - options: an option that is `nil` keeps the entry's. For an absent key, the configured
-  ///     option applies. A lifetime counts from now.
+  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
+  ///     configured one. A lifetime counts from now.
   ///   - durability: `nil` for the configured class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
-  ///   before either, nothing was written or made durable.
-  /// - Throws: any error of `change`, unchanged. See `entry(forKey:)`, including `corrupt` if the
-  ///   value is damaged. In these cases nothing was written. Otherwise see `setValue` and
+  ///   before either, the call writes nothing and waits for no sync.
+  /// - Throws: before anything is written, any error of `change`, unchanged, and the errors of
+  ///   `entry(forKey:)`, such as `corrupt` for a damaged value. Otherwise see `setValue` and
   ///   `compareAndRemove`.
-  /// - Complexity: O(key + value) for each attempt. When several callers write a key at once, one
-  ///   of them succeeds in each round.
+  /// - Complexity: O(key + value) for each attempt. If several callers change a key at once, one of
+  ///   them always succeeds.
   @inlinable
   @discardableResult
   public func update(
@@ -60,13 +60,14 @@ extension Store {
     }
   }
 
-  /// Sets the value of a key and returns the previous one. When several callers write a key at
-  /// once, each gets the value that its own write replaced.
+  /// Sets the value of a key and returns the previous one. If several callers write a key at once,
+  /// each gets the value that its own write replaced.
   ///
   /// - Parameters: see `setValue`.
   /// - Returns: the old value, or `nil` if the key had no unexpired value.
-  /// - Throws: see `value(forKey:)` and `setValue`. If the old value is damaged, throws `corrupt`
-  ///   and writes nothing. `setValue` and `removeValue` can replace and remove a damaged value.
+  /// - Throws: see `value(forKey:)` and `setValue`. If the old value is damaged, the call throws
+  ///   `corrupt` and writes nothing. `setValue` can replace a damaged value, and `removeValue` can
+  ///   remove it.
   /// - Complexity: the same as `update`.
   @inlinable
   @discardableResult
@@ -88,13 +89,13 @@ extension Store {
     }
   }
 
-  /// Removes the value of a key and returns it. When several callers take a value at once, only one
+  /// Removes the value of a key and returns it. If several callers take a value at once, only one
   /// gets it.
   ///
-  /// - Returns: the value, or `nil` if the key had no unexpired value. With `nil`, nothing was
-  ///   written or made durable.
-  /// - Throws: see `value(forKey:)` and `compareAndRemove`. On an error nothing was removed, except
-  ///   with `durabilityUnknown`: the value is then removed and lost to the caller.
+  /// - Returns: the value, or `nil` if the key had no unexpired value. In that case the call writes
+  ///   nothing and waits for no sync.
+  /// - Throws: see `value(forKey:)` and `compareAndRemove`. Nothing was removed, except with
+  ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
   /// - Complexity: O(key + value).
   @inlinable
   public func takeValue(
@@ -112,12 +113,12 @@ extension Store {
 
   // MARK: Counters
 
-  /// Adds to a counter in one call, without losing concurrent additions.
+  /// Adds to a counter without losing concurrent additions, and returns the new number.
   ///
   ///     let visits = try store.increment(forKey: "visits")
   ///
-  /// A counter is a value of 8 bytes: a signed, little-endian 64-bit integer. The entry keeps its
-  /// cost, expiry, idle limit and metadata.
+  /// A counter is a value of 8 bytes: a signed, little-endian 64-bit integer. An existing entry
+  /// keeps its cost, expiry, idle limit and metadata.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes. An absent key counts as 0.
@@ -125,10 +126,10 @@ extension Store {
   ///   - options: used only if the counter is absent.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the new number.
-  /// - Throws: `notACounter` or `counterOverflow`, in which case nothing was written. Otherwise see
+  /// - Throws: `notACounter` or `counterOverflow`, before anything is written. Otherwise see
   ///   `update`.
-  /// - Complexity: O(key). When several callers write a key at once, one of them succeeds in each
-  ///   round.
+  /// - Complexity: O(key) for each attempt. If several callers change a key at once, one of them
+  ///   always succeeds.
   @inlinable
   @discardableResult
   public func increment(

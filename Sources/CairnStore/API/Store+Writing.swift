@@ -1,8 +1,8 @@
 extension Store {
   /// Sets the value of a key.
   ///
-  /// When the call returns, every later read finds the value, and the value survives what
-  /// `durability` promises.
+  /// When the call returns, every later read finds the value, and the value survives what its
+  /// durability class promises.
   ///
   /// - Parameters:
   ///   - value: the bytes. May be empty.
@@ -10,9 +10,10 @@ extension Store {
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
-  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `noSpace`: nothing was written.
-  ///   `durabilityUnknown`: the value was written but may not survive a power cut, and the store is
-  ///   poisoned. `poisoned`, `readOnly`, `closed`, `usedAfterFork`, `system`.
+  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `unsupportedOption`, `noSpace`,
+  ///   `outOfMemory`: nothing was written. `durabilityUnknown`: the value was written but may not
+  ///   survive a power cut, and the store is poisoned. `poisoned`, `vanished`, `readOnly`,
+  ///   `closed`, `usedAfterFork`, `system`.
   /// - Complexity: O(key + value); one copy.
   @inlinable
   @discardableResult
@@ -94,8 +95,9 @@ extension Store {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether the key had a value. If not, nothing is written, but the absence still gets
-  ///   the requested durability, because an earlier removal may have promised less.
+  /// - Returns: whether the key had a value. If it had none, nothing is written. But the call still
+  ///   waits for the requested durability, because an earlier removal of the key may not be durable
+  ///   yet.
   /// - Throws: see `setValue`.
   @inlinable
   @discardableResult
@@ -110,7 +112,7 @@ extension Store {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched and the value is removed.
+  /// - Returns: whether the version matched, and so the value was removed.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
   @inlinable
   public func compareAndRemove(
@@ -122,21 +124,21 @@ extension Store {
     }
   }
 
-  /// Writes many changes at once: after a crash, the store has all of them or none.
+  /// Writes many changes as one atomic batch: after a crash, the store has all of them or none.
   ///
   ///     try store.write { batch in
   ///       try batch.setValue("1", forKey: "a")
   ///       try batch.removeValue(forKey: "b")
   ///     }
   ///
-  /// Use a batch to remove several keys together, because `removeValues(forKeys:)` removes them one
-  /// by one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys
-  /// may see the changes one by one. Other writes continue while a batch of 8,192 operations or
-  /// more is applied. A snapshot sees all of a batch or none of it. A batch that changes nothing
-  /// writes nothing, but the values and absences it found still get the requested durability.
+  /// To remove several keys atomically, use a batch: `removeValues(forKeys:)` removes them one by
+  /// one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys may
+  /// see the changes one by one. A snapshot sees all of a batch or none of it. While a batch of
+  /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
+  /// writes nothing, but still waits for the requested durability of what it found.
   ///
-  /// - Throws: any error of `body`, unchanged, in which case nothing was written. Otherwise see
-  ///   `setValue`.
+  /// - Throws: any error of `body`, unchanged, before anything is written; `batchTooLarge`.
+  ///   Otherwise see `setValue`.
   /// - Returns: the result of `body`.
   @inlinable
   @discardableResult
@@ -149,9 +151,9 @@ extension Store {
     return result
   }
 
-  /// Sets the values of many keys at once, as one batch.
+  /// Sets the values of many keys as one atomic batch.
   ///
-  /// - Parameters: see `setValue`. The options apply to every value.
+  /// - Parameters: see `setValue`. The options apply to each value.
   /// - Throws: see `write`. Nothing was written, except with `durabilityUnknown`.
   @inlinable
   public func setValues(
@@ -165,13 +167,13 @@ extension Store {
     try engine.commit(batch.records, durability: durability)
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later: a lifetime is
-  /// never shortened. Does not rewrite the value, change its version or count as an access. An
-  /// unlimited lifetime stays unlimited, and an idle limit stays unchanged.
+  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
+  /// never shortens a lifetime. It does not rewrite the value, change its version or its idle
+  /// limit, or count as an access.
   ///
   /// - Returns: whether the key has a value.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
-  /// - Complexity: O(key). Appends a record with the key, or nothing if the value already lives
+  /// - Complexity: O(key). Appends a record with the key, or nothing if the lifetime already lasts
   ///   that long.
   @inlinable
   @discardableResult
@@ -185,7 +187,7 @@ extension Store {
   }
 
   /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`. Each
-  /// extension is a separate write. One sync covers all of them.
+  /// extension is a separate write, and one sync covers all of them.
   ///
   /// - Returns: the number of keys that have a value.
   @discardableResult
@@ -200,18 +202,18 @@ extension Store {
     return try engine.finish(extending, durability: durability)
   }
 
-  /// Removes everything.
+  /// Removes every entry.
   ///
-  /// The removal has the store's durability class. With `.durable`, the removal is on disk when the
-  /// call returns. With `.process` and `.interval`, the call does not wait for a sync: the death of
-  /// the process cannot undo the removal, but a power cut right after it can. All entries that were
-  /// on disk are then back.
+  /// The removal has the store's durability class. With `.durable`, it is on disk when the call
+  /// returns. With `.process` and `.interval`, the call does not wait for a sync: the death of the
+  /// process cannot undo the removal, but a power cut soon afterwards can. It brings back all
+  /// entries that were on disk.
   ///
-  /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
-  ///   The entries are already gone.
-  /// - Complexity: O(segments), whatever the number of keys: one change of the manifest, and the
-  ///   removal of the files. Reclaims the space at once or, if the call does not wait for a
-  ///   sync, a moment later, except for segments that zero-copy reads still hold.
+  /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
+  ///   then, reads find no entry.
+  /// - Complexity: O(segments), whatever the number of keys. Reclaims the space at once or, if the
+  ///   call does not wait for a sync, a moment later. Segments that zero-copy reads or snapshots
+  ///   still hold keep their space until the last of these ends.
   /// - Throws: see `setValue`.
   public func removeAll(
     progress: (WorkProgress) -> Void = { _ in }

@@ -1,20 +1,20 @@
 /// An embedded key-value store of bytes, in one directory.
 ///
-/// Writes append values to a log of memory-mapped segments. A hash index in memory locates them.
-/// ``Durability`` says what an acknowledged write survives. If a byte is damaged on disk, reads of
-/// its key throw. They never return a wrong value or `nil`.
+/// Writes append values to a log of memory-mapped segments, and a hash index in memory locates the
+/// values. ``Durability`` says what an acknowledged write survives. If a byte is damaged on disk,
+/// reads of its key throw. They never return a wrong value or `nil`.
 ///
 ///     let store = try Store(path: "/var/lib/example/blobs")
 ///     try store.setValue("hello", forKey: "greeting", lifetime: .seconds(60))
 ///     let value = try store.value(forKey: "greeting")
 ///     try store.close()
 ///
-/// All methods are safe to call from any thread. Each is linearizable per key: it takes effect at
-/// one moment between its call and its return. Calls block for as long as the memory or the disk
-/// takes. A get, or a `.process` or `.interval` set, that stays in the page cache takes less time
-/// than a thread hop, so call it directly from async code. A durable write, the default, waits for
-/// a disk sync, and trims, compactions and backups take long. In async code, call their async forms
-/// with `await`.
+/// All methods are safe to call from any thread. Operations on a key are linearizable: each takes
+/// effect at one moment between its call and its return. Reads are synchronous. If the value is in
+/// the page cache, a read takes less time than a change of thread, so call it directly from async
+/// code. Writes have a synchronous form and an async form. The synchronous form of a durable write,
+/// the default, blocks its thread for a disk sync. In async code, use `try await` for writes,
+/// trims, compactions and backups.
 public final class Store: Sendable {
   @usableFromInline let engine: Engine
   /// The engine's reader. It is a separate reference, because inlined reads that reach it through
@@ -33,17 +33,19 @@ public final class Store: Sendable {
 
   /// Opens the store at a path for reading and writing, or creates it.
   ///
-  /// Opening a cleanly closed store reads only a checkpoint's header, and the index loads as keys
-  /// are used. After a crash, opening reads the headers of records written since the last
-  /// checkpoint, and finds the end of the log.
+  /// Opening a cleanly closed store reads little more than a checkpoint's header, and the index
+  /// loads as keys are used. After a crash, opening reads the headers of the records written since
+  /// the last checkpoint, to find the end of the log.
   ///
   /// - Parameters:
-  ///   - path: a directory. Its parent must exist. A new one gets mode 0700, its files 0600.
+  ///   - path: a directory, whose parent must exist. A new directory gets mode 0700, and its files
+  ///     get mode 0600.
   ///   - configuration: see ``StoreConfiguration``.
-  /// - Throws: `locked` if the store is already open, in this process or another; `noStore` if it
-  ///   does not exist and the configuration forbids creating it; `corrupt`, with file and offset,
-  ///   if a durable part is damaged (nothing is changed); `notAStore`, `unsafeFile`,
-  ///   `unsupportedVersion`, `unsupportedFileSystem`, `invalidConfiguration`, `noSpace`, `system`.
+  /// - Throws: `locked` if the store is already open, in this process or another; `noStore` if the
+  ///   store does not exist and the configuration forbids creating it; `corrupt`, with file and
+  ///   offset, if a durable part is damaged (nothing is changed); `notAStore`, `unsafeFile`,
+  ///   `unsupportedVersion`, `unsupportedFileSystem`, `invalidConfiguration`, `noSpace`,
+  ///   `outOfMemory`, `system`.
   /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
   ///   O(records) if the checkpoint is damaged.
   public init(
@@ -59,9 +61,11 @@ public final class Store: Sendable {
   }
 
   /// Opens the store at a path for reading. Changes nothing on disk, even if the store was not
-  /// closed. Several readers may have the store open at once, but not together with a writer.
+  /// closed. Several processes may do so at once, but not while one has the store open for writing.
+  /// To read while another process writes, use `init(following:freshness:configuration:)`.
   ///
-  /// - Throws: see `init(path:configuration:)`; every write throws `readOnly`.
+  /// - Throws: see `init(path:configuration:)`. Every write to the returned store throws
+  ///   `readOnly`.
   /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
   ///   O(records) if the checkpoint is damaged.
   public init(
@@ -113,22 +117,20 @@ public final class Store: Sendable {
 
   // MARK: State
 
-  /// The number of keys that a read would find. Includes keys whose records are damaged. Reading
-  /// one throws.
+  /// The number of keys that a read would find. Includes keys whose records are damaged, although
+  /// reading them throws.
   ///
   /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record counts unless its lifetime is
   ///   known to have ended.
-  /// - Complexity: O(1) if no entry can expire. Otherwise O(expired entries), in memory, plus 4
-  ///   bytes read for each 64 keys in index parts with entries that can expire. Also reads the
-  ///   records of entries that expire at this very moment. Once, it reads the records of entries
-  ///   whose idle limit may have ended, and of segments from earlier sessions with entries that
-  ///   have expired since.
+  /// - Complexity: O(1) if no entry can expire. Otherwise O(expired entries) in memory, plus
+  ///   4 bytes read for each 64 keys in index parts with entries that can expire. The call also
+  ///   reads the records of a few entries to decide whether they have expired.
   public func count() throws(StoreError) -> Int { try currentEngine.trimmer.expiry.count() }
 
-  /// Whether a read would find no key; see `count()`.
+  /// Whether `count()` is 0.
   public var isEmpty: Bool { get throws(StoreError) { try count() == 0 } }
 
-  /// The state of the store.
+  /// The current state of the store: its keys, bytes and segments, and the result of the open.
   ///
   /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments).
@@ -137,7 +139,8 @@ public final class Store: Sendable {
   /// Makes every write acknowledged before the call durable, whatever its class.
   ///
   /// - Throws: `durabilityUnknown` if the sync fails. The store is then poisoned: it accepts no
-  ///   more writes, reads continue, and reopening it recovers the data on disk.
+  ///   more writes, but reads continue, and reopening the store recovers the data on disk.
+  ///   `poisoned`, `vanished`, `readOnly`, `closed`, `usedAfterFork`.
   public func sync() throws(StoreError) { try engine.log.sync() }
 
   /// Makes a checkpoint now. The store also makes checkpoints by itself.
@@ -177,14 +180,14 @@ public final class Store: Sendable {
   }
 
   /// Makes every write durable, marks the store clean and releases its lock. Later calls throw
-  /// `closed`; a second `close` does nothing.
+  /// `closed`, but a second `close` does nothing.
   ///
-  /// Without a close, no acknowledged write is lost, but the next open must find the end of the
-  /// log. Zero-copy reads in progress continue undisturbed.
+  /// If you do not close the store, no acknowledged write is lost, but the next open takes longer.
+  /// Zero-copy reads in progress are not disturbed.
   ///
-  /// - Throws: see `sync()`; `vanished`; an error if the mark cannot be written. The store is
-  ///   closed and its lock released anyway, so do not retry. Durable writes are safe, and
-  ///   the next open recovers as much of the rest as it finds.
+  /// - Throws: see `sync()`; also `noSpace` or `system` if the store cannot be marked clean. The
+  ///   store is closed and its lock released even if the call throws, so do not retry. Durable
+  ///   writes are safe, and the next open recovers as much of the rest as it finds.
   public func close() throws(StoreError) { _ = try closeOnce() }
 
   /// Closes the store like `close`, and returns whether this call closed it. If calls overlap, only
@@ -198,17 +201,17 @@ public final class Store: Sendable {
     if let follower { _ = try? follower.close() } else { engine.closeAtEnd() }
   }
 
-  /// Checks every byte of every file of a store that is not open for writing, and compares its
+  /// Checks every byte of the files of a store that is not open for writing, and compares its
   /// checkpoint with the log.
   ///
   /// - Parameters:
   ///   - path: the store.
   ///   - progress: called after each segment, on this thread.
-  /// - Returns: a report, which lists any damage instead of throwing it.
-  /// - Throws: `locked`, `noStore`, `notAStore`, `unsafeFile`, `system`: the store could not be
-  ///   checked.
-  /// - Complexity: O(bytes). Uses memory for the manifest and a window of 1 MiB. If the store has a
-  ///   checkpoint, also uses as much memory as the index of the open store, and a descriptor for
+  /// - Returns: a report. The call lists damage in it and does not throw it.
+  /// - Throws: `locked`, `noStore`, `notAStore`, `unsupportedVersion`, `unsupportedFileSystem`,
+  ///   `unsafeFile`, `outOfMemory`, `system`: the store could not be checked.
+  /// - Complexity: O(bytes). Takes memory for the manifest and a window of 1 MiB. If the store has
+  ///   a checkpoint, also takes as much memory as the index of the open store, and a descriptor for
   ///   each segment.
   public static func verify(
     path: String, progress: (WorkProgress) -> Void = { _ in }
@@ -223,36 +226,37 @@ public final class Store: Sendable {
     try Verifier.verify(path: path, environment: environment, progress: progress)
   }
 
-  /// Copies everything sound in a possibly damaged store into a new store. Changes nothing in
-  /// the old store, which must not be open for writing.
+  /// Copies everything sound in a damaged store into a new store. Changes nothing in the damaged
+  /// store, which must not be open for writing.
   ///
   /// The copy has the same keys with the same values, metadata, costs, expiry, idle limits, write
   /// times and, if known, versions. Every copied record has passed its checksums, which also verify
   /// its place. If the newest record of a key is damaged, salvage omits the key rather than restore
-  /// an older value. If the store can be opened and no record is lost, the copy holds exactly the
-  /// entries that opening finds, except for damaged values that an open detects only on reading. A
-  /// checkpoint may let a store open although records are lost, but salvage does not use
-  /// checkpoints. Opening discards a damaged batch at the end of the log, but salvage copies its
-  /// sound members. Docs/Durability/Salvage.md describes each case.
+  /// an older value. Salvage reads only the log. So it may miss entries that an open finds in a
+  /// checkpoint, and it copies the sound members of a damaged last batch, which an open discards.
+  /// Docs/Durability/Salvage.md describes each case.
   ///
-  /// `isComplete` in the report says whether the copy has every write that may have been
+  /// In the report, `isComplete` says whether the copy has every write that may have been
   /// acknowledged.
   ///
-  /// A record lost with its key may have been a newer value or a removal, so an older value of a
-  /// key may reappear. `warnings` in the report says so. Check it before you use the copy instead
-  /// of the store.
+  /// If a record is lost with its key, an older value of that key may reappear, because the lost
+  /// record may have been its newest value or its removal. `warnings` in the report says so. Read
+  /// it before you use the copy in place of the store.
   ///
   /// - Parameters:
   ///   - path: the store. Its manifest and some of its files may be missing.
   ///   - destination: a path that does not exist, or an empty directory, outside the store. When
-  ///     the call returns, the new store is durable there. If the call throws, the directory is
-  ///     empty. After a crash, the directory holds a file `UNFINISHED-COPY`, and cannot be opened.
+  ///     the call returns, the new store is durable. If the call throws, it removes the files it
+  ///     has written. After a crash, the directory may hold an unfinished copy with a file
+  ///     `UNFINISHED-COPY`, which cannot be opened as a store.
   ///   - progress: called occasionally, on this thread.
-  /// - Returns: a report of the copied and lost entries. Damage is reported, not thrown.
+  /// - Returns: a report of the copied and the lost entries. The call lists damage in it and does
+  ///   not throw it.
   /// - Throws: `locked` if a process has the store open for writing; `noStore`, `notAStore`;
   ///   `unusableDestination`; `unsupportedVersion` if a part has a newer version of the
   ///   format; `unsafeFile`, `unsupportedFileSystem`, `noSpace`, `system`.
-  /// - Complexity: O(bytes). Uses memory for all keys and for windows of 1 MiB, not for values.
+  /// - Complexity: O(bytes). Takes memory for all keys and for windows of 1 MiB, but not for
+  ///   values.
   @discardableResult
   public static func salvage(
     path: String, to destination: String, progress: (WorkProgress) -> Void = { _ in }

@@ -2,17 +2,17 @@
 public struct BackupReport: Sendable, Hashable {
   /// The version of the newest write in the backup.
   public var version: UInt64 = 0
-  /// Entries, including expired ones.
+  /// Copied entries, including expired ones.
   public var entryCount: Int = 0
-  /// Segments of the log.
+  /// Copied segments of the log.
   public var segmentCount: Int = 0
-  /// Bytes of the segments.
+  /// Bytes of these segments.
   public var byteCount: Int = 0
-  /// Values that are damaged in the store and in the backup: reading one throws. All other bytes of
-  /// the backup were read back and verified.
+  /// Values that are damaged in the store and so in the backup. Reading one throws. All other bytes
+  /// of the backup were read back and verified.
   public var damagedValues: [Corruption] = []
-  /// The keys of the damaged values. If a damaged record is not the newest for its key, the key's
-  /// current value may be sound.
+  /// The keys of the damaged values. A key may have a sound current value, if the damaged record is
+  /// not its newest.
   public var keys: [Corruption: [UInt8]] = [:]
 
   /// Makes a report, so that a custom cache can report what it did.

@@ -1,9 +1,10 @@
-/// Contiguous bytes in memory, for passing keys and values.
+/// A type whose values are contiguous bytes in memory, so that they can be passed as keys and
+/// values.
 ///
-/// `RawSpan`, `[UInt8]`, array slices and strings (as UTF-8) conform, and `Cairn` adds `Data`.
-/// Making the span copies nothing.
+/// `RawSpan`, `[UInt8]`, slices of `[UInt8]` and strings (as UTF-8) conform, and the module `Cairn`
+/// adds `Data`. None of them copies the bytes.
 public protocol ByteSource: Sendable, ~Copyable, ~Escapable {
-  /// Calls `body` with the bytes, which are valid only until it returns.
+  /// Calls `body` with the bytes, which are valid only until `body` returns.
   func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
   ) throws(Failure) -> Result

@@ -6,13 +6,14 @@ public struct CompactionReport: Sendable, Hashable {
   public var writtenSegmentCount: Int = 0
   /// Bytes of all segments before the compaction.
   public var byteCountBefore: Int = 0
-  /// Bytes of all segments afterwards, excluding removed segments that are still being read.
+  /// Bytes of all segments after it, excluding removed segments that are still being read.
   public var byteCountAfter: Int = 0
   /// Live records that were copied.
   public var copiedRecordCount: Int = 0
-  /// Tombstones dropped because nothing needs them any more.
+  /// Tombstones that were dropped, because no older record of their keys is left.
   public var droppedTombstoneCount: Int = 0
-  /// Bytes of segments that have left the log. Their space is reclaimed when their last read ends.
+  /// Bytes of removed segments that are still being read. Their space is reclaimed when the last of
+  /// these reads ends.
   public var pinnedByteCount: Int = 0
   /// Segments left unchanged because they are damaged or unreadable.
   public var unreadableSegmentCount: Int = 0

@@ -1,4 +1,4 @@
-/// A place in a store's files whose bytes cannot be what the store wrote.
+/// A damaged place in a store's files: bytes that the store cannot have written.
 public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong with the bytes. A minor version may add cases.
   public enum Cause: String, Sendable, Hashable, CustomStringConvertible {
@@ -12,15 +12,16 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case badChecksum
     /// Fields of a header, a manifest or a checkpoint contradict each other.
     case badHeader
-    /// A record's header does not match its checksum, or has impossible sizes. Its key is unknown.
+    /// A record's header does not match its checksum, or has impossible sizes. The record's key is
+    /// unknown.
     case badRecordHeader
-    /// A value does not match its checksum. Its key is known.
+    /// A value does not match its checksum. The value's key is known.
     case badValue
     /// Padding bytes are not zero.
     case badPadding
     /// Records of an atomic batch are missing.
     case incompleteBatch
-    /// A damaged record was durable, as later records prove.
+    /// A record is damaged, and later records prove that it was durable.
     case lostRecords
     /// A recorded length does not fit its file.
     case badLength
@@ -28,15 +29,15 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case unlistedFile
     /// A file is a directory, a link or a device, or belongs to another user.
     case unsafeFile
-    /// The disk cannot read the bytes.
+    /// The bytes cannot be read from the disk.
     case unreadable
     /// Records of an atomic batch are missing at the end of the log, so the batch may never have
     /// been applied.
     case unfinishedBatch
-    /// A sound checkpoint contradicts the records it covers: it lacks keys that an open without it
-    /// would find, or has keys that such an open would not find.
+    /// A checkpoint has sound checksums but contradicts the records that it covers: it lacks a key
+    /// that they have, or has a key that they do not have.
     case differsFromLog
-    /// The manifest is missing because a backup or salvage to this directory did not finish.
+    /// The manifest is missing, because a backup or salvage into this directory did not finish.
     case unfinishedCopy
 
     /// The cause in words, which later versions may change; `rawValue` is stable.
@@ -64,8 +65,8 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  /// In an error, the store's directory, as the caller gave it. `nil` in a report, which covers one
-  /// store.
+  /// In an error, the store's directory, as the caller gave it. `nil` in a report, whose places are
+  /// all in one store.
   public var directory: String?
   /// The file's name in the store's directory.
   public var file: String

@@ -1,25 +1,28 @@
-/// Receives reports of stores and caches that no call can throw: the result of a recovery,
-/// background failures, failed writes by subscript.
+/// Receives messages about problems that no call can throw: what a recovery found, failures in the
+/// background, and failed reads and writes by subscript.
 ///
-/// A log is a level and a handler. By default, warnings and errors go to standard error, one line each:
+/// By default, warnings and errors go to standard error, one line each:
 ///
 ///     cairn: warning: maintenance: /var/lib/blobs.cairn: no checkpoint is made: …
 ///
-/// ``none`` silences it. A custom handler receives every message, or those from a level upwards:
+/// ``none`` silences the log. A custom handler receives every message, or those from a given level
+/// upwards:
 ///
 ///     configuration.log = DiagnosticLog(from: .info) { message in print(message) }
 ///
-/// The handler may be called on any thread, and on several at once. It is never called under a
-/// lock, so it may use the store or the cache. A slow handler delays the call or background job
-/// that reports.
+/// The handler may be called on any thread, and on several threads at once. It is never called
+/// under a lock, so it may use the store or the cache. A slow handler delays the call or the
+/// background job that sends the message.
 public struct DiagnosticLog: Sendable {
   /// The severity of a message.
   public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
-    /// Frequent and expected: for example, a cache dropped a value with an old tag.
+    /// A frequent and expected event: for example, a cache dropped a value with an old tag.
     case debug
-    /// Needs no action: for example, an open discarded writes that a crash left unfinished.
+    /// An event that needs no action: for example, an open discarded writes that a crash left
+    /// unfinished.
     case info
-    /// Something was not done or is unexpected, but no acknowledged write was lost.
+    /// Some work was not done, or something unexpected happened, but no acknowledged write was
+    /// lost.
     case warning
     /// Data is lost or damaged, or something important failed.
     case error
@@ -39,14 +42,13 @@ public struct DiagnosticLog: Sendable {
 
   /// The subject of a message. A minor version may add cases.
   public enum Category: String, Sendable, Hashable, CaseIterable {
-    /// The findings and actions of an open: quarantined files, an unusable checkpoint, a replaced
-    /// store.
+    /// What an open found or changed: quarantined files, an unusable checkpoint, a replaced store.
     case recovery
     /// Damaged bytes.
     case damage
-    /// The clock is behind or was set.
+    /// The clock is behind, or was set.
     case clock
-    /// Failed or delayed writes that no call reports.
+    /// Writes that failed or were delayed, if no call reports it.
     case writing
     /// Failed reads by subscript.
     case reading
@@ -69,8 +71,7 @@ public struct DiagnosticLog: Sendable {
     /// What happened, in words that later versions may change.
     public let text: String
 
-    /// Level, category, path and text, on one line. The path appears once, even if the text begins
-    /// with it.
+    /// Level, category, path and text, on one line.
     public var description: String {
       let place = text.hasPrefix(shown(path)) ? "" : "\(path): "
       return shown("\(level.rawValue): \(category.rawValue): \(place)\(text)")

@@ -1,14 +1,14 @@
 /// Information about a key, without its value.
 public struct EntryInfo: Sendable, Hashable {
-  /// The version: the sequence number of the write that made the entry. Each
-  /// write to the store gets a higher version than the one before. No version is 0.
+  /// The sequence number of the write that made the entry. Every write to the store gets a higher
+  /// version than all earlier writes. No version is 0.
   public var version: UInt64
   /// Bytes of the value.
   public var valueByteCount: Int
   /// When the entry was written, to the second.
   public var written: Timestamp
-  /// When the entry was last read or written, accurate to 1 % of its age. A close saves this time.
-  /// Docs/Durability.md says what survives a crash.
+  /// When the entry was last read or written, accurate to 1 % of the time since then.
+  /// Docs/Durability.md says when access times are saved.
   public var accessed: Timestamp
   /// When the entry's lifetime ends, or `nil` if it has none.
   public var expires: Timestamp?
@@ -34,13 +34,13 @@ public struct EntryInfo: Sendable, Hashable {
   }
 }
 
-/// A key's value with everything the store knows about it, from one read.
+/// A key and its value, with its metadata and all information about it, from one read.
 public struct Entry: Sendable, Hashable {
   /// The key, 1 to 65,535 bytes.
   public var key: [UInt8]
   /// The value, copied out.
   public var value: [UInt8]
-  /// The bytes stored with the value; empty if there are none.
+  /// The caller's bytes stored with the value; empty if there are none.
   public var metadata: [UInt8]
   /// Information about the key: version, times, sizes, cost.
   public var info: EntryInfo
@@ -60,7 +60,7 @@ public struct Entry: Sendable, Hashable {
 public enum CompareAndSetResult: Sendable, Hashable {
   /// The version matched, and the new entry has this version.
   case stored(version: UInt64)
-  /// Nothing was written: the key has this version, or `nil` if it is absent.
+  /// Nothing was written. `current` is the key's version, or `nil` if the key is absent.
   case mismatch(current: UInt64?)
 }
 

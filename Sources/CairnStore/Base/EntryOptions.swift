@@ -1,5 +1,6 @@
-/// The options of a write: cost, lifetime, idle limit, metadata, tags and placement of the entry. If an
-/// option is `nil`, a write uses the configured one, and an update keeps the entry's.
+/// The options of a write: cost, lifetime, idle limit, metadata, tags and placement of the entry.
+/// If an option is `nil`, a set uses the configured value, and an update leaves the entry's value
+/// unchanged.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
@@ -10,15 +11,15 @@ public struct EntryOptions: Sendable, Hashable {
   public var lifetime: Lifetime?
   /// How long the entry may go without a read or write, accurate to 1 %: its time to idle.
   public var idleLimit: Duration?
-  /// Bytes stored with the value on disk: up to 65,535, or up to 65,527 in a cache. A cache in
-  /// memory keeps none.
+  /// Bytes of your own, stored with the value on disk: up to 65,535, or up to 65,527 in a cache. A
+  /// cache in memory does not keep them.
   public var metadata: [UInt8]? {
     get { isMetadataGiven ? metadataBytes : nil }
     set { (isMetadataGiven, metadataBytes) = (newValue != nil, newValue ?? []) }
   }
   /// Names for groups of entries that `DiskCache.removeAll(tagged:)` removes together: up to 32,
-  /// each of 1 to 255 bytes of UTF-8. A ``/CairnStore/Store`` refuses tags, and a cache in memory
-  /// ignores them. HTTP caches call them surrogate keys.
+  /// each of 1 to 255 bytes of UTF-8. Tags share the room for metadata. A ``/CairnStore/Store``
+  /// refuses tags, and a cache in memory ignores them. HTTP caches call them surrogate keys.
   public var tags: [String]?
   /// The metadata; empty if there is none.
   @usableFromInline package var metadataBytes: [UInt8]
@@ -28,8 +29,8 @@ public struct EntryOptions: Sendable, Hashable {
   /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
   /// extended since an update read it.
   @usableFromInline package var keepsEnd = false
-  /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache in
-  /// memory ignores it.
+  /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache
+  /// in memory ignores this option.
   public var placement: EntryPlacement
 
   /// Makes options.

@@ -4,7 +4,7 @@
 ///     try store.setValue("tea", forKey: "offer", lifetime: .until(midnight))
 ///
 /// No read finds an entry after its lifetime has ended. Ends are stored in milliseconds, rounded
-/// down. If the end is not in the future, the entry expires at once, without an error.
+/// down. If the end is not in the future, the entry expires at once, and the write does not throw.
 public struct Lifetime: Sendable, Hashable {
   @usableFromInline
   package enum Kind: UInt8, Sendable {
@@ -24,36 +24,36 @@ public struct Lifetime: Sendable, Hashable {
   /// The configured lifetime. By default, entries live for ever.
   @inlinable public static var standard: Lifetime { Lifetime(.standard) }
 
-  /// No end, whatever the configuration says.
+  /// Without end, whatever the configuration says.
   @inlinable public static var unlimited: Lifetime { Lifetime(.unlimited) }
 
-  /// This long after the write. If zero or less, the entry expires at once.
+  /// This long, counted from the write. With zero or less, the entry expires at once.
   public static func after(_ duration: Duration) -> Lifetime {
     Lifetime(.after, milliseconds: duration.milliseconds)
   }
 
-  /// Until a point in time. If it has passed, the entry expires at once.
+  /// Until a point in time. If that point has passed, the entry expires at once.
   @inlinable
   public static func until(_ end: Timestamp) -> Lifetime {
     Lifetime(.until, milliseconds: end.millisecondsSinceEpoch)
   }
 
-  /// This many milliseconds after the write; see `after(_:)`.
+  /// This many milliseconds, counted from the write; see `after(_:)`.
   @inlinable
   public static func milliseconds(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: Int64(clamping: count))
   }
 
-  /// This many seconds after the write; see `after(_:)`.
+  /// This many seconds, counted from the write; see `after(_:)`.
   @inlinable
   public static func seconds(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 1000))
   }
 
-  /// This many seconds after the write; see `after(_:)`.
+  /// This many seconds, counted from the write; see `after(_:)`.
   ///
-  /// - Parameter count: a number too large to represent, or infinity, means the latest
-  ///   representable point. With NaN, the entry expires at once.
+  /// - Parameter count: the number of seconds. If it is infinite or too large, the lifetime ends at
+  ///   the latest representable point. If it is NaN, the entry expires at once.
   @inlinable
   public static func seconds(_ count: Double) -> Lifetime {
     let milliseconds = (count * 1000).rounded(.down)
@@ -63,19 +63,19 @@ public struct Lifetime: Sendable, Hashable {
       milliseconds: Int64(exactly: milliseconds) ?? (milliseconds < 0 ? .min : .max))
   }
 
-  /// This many minutes after the write; see `after(_:)`.
+  /// This many minutes, counted from the write; see `after(_:)`.
   @inlinable
   public static func minutes(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 60_000))
   }
 
-  /// This many hours after the write; see `after(_:)`.
+  /// This many hours, counted from the write; see `after(_:)`.
   @inlinable
   public static func hours(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 3_600_000))
   }
 
-  /// This many days of 24 hours after the write; see `after(_:)`.
+  /// This many days of 24 hours, counted from the write; see `after(_:)`.
   @inlinable
   public static func days(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 86_400_000))

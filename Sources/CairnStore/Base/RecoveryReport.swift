@@ -6,28 +6,29 @@ public struct RecoveryReport: Sendable, Hashable {
     case created
     /// A scan of every record header.
     case scan
-    /// A checkpoint, and a scan of the records after it.
+    /// A checkpoint, and a scan of the record headers after it.
     case checkpoint
   }
 
   /// The source of the index.
   public var source: Source = .created
-  /// Whether the store was closed cleanly or not written to since.
+  /// Whether the last session closed the store, or wrote nothing to it.
   public var wasClean: Bool = true
   /// Records read to build the index.
   public var replayedRecordCount: Int = 0
-  /// Bytes discarded at the end of the log. They contain no acknowledged durable write.
+  /// Bytes discarded at the end of the log. They never contain a write that was acknowledged as
+  /// durable.
   public var tornByteCount: Int = 0
-  /// Damaged values whose keys are intact: reading one throws.
+  /// Damaged values whose keys are intact. Reading one throws.
   public var damagedValues: [Corruption] = []
-  /// Files that the manifest does not list, moved to the folder `quarantine`.
+  /// Files that the manifest does not list. The open moved them into the folder `quarantine`.
   public var quarantinedFiles: [String] = []
-  /// Whether the clock was more than a day behind the last time recorded in the store. Expiry then
-  /// uses the clock.
+  /// Whether the clock was more than a day behind the last time recorded in the store. In that case
+  /// lifetimes follow the clock.
   public var clockWentBack: Bool = false
-  /// How far the clock was behind the last time recorded in the store, or zero if less than a
-  /// second. Lifetimes then use the recorded time plus the time elapsed since, unless
-  /// `clockWentBack`.
+  /// How far the clock was behind the last time recorded in the store, or zero if it was less than
+  /// a second. Unless `clockWentBack`, lifetimes then follow the recorded time plus the time
+  /// elapsed since the open.
   public var clockLag: Duration = .zero
 
   package init() {}

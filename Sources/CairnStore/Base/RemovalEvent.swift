@@ -6,19 +6,19 @@ public enum RemovalCause: Sendable, Hashable {
   case evicted(EvictionCause)
   /// A newer value replaced it.
   case replaced
-  /// Its lifetime had ended, or it was idle for too long. Reported when a write to its key, a trim
-  /// or `removeExpired` finds it or, in memory, a read does.
+  /// Its lifetime had ended, or it was idle for too long. Reported when the entry is removed: by a
+  /// write to its key, a trim, maintenance, `removeExpired` or, in memory, a read.
   case expired
 }
 
-/// Why an entry had to make room. A minor version may add cases.
+/// Why a store or cache evicted an entry. A minor version may add cases.
 public enum EvictionCause: Sendable, Hashable, CaseIterable {
   /// The limit on the number of entries.
   case countLimit
   /// The limit on bytes on disk.
   case byteLimit
   /// The limit on cost in memory. A value that alone costs more than the limit is evicted at once,
-  /// and evicts nothing else.
+  /// and no other entry is.
   case costLimit
   /// Free space on the disk: `freeDiskSpaceFloor`, or a trim to free space.
   case freeDiskSpace
@@ -30,12 +30,12 @@ public enum EvictionCause: Sendable, Hashable, CaseIterable {
   case background
 }
 
-/// A removal from the store, passed to the configuration's `removalObserver`. A minor version may
-/// add cases.
+/// A removal from the store, as the configuration's `removalObserver` receives it. A minor version
+/// may add cases.
 public enum RemovalEvent: Sendable, Hashable {
-  /// One entry was removed; `version` is the version it had.
+  /// One entry was removed. `version` is the version that it had.
   case entry(key: [UInt8], version: UInt64, cause: RemovalCause)
-  /// Every entry up to and including `throughVersion` was removed at once: `count` entries,
-  /// including expired ones not yet removed.
+  /// All `count` entries with versions up to `throughVersion` were removed at once, including
+  /// expired ones.
   case all(throughVersion: UInt64, count: Int)
 }

@@ -2,11 +2,11 @@
 public struct RemovalSummary: Sendable, Hashable {
   /// The number of removed entries.
   public var count: Int
-  /// Their total cost, capped at `Int.max`. For a store or a disk cache, the cost is their live
-  /// bytes in the log, with keys and metadata.
+  /// Their total cost, at most `Int.max`. In a store or a disk cache, this is their live bytes in
+  /// the log, with keys and metadata.
   public var cost: Int
-  /// Entries on disk that could not be removed, because the head of their record is damaged and
-  /// their keys are unknown. Reading one throws `corrupt`.
+  /// Entries on disk that could not be removed, because the heads of their records are damaged, so
+  /// that their keys are unknown. Reading one throws `corrupt`.
   public var damagedCount: Int
 
   @inlinable

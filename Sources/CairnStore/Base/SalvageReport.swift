@@ -1,12 +1,12 @@
 /// The result of a salvage: the copied entries, the losses, and warnings about the copy.
 public struct SalvageReport: Sendable, Hashable {
-  /// How far the manifest could be used.
+  /// Whether salvage could use the manifest.
   public enum ManifestState: String, Sendable, Hashable {
-    /// It was sound, and salvage followed it.
+    /// The manifest was sound, and salvage used it.
     case used
     /// The manifest was missing.
     case missing
-    /// It was unreadable or damaged, so salvage ignored it.
+    /// The manifest was unreadable or damaged, so salvage ignored it.
     case damaged
   }
 
@@ -14,7 +14,7 @@ public struct SalvageReport: Sendable, Hashable {
   public struct Loss: Sendable, Hashable, CustomStringConvertible {
     /// The file's name in the store's directory.
     public var file: String
-    /// The bytes, counted from the start of the file.
+    /// The offsets of its bytes, counted from the start of the file.
     public var range: Range<Int>
     /// What is wrong with them.
     public var cause: Corruption.Cause
@@ -36,22 +36,22 @@ public struct SalvageReport: Sendable, Hashable {
     }
   }
 
-  /// How the damage may have affected the copied entries. A minor version may add cases.
+  /// How the copied entries may differ from the store's. A minor version may add cases.
   public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// Records were lost with their keys. Each may have been a newer value or a removal of a copied
-    /// key.
+    /// Records were lost with their keys. Each may have been a newer value of a copied key, or its
+    /// removal.
     case olderValuesMayBeBack
-    /// Without a manifest, salvage cannot tell which entries `removeAll` removed or a recovery
-    /// discarded.
+    /// The manifest was lost. Without it, salvage cannot tell which entries `removeAll` removed or
+    /// a recovery discarded.
     case removedDataMayBeBack
-    /// Salvage ordered some records without their sequence numbers, so all entries have new
-    /// versions.
+    /// The sequence numbers of some records were lost, so all entries have new versions.
     case versionsChanged
     /// The times of some writes were lost. Their entries count as written now.
     case writtenTimesLost
-    /// The file LOCK is missing, so a process may have been writing.
+    /// The file `LOCK` is missing, so another process may have written to the store during the
+    /// salvage.
     case notLocked
-    /// The directory has segments that the manifest does not list. They were left out.
+    /// The directory has segments that the manifest does not list. Salvage left them out.
     case unlistedSegments
 
     /// The warning in words, which later versions may change; `rawValue` is stable.
@@ -73,8 +73,7 @@ public struct SalvageReport: Sendable, Hashable {
   public var entryCount: Int = 0
   /// Bytes of their keys, metadata and values.
   public var byteCount: Int = 0
-  /// Known keys whose newest value is unknown. Neither these keys nor their older values were
-  /// copied.
+  /// Known keys whose newest value is lost. They were not copied, not even with an older value.
   public var lostKeyCount: Int = 0
   /// Total bytes that could not be interpreted.
   public var lostByteCount: Int = 0
@@ -84,18 +83,17 @@ public struct SalvageReport: Sendable, Hashable {
   public var losses: [Loss] = []
   /// Bytes at the end of the log of an unclosed store. Opening the store discards them too.
   public var tornByteCount: Int = 0
-  /// How far the manifest could be used.
+  /// Whether salvage could use the manifest.
   public var manifest: ManifestState = .used
-  /// How the copy may differ from the store. If this has any warning, or the copy is not complete,
-  /// do not trust a cache's marks of removed tags: entries that `DiskCache.removeAll(tagged:)`
-  /// removed may reappear.
+  /// How the copied entries may differ from the store's. If there is a warning, or the copy is not
+  /// complete, entries that `DiskCache.removeAll(tagged:)` removed may reappear.
   public var warnings: [Warning] = []
 
-  /// Whether the copy has every write that may have been acknowledged: no loss, no key without its
-  /// newest value, a usable manifest, no unlisted segment, and no torn bytes at the end of the log.
+  /// Whether the copy has every write that may have been acknowledged: the manifest was used, no
+  /// range, key or segment was lost or left out, and the log has no torn bytes at its end.
   ///
-  /// Opening the store discards torn bytes too. They usually come from a write that a crash cut
-  /// short, but damage to the last write looks the same.
+  /// Torn bytes usually come from a write that a crash cut short, and opening the store discards
+  /// them too. But damage to the last write looks the same.
   public var isComplete: Bool {
     lossCount == 0 && lostKeyCount == 0 && manifest == .used && tornByteCount == 0
       && !warnings.contains(.unlistedSegments)

@@ -2,7 +2,7 @@
 public struct ScrubReport: Sendable, Hashable {
   /// Bytes read.
   public var byteCount: Int = 0
-  /// Records with sound heads. Their values were checked too if a read would find them.
+  /// Records with sound heads. For records that a read would find, the scrub checked the value too.
   public var recordCount: Int = 0
   /// Every damaged place, in the order of the segments.
   public var damage: [DamageEvent] = []
@@ -22,17 +22,17 @@ public struct ScrubReport: Sendable, Hashable {
   }
 }
 
-/// A damaged place that a scrub found in the log. The scrub changed nothing there.
+/// A damaged place that a scrub found in the log. The scrub left it unchanged.
 public struct DamageEvent: Sendable, Hashable {
-  /// The file, the offset and the cause. For a value, `badValue` or `unreadable` affects one key.
-  /// `badRecordHeader` affects one or more keys, or a removal.
+  /// The file, the offset and the cause. A damaged value affects one key. A damaged head
+  /// (`badRecordHeader`) may affect several keys, or be a removal.
   public var place: Corruption
-  /// The keys whose newest values are at this place. Always known for a damaged value. Known for a
-  /// damaged head only if its key is sound.
+  /// The keys whose newest values are at this place, as far as they are known. The key of a damaged
+  /// value is always known. The key of a damaged head is known only if the key's bytes are sound.
   public var keys: [[UInt8]]
-  /// The number of keys whose newest value is at this place. It exceeds the number in `keys` if
-  /// some keys are unknown. It is 0 if no read needs the damaged records, but an open without a
-  /// checkpoint then misses them.
+  /// The number of keys whose newest values are at this place, including unknown keys. It is 0 if
+  /// no read needs the damaged records, although an open without a checkpoint would still need
+  /// them.
   public var keyCount: Int
 
   /// Makes an event.
@@ -45,7 +45,7 @@ public struct DamageEvent: Sendable, Hashable {
   }
 }
 
-/// The history of scrubs. A *cycle* reads the whole log once.
+/// The progress and the results of scrubs. A *cycle* reads the whole log once.
 public struct ScrubStatistics: Sendable, Hashable {
   /// When the last cycle finished, or `nil` if none has.
   public var lastCompleted: Timestamp?

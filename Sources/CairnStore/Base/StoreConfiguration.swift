@@ -1,29 +1,28 @@
-/// The options for opening a store. The defaults suit a store that must not lose data. Each option
-/// documents the trade-off of other values.
+/// The options for opening a store. The defaults suit a store that must not lose data.
 public struct StoreConfiguration: Sendable {
-  /// What an acknowledged write survives, unless the write sets another class.
+  /// What an acknowledged write survives, unless the write has a class of its own.
   ///
-  /// Default `.durable`. `.process` is a hundred times as fast and suits data that can be
-  /// recreated. `.interval` bounds the loss in a power cut.
+  /// Default `.durable`. `.process` is hundreds of times as fast and suits data that can be
+  /// recreated. `.interval` limits what a power cut can lose.
   public var durability: Durability = .durable
 
-  /// The size at which a segment of the log is full, in bytes, from 64 KiB to 1 GiB.
+  /// The size of a full segment of the log, in bytes, from 64 KiB to 1 GiB.
   ///
-  /// Default 64 MiB. With smaller segments, compaction reclaims space in smaller steps, and the
-  /// store has more files. A value larger than a segment gets its own segment.
+  /// Default 64 MiB. With smaller segments, compaction reclaims space in smaller steps, but the
+  /// store has more files. A value larger than this gets a segment of its own.
   public var segmentByteLimit: Int = 64 << 20
 
-  /// How many bytes the segments may take for each live byte, from 1.1 to 1,000, before compaction
-  /// reclaims space. Default 1.5; 2 for a cache.
+  /// How many bytes the segments may take per live byte before compaction reclaims space, from 1.1
+  /// to 1,000. Default 1.5, or 2 in a cache.
   ///
-  /// A lower bound takes less space but copies more for each overwritten byte: 0.3 bytes at 2,
-  /// 0.7 at 1.5, 1.7 at 1.25. Compaction ignores dead bytes below the size of two segments,
-  /// unless a whole segment is dead. During a round, compaction takes up to two segments of
-  /// extra space.
+  /// With a lower bound, the store takes less space, but compaction copies more for each
+  /// overwritten byte: 0.3 bytes at 2, 0.7 at 1.5, 1.7 at 1.25. Compaction ignores dead bytes below
+  /// the size of two segments, unless a whole segment is dead. While it runs, it takes up to two
+  /// segments of extra space.
   ///
-  /// Once the dead bytes exceed the bound's allowance by half, overwrites wait for compaction:
-  /// `statistics().excessByteCount` and `writeDelay` show the wait, and `log` reports it. Writes of
-  /// new keys and removals do not wait. A large value or batch waits until compaction has reclaimed
+  /// If the dead bytes exceed what the bound allows by half, overwrites wait for compaction.
+  /// `statistics().excessByteCount` and `writeDelay` show this, and `log` reports it. Removals and
+  /// writes of new keys do not wait. A large value or batch waits until compaction has reclaimed
   /// the space that the previous large write made dead. If compaction cannot reclaim anything, no
   /// write waits.
   public var spaceBound: Double = 1.5
@@ -43,119 +42,120 @@ public struct StoreConfiguration: Sendable {
 
   /// The maximum size of one atomic batch in the log, in bytes. Default 256 MiB, at most 4 GiB.
   ///
-  /// A batch is held in memory until it is committed.
+  /// A batch is held in memory until it is written.
   public var batchByteLimit: Int = 256 << 20
 
   /// The maximum number of entries, or `nil`, the default, for no limit.
   ///
   /// The limit holds when a write returns: the store evicts the least recently used entries, in the
-  /// exact order of access. Expired entries count until they are removed. So that not every write
-  /// has to evict, each eviction goes below the limit, by up to a hundredth of it and at most 64
-  /// entries or 64 KiB.
+  /// exact order of access. Expired entries count until they are removed. An eviction removes
+  /// slightly more than necessary, so that not every write has to evict: up to a hundredth of the
+  /// limit, and at most 64 entries or 64 KiB.
   ///
-  /// If the disk has no room even for a removal, the write that exceeded
-  /// the limit stays. Later writes throw and change nothing until the limit holds again.
+  /// If the disk has no room even for a removal, the write that exceeded the limit stays. Later
+  /// writes then throw and change nothing, until the store is within the limit again.
   public var countLimit: Int?
 
-  /// The maximum bytes of the entries in the log, as in `statistics().liveByteCount`: keys, values,
-  /// metadata and at least 24 bytes each. `nil`, the default, means no limit.
+  /// The maximum number of live bytes, as in `statistics().liveByteCount`: keys, values, metadata
+  /// and at least 24 bytes per entry. `nil`, the default, means no limit.
   ///
   /// Enforced like `countLimit`. Writing an entry that alone exceeds the limit throws
   /// `valueTooLarge`. On disk, the store takes up to `spaceBound` times as much, plus a few
-  /// segments of `segmentByteLimit`. With a small limit, make segments smaller than an eighth of
-  /// it.
+  /// segments of `segmentByteLimit`. With a small limit, set `segmentByteLimit` to less than an
+  /// eighth of it.
   public var byteLimit: Int?
 
-  /// The maximum bytes of the store's files on disk, as `du` counts them: all segments, the
-  /// reserve, the index file and the manifests. At least 4 MiB. `nil`, the default, means no limit.
+  /// The maximum bytes of the store's files on disk, as `du` counts them: segments, the reserve,
+  /// the checkpoint and the manifests. At least 4 MiB. `nil`, the default, means no limit.
   ///
-  /// `byteLimit` counts live entries, and the files may temporarily take more. This limit holds
-  /// when a write returns. It caps `segmentByteLimit` at a sixteenth of itself. It caps `byteLimit`
-  /// at the size that compaction can keep within it: 95 % of the limit minus four segments, divided
-  /// by `spaceBound`. If the files exceed the limit when the store is opened, the next writes bring
-  /// them under it.
+  /// `byteLimit` counts only live entries, but this limit counts files, and holds when a write
+  /// returns. It lowers two other options if they are too large for it: `segmentByteLimit` to a
+  /// sixteenth of this limit; and `byteLimit` to what remains after four segments, times 0.95,
+  /// divided by `spaceBound`. If the files exceed the limit when the store is opened, the next
+  /// writes shrink them.
   ///
-  /// If writers are faster than compaction, a write waits until compaction has reclaimed enough.
-  /// `statistics().delayedWriteCount` counts these writes. If compaction cannot, a cache evicts its
-  /// least recently used entries, as on a full disk, and a store throws `noSpace`. Removed files
-  /// that a snapshot or a reader still holds do not count.
+  /// If writers are faster than compaction, a write waits until compaction has reclaimed enough
+  /// space. `statistics().delayedWriteCount` counts these writes. If compaction cannot reclaim
+  /// enough, a cache evicts its least recently used entries, as on a full disk, and a store throws
+  /// `noSpace`. Removed files that a snapshot or a reader still holds do not count.
   public var diskByteLimit: Int?
 
-  /// The lifetime of entries written without one. `nil`, the default, means no end. No read finds
-  /// an entry after its lifetime has ended. If zero or less, entries expire at once.
+  /// The lifetime of entries that are written without one. `nil`, the default, means for ever. No
+  /// read finds an entry after its lifetime has ended. With zero or less, entries expire at once.
   public var lifetime: Duration?
 
-  /// The idle limit of entries written without one: how long they may go without a read or write.
-  /// `nil`, the default, means no limit. No read finds an entry after that time.
+  /// The idle limit of entries that are written without one: how long they may go without a read or
+  /// write. `nil`, the default, means no limit. No read finds an entry that was idle for longer.
   public var idleLimit: Duration?
 
-  /// The number of bytes to keep free on the filesystem. `nil`, the default, means none.
+  /// How many bytes of the filesystem should stay free. `nil`, the default, means none.
   ///
-  /// Maintenance enforces it, not each write, because other programs fill the disk too. It first
-  /// reclaims dead space, then removes the least recently used entries.
+  /// Because other programs fill the disk too, maintenance enforces this, not each write. It first
+  /// reclaims dead space, then evicts the least recently used entries.
   public var freeDiskSpaceFloor: Int?
 
-  /// How often the open store does maintenance, which removes expired entries and keeps
-  /// `freeDiskSpaceFloor`. It also runs once soon after the first write, to clean up after earlier
-  /// sessions. `nil` means only when `Store.maintain` is called. Must be at least a millisecond.
-  /// Default 60 s.
+  /// How often maintenance runs, which removes expired entries and enforces `freeDiskSpaceFloor`.
+  /// It also runs once soon after the first write, to clean up after earlier sessions. Default
+  /// 60 s, at least a millisecond. With `nil`, maintenance runs only when you call
+  /// `Store.maintain`.
   ///
-  /// Maintenance runs on a thread that exists only while it has something to wait for.
+  /// The store has a thread for maintenance only while there is work to do or to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)
 
-  /// How many bytes of the log maintenance scrubs each second, on average, to find damage in data
-  /// that nobody reads while an undamaged backup still exists. `nil`, the default, means none.
+  /// How many bytes of the log maintenance scrubs per second, on average. `nil`, the default, means
+  /// none. A scrub finds damage even in data that nobody reads, so that you learn of it while you
+  /// still have an undamaged backup.
   ///
-  /// Off by default, because it reads from a disk that may be asleep, metered or busy. 1 MiB a
-  /// second covers 80 GiB a day. A scrub checks all heads and the newest values, whatever
-  /// `verification` is. A *cycle* reports damage to `damageObserver` and the log, and changes
-  /// nothing. A cycle begins at most once a day and resumes after a restart. It reads 256 KiB at a
-  /// time. A session shorter than one such step reads nothing. The first step loads the whole
-  /// index. `statistics().scrub` shows the progress.
+  /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
+  /// covers 80 GiB a day. A scrub checks all heads and the newest values, whatever `verification`
+  /// is. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
+  /// the whole log once. It begins at most once a day, and resumes after a restart. Each step of a
+  /// cycle reads 256 KiB, and the first step loads the whole index. A session that is too short for
+  /// a step reads nothing. `statistics().scrub` shows the progress.
   ///
-  /// Without `maintenanceInterval`, only `Store.maintain` takes steps, a few at a time. A store
-  /// open for reading does not scrub by itself: call `Store.scrub`.
+  /// Without a `maintenanceInterval`, only `Store.maintain` takes steps, a few in each call. A
+  /// store that is open for reading does not scrub by itself, but you can call `Store.scrub`.
   public var scrubBytesPerSecond: Int?
 
-  /// How many asynchronous calls run at once, each on its own thread. Other calls queue.
-  /// Default 16. Less than 1 means 1, and `.max` means no limit.
+  /// How many asynchronous calls run at once, each on its own thread. Other calls queue. Writes
+  /// have a queue of their own, with the same limit, so that long work does not delay them. Default
+  /// 16. Less than 1 means 1, and `.max` means no limit.
   ///
-  /// Concurrent durable writes share a sync, so a few more calls cost little. The store creates a
-  /// thread when it has work for it and ends the thread when the work is done. Without a limit, the
-  /// store has as many threads as calls. If the system cannot create another, the calling thread
-  /// does the work. Beyond a few dozen, calls wait for each other at the disk.
+  /// The store creates threads when it has work for them, and ends them when the work is done. If
+  /// the system cannot create another thread, the calling thread does the work. Beyond a few dozen,
+  /// calls wait for each other at the disk.
   public var concurrentCallLimit: Int = 16
 
-  /// When reads check a value against its checksum. Default `.everyRead`, or `.firstRead` in a
+  /// Which reads check a value against its checksum. Default `.everyRead`, or `.firstRead` in a
   /// cache.
   public var verification: Verification = .everyRead
 
-  /// How long an open waits for another opener to close the store, for example a server shutting
-  /// down. With zero, the default, it throws `locked` at once.
+  /// How long an open waits if the store is open elsewhere, for example in a server that is
+  /// shutting down. With zero, the default, the open throws `locked` at once.
   ///
-  /// The open notices the close after a few milliseconds. If several openers wait, any of them may
+  /// A waiting open notices the close within a few milliseconds. If several wait, any of them may
   /// be next.
   public var lockTimeout: Duration = .zero
 
-  /// How bytes are read and written. Default `.mapped`.
+  /// How the store reads and writes its files. Default `.mapped`.
   public var access: Access = .mapped
 
-  /// Whether opening an empty path creates a store. Default `true`.
+  /// Whether an open creates the store if it does not exist. Default `true`.
   public var createsStore: Bool = true
 
   /// The clock that decides expiry. The default is the system's.
   public var clock: any WallClock = SystemClock()
 
-  /// Called for every removed entry, with the cause, on the thread that caused it. The call comes
-  /// after the change and outside all locks, so it may use the store. Calls for entries that
-  /// maintenance removed just before a close may come after the close. Default `nil`.
+  /// Called for every removed entry, with the cause. Default `nil`. The call comes after the
+  /// removal, on the thread that made it and outside all locks, so the closure may use the store.
+  /// For entries that maintenance removed just before a close, the call may come after the close.
   ///
-  /// With an observer, an overwrite costs a copy of the key.
+  /// With an observer, each overwrite also copies the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
-  /// Called for every damaged place that a scrub finds, with its keys, once per cycle. The call
-  /// comes on the scrubbing thread and outside all locks, so it may use the store. After a crash,
-  /// the last calls may be repeated. Default `nil`.
+  /// Called for every damaged place that a scrub finds, once per cycle. Default `nil`. The call
+  /// comes on the scrubbing thread and outside all locks, so the closure may use the store. After a
+  /// crash, the last calls may be repeated.
   public var damageObserver: (@Sendable (DamageEvent) -> Void)?
 
   /// Whether an eviction candidate was recently read from memory, without an access in the store.
@@ -173,9 +173,9 @@ public struct StoreConfiguration: Sendable {
   /// Whether a write that finds no room on the disk evicts the coldest entries, as in a cache.
   package var evictsOnFullDisk = false
 
-  /// Receives reports that no call can throw: a recovery, a quarantined file, a background failure.
-  /// They never contain keys or values. The default, `.standardError`, writes warnings and errors,
-  /// one line each. `.none` silences the log.
+  /// Receives messages about problems that no call can throw. Messages never contain keys or
+  /// values. The default, `.standardError`, writes warnings and errors to standard error, one line
+  /// each. `.none` silences the log.
   public var log: DiagnosticLog = .standardError
 
   /// A batch of at least this many operations is written outside the log, so that other writers can
@@ -193,16 +193,16 @@ public struct StoreConfiguration: Sendable {
   /// All new writes get higher versions than this.
   package var precedingVersion: UInt64 = 0
 
-  /// How the store reaches its bytes.
+  /// How the store reads and writes its files.
   public enum Access: Sendable, Hashable {
-    /// Memory mappings, the fastest way. As with every mapped file, a failing disk or a truncation
-    /// by another program can raise SIGBUS in the process.
+    /// By memory mappings, the fastest way. As with every mapped file, a failing disk, or another
+    /// program that truncates a file, can raise SIGBUS in the process.
     case mapped
-    /// `pread` and `pwrite`: a system call for every read and write, and an error instead of
-    /// SIGBUS.
+    /// By `pread` and `pwrite`: a system call for every read and write. Failures cause errors
+    /// instead of SIGBUS.
     case systemCalls
   }
 
-  /// Creates the default configuration, which loses no acknowledged write and sets no limits.
+  /// Makes the default configuration: writes are durable, and nothing is limited.
   public init() {}
 }

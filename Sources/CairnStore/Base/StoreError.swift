@@ -1,12 +1,12 @@
-/// The errors of a store. Every error says what failed and where. No error contains keys or values.
-/// A minor version may add cases, so give every `switch` a `default`.
+/// The errors of a store. Each says what failed and where. No error contains keys or values. A
+/// minor version may add cases, so give every `switch` a `default`.
 public indirect enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
   /// The path has no store, and the configuration forbids creating one.
   case noStore(path: String)
-  /// The store is already open, in this process or another. If the system reveals that process, the
-  /// case has its ID and start time.
+  /// The store is already open, in this process or another. If the system says which process it is,
+  /// the error has its ID and start time.
   case locked(
     path: String, inThisProcess: Bool = false, processID: Int32? = nil, since: Timestamp? = nil)
   /// The directory holds files that are not a store, or only part of one.
@@ -18,20 +18,20 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case unsupportedVersion(file: String, major: Int)
   /// The filesystem cannot support the store's promises.
   case unsupportedFileSystem(path: String, name: String)
-  /// A salvage or a backup cannot use the destination: it already exists, or it is inside the
-  /// store.
+  /// A salvage, a backup or an export cannot use the destination: for example, it is not empty, or
+  /// it is inside the store.
   case unusableDestination(path: String, reason: String)
   /// An option of the configuration is out of range.
   case invalidConfiguration(option: String, reason: String)
 
   // Reading.
 
-  /// Bytes on disk are not those that the store wrote. Other keys may be readable.
+  /// Bytes on disk are damaged. Other keys may be readable.
   case corrupt(Corruption)
 
   // Writing.
 
-  /// A key is empty, or longer than the configuration allows.
+  /// The key is empty, or longer than the configuration allows.
   case invalidKey(byteCount: Int, limit: Int)
   /// The value is larger than the configuration allows.
   case valueTooLarge(byteCount: Int, limit: Int)
@@ -39,52 +39,52 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case metadataTooLarge(byteCount: Int, limit: Int)
   /// The batch takes more bytes in the log than the configuration allows.
   case batchTooLarge(byteCount: Int, limit: Int)
-  /// The value to increment is not a counter, because it does not have 8 bytes.
+  /// The value to increment is not a counter, because its size is not 8 bytes.
   case notACounter(byteCount: Int)
-  /// A counter would overflow 64 bits. It is unchanged.
+  /// The new number does not fit in 64 bits. The counter is unchanged.
   case counterOverflow
-  /// The call does not support this entry option: only a `DiskCache` has tags, and only one with a
-  /// memory tier can keep an entry in memory only. Nothing was written.
+  /// The call does not support this entry option. Only a `DiskCache` has tags, and only a
+  /// `DiskCache` with a memory tier can hold an entry in memory only. Nothing was written.
   case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)
-  /// The disk or a limit has no room for the write, which has not happened. The store stays usable:
-  /// writes succeed again once space is free.
+  /// The disk or a limit has no room for the write. Nothing was written. The store stays usable,
+  /// and writes succeed again once space is free.
   case noSpace(path: String, neededByteCount: Int, limit: SpaceLimit)
-  /// A sync failed while this write waited for it: the write may or may not survive a power cut.
+  /// A sync failed while this write waited for it. The write may or may not survive a power cut.
   case durabilityUnknown(cause: SystemFailure)
-  /// An earlier sync or change of the manifest failed, so the store refuses writes. Reads continue.
-  /// Reopening the store recovers it.
+  /// An earlier sync, or a change of the manifest, failed, so the store refuses writes. Reads
+  /// continue. Reopening the store recovers it.
   case poisoned(cause: SystemFailure)
 
   // Any use.
 
   /// The store was closed.
   case closed(path: String)
-  /// The task was cancelled before the work given to `Store.perform` began.
+  /// The task was cancelled before the work of the asynchronous call began. Nothing was done.
   case cancelled
-  /// The process has no memory for this many more bytes of the index. The write has not happened.
-  /// The store stays usable, and writes succeed again once memory is free.
+  /// The process has no memory for this many more bytes of the index. A write that throws this has
+  /// written nothing. The store stays usable, and calls succeed again once memory is free.
   case outOfMemory(neededByteCount: Int)
   /// The directory, or the file `LOCK` in it, was removed while the store was open. The store
-  /// accepts no more writes, and writes since the removal are lost. Reads continue. Thrown once the
-  /// store notices: at the latest by a durable write, by a write a second later, or by a call that
-  /// begins another segment.
+  /// accepts no more writes, and writes since the removal are lost. Reads continue. The store
+  /// notices at the latest at a durable write, at a write a second later, or when a call begins
+  /// another segment.
   case vanished(path: String)
-  /// The followed store has changed its history: a recovery discarded data, or another store took
-  /// its place. The next read sees the current store.
+  /// Data that a following store has read is gone: a recovery discarded it, or another store took
+  /// the directory. The next read sees the current store.
   case outdated(path: String)
-  /// The process is a forked child of the one that opened the store.
+  /// The process is a forked child of the process that opened the store.
   case usedAfterFork(path: String)
   /// A system call failed.
   case system(SystemFailure)
 }
 
-/// The limit that left no room for a write. A minor version may add cases.
+/// What left no room for a write. A minor version may add cases.
 public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
   /// The filesystem has no free block.
   case disk
-  /// The user's or the project's quota, or the store's `diskByteLimit`, is used up.
+  /// A disk quota, or the store's `diskByteLimit`, is used up.
   case quota
   /// The process may not create files that large (`RLIMIT_FSIZE`).
   case fileSize
@@ -101,11 +101,11 @@ public enum SpaceLimit: String, Sendable, Hashable, CustomStringConvertible {
 
 /// A failed system call, with its path and reason.
 public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
-  /// What resolves a failure. A minor version may add cases.
+  /// A remedy for a failure. A minor version may add cases.
   public enum Advice: String, Sendable, Hashable, CustomStringConvertible {
     /// Create the parent directory first.
     case parentMustExist
-    /// Open the store for reading, because it is not writable.
+    /// Open the store for reading, because this process may not write to it.
     case openForReading
 
     /// The advice in words, which later versions may change; `rawValue` is stable.
@@ -119,7 +119,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
 
   /// The name of the call, as in its manual page.
   public var call: String
-  /// The file or directory it was called on.
+  /// The file or directory that the call was for.
   public var path: String
   /// The number in `errno`.
   public var errorNumber: Int32

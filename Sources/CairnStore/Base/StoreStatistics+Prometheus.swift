@@ -1,8 +1,9 @@
 extension StoreStatistics {
-  /// The metrics for a Prometheus scrape, in exposition format 0.0.4 (`text/plain; version=0.0.4`).
-  /// Each name is the prefix, `store` and the metric, such as `cairn_store_live_bytes`.
+  /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4
+  /// (`text/plain; version=0.0.4`). A name consists of the prefix, `store` and the metric: for
+  /// example, `cairn_store_live_bytes`.
   ///
-  /// No name clashes with the names of a cache's statistics, so one response can hold both a cache
+  /// The names differ from those of a cache's statistics, so one response can contain both a cache
   /// and its store.
   ///
   /// - Parameter prefix: begins each name, followed by `_`. Several stores in one response need

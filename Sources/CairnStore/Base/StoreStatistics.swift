@@ -1,15 +1,14 @@
-/// The state of a store at one moment. Getting it takes time proportional to the number of
-/// segments, not keys.
+/// The state of a store at one moment.
 public struct StoreStatistics: Sendable, Hashable {
   /// Keys in the index, including expired keys not yet removed.
   public var indexedKeyCount: Int
   /// Bytes of the records that hold a key's newest value or extend its lifetime. If a record was
-  /// unreadable when its key was overwritten or removed, its bytes stay in this count until its
-  /// segment is compacted.
+  /// unreadable when its key was overwritten or removed, this count includes it until its segment
+  /// is compacted.
   public var liveByteCount: Int
-  /// Bytes of all other records: overwritten, removed, tombstones, ends of segments.
+  /// Bytes of all other records: overwritten and removed values, tombstones, ends of segments.
   public var deadByteCount: Int
-  /// Bytes the segments take on disk, including preallocated space.
+  /// Bytes that the segments take on disk, including preallocated space.
   public var allocatedByteCount: Int
   /// Segments of the log.
   public var segmentCount: Int
@@ -17,20 +16,20 @@ public struct StoreStatistics: Sendable, Hashable {
   public var segments: [SegmentStatistics]
   /// Tombstones in the log.
   public var tombstoneCount: Int
-  /// Bytes of segments that have left the log. Their space is reclaimed when their last read ends.
+  /// Bytes of removed segments that are still being read. Their space is reclaimed when the last of
+  /// these reads ends.
   public var pinnedByteCount: Int
-  /// Dead bytes that a compaction could reclaim, as of the last pass of housekeeping. Excludes the
-  /// active segment and unreadable ones.
+  /// Dead bytes that a compaction could reclaim, as of the last background pass. Excludes the
+  /// active segment and unreadable segments.
   public var reclaimableByteCount = 0
-  /// The reclaimable bytes beyond what `spaceBound` allows and half as much again, or two segments
-  /// more if that is larger.
-  /// While above zero, overwrites wait for compaction.
+  /// How far the reclaimable bytes exceed what `spaceBound` allows by more than half, and by more than
+  /// two segments. While this is above zero, overwrites wait for compaction.
   public var excessByteCount = 0
-  /// Bytes that compaction has written since the store was opened. Divide it by the bytes that
-  /// callers have written to get the share of disk wear that compaction adds.
+  /// Bytes that compaction has written since the store was opened. Compare them with the bytes that
+  /// callers have written to see how much compaction adds to the wear of the disk.
   public var compactedByteCount = 0
-  /// Writes since the store was opened that have waited for compaction, for room on the disk or for
-  /// room within `diskByteLimit`.
+  /// Writes that have waited for compaction, for room on the disk or for room within
+  /// `diskByteLimit` since the store was opened.
   public var delayedWriteCount = 0
   /// The total time these writes waited.
   public var writeDelay: Duration = .zero
@@ -42,11 +41,11 @@ public struct StoreStatistics: Sendable, Hashable {
   public var formatVersion: String
   /// The result of the last open.
   public var recovery: RecoveryReport
-  /// How far the clock is ahead of the time at the open plus the time elapsed since. Negative if
-  /// the clock is behind. A few milliseconds, unless the clock was set. If the clock is behind,
-  /// lifetimes use the other time instead. `recovery.clockLag` is the part that the open found.
+  /// How far the clock is ahead of the time at the open plus the time elapsed since then. It is a
+  /// few milliseconds, unless the clock was set. If it is negative, the clock is behind, and
+  /// lifetimes follow the other time. `recovery.clockLag` is the part that the open found.
   public var clockOffset: Duration = .zero
-  /// The history of scrubs. Includes earlier sessions if maintenance scrubs.
+  /// The progress and the results of scrubs. If maintenance scrubs, this includes earlier sessions.
   public var scrub = ScrubStatistics()
 
   package init(
@@ -94,8 +93,8 @@ public struct SegmentStatistics: Sendable, Hashable {
   public var byteCount: Int
   /// Bytes it takes on disk.
   public var allocatedByteCount: Int
-  /// Whether it is sealed: complete, durable and listed as such. Compaction reclaims only sealed
-  /// segments.
+  /// Whether the segment is sealed: complete, durable and listed as such. Compaction reclaims only
+  /// sealed segments.
   public var isSealed: Bool
 
   package init(

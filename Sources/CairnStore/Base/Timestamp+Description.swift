@@ -1,6 +1,6 @@
 extension Timestamp: CustomStringConvertible {
-  /// The point in UTC in ISO 8601 format: `2026-01-31T23:59:59Z`, with milliseconds if there are
-  /// any.
+  /// The point in UTC, in ISO 8601 format: `2026-01-31T23:59:59Z`. Milliseconds appear only if they
+  /// are not zero.
   public var description: String {
     let (day, millisecond) = floorDivide(millisecondsSinceEpoch, by: 86_400_000)
     let date = civilDate(ofDay: day)

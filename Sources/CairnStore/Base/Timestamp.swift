@@ -1,8 +1,8 @@
 /// A point in wall-clock time: milliseconds since 1970-01-01 00:00:00 UTC.
 ///
-/// The store does not use Foundation; `Cairn` bridges this type to `Date`.
+/// The module `Cairn` converts it from and to Foundation's `Date`.
 public struct Timestamp: Sendable, Hashable, Comparable {
-  /// Milliseconds since the Unix epoch; negative before it.
+  /// Milliseconds since the Unix epoch. Negative for earlier points.
   public var millisecondsSinceEpoch: Int64
 
   /// Makes the point `millisecondsSinceEpoch` after the Unix epoch.
@@ -18,7 +18,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     left.millisecondsSinceEpoch < right.millisecondsSinceEpoch
   }
 
-  /// The point `duration` later, or the earliest or latest point if that overflows.
+  /// The point `duration` later, or the earliest or latest point if that is out of range.
   public func advanced(by duration: Duration) -> Timestamp {
     advanced(byMilliseconds: duration.milliseconds)
   }
@@ -43,28 +43,29 @@ extension Duration {
   }
 }
 
-/// The store's source of the time of day, for expiry and for the time of each write.
+/// A source of the time of day, which a store uses for expiry and for the time of each write.
 ///
-/// Inject your own to test expiry without sleeping. `now()` is called on every read, from any
+/// Use a clock of your own to test expiry without sleeping. Every read calls `now()`, on any
 /// thread, so it should take only nanoseconds.
 public protocol WallClock: Sendable {
-  /// The time of day. It may jump in both directions. See Docs/Durability.md for the consequences.
+  /// The time of day. It may jump in both directions: Docs/Durability.md describes the
+  /// consequences.
   func now() -> Timestamp
 
   /// The time since some fixed moment, by a monotonic clock that never stops while the process
-  /// lives, or `nil` without such a clock. A store uses it while the time of day is behind.
+  /// lives. `nil` if there is no such clock. A store uses it while the time of day is behind.
   ///
-  /// Default: `nil`. Each forward step of `now()` then counts as elapsed time.
+  /// By default, this is `nil`, and each forward step of `now()` counts as elapsed time.
   func elapsed() -> Duration?
 }
 
 extension WallClock {
-  /// Returns `nil`: each forward step of `now()` counts as elapsed time.
+  /// Returns `nil`, so each forward step of `now()` counts as elapsed time.
   public func elapsed() -> Duration? { nil }
 }
 
-/// The system's time of day, accurate to the kernel's tick (1 to 10 ms). Reading it takes a
-/// fifth of the time of reading the exact clock.
+/// The system's time of day, accurate to the kernel's tick (1 to 10 ms). Reading it takes a fifth
+/// of the time that the exact clock takes.
 public struct SystemClock: Sendable {
   /// Makes the clock. All instances tell the same time.
   public init() {}

@@ -1,13 +1,13 @@
 /// The order in which a trim removes entries.
 public enum TrimOrder: Sendable, Hashable {
-  /// Entries whose last read or write is longest ago first.
+  /// The entries whose last read or write is longest ago go first.
   case leastRecentlyUsed
-  /// Entries that take the most bytes in the log first. Among entries of equal size, the least
-  /// recently used goes first.
+  /// The entries that take the most bytes in the log go first. Among entries of equal size, the
+  /// least recently used goes first.
   case largestFirst
 }
 
-/// The start of an entry's age.
+/// The moment from which an entry's age counts.
 public enum AgeBasis: Sendable, Hashable {
   /// Its last read or write.
   case access

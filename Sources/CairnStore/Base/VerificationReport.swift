@@ -1,17 +1,17 @@
 /// The result of checking every byte of a store's files.
 public struct VerificationReport: Sendable, Hashable {
-  /// Records with a sound head and value. Includes tombstones and extensions, which have no value.
+  /// Records with a sound head and, if they have one, a sound value.
   public var recordCount: Int = 0
   /// Bytes read.
   public var byteCount: Int = 0
-  /// If the store was not closed, the bytes at the end of its log that the next open will discard.
+  /// Bytes at the end of the log that the next open will discard. Zero if the store was closed.
   public var tornByteCount: Int = 0
   /// All errors found.
   public var errors: [Corruption] = []
   /// The keys of the damaged values among `errors`.
   public var keys: [Corruption: [UInt8]] = [:]
-  /// The damaged values that no read needs any more, because a later record of the key replaces or
-  /// removes them. A compaction drops them.
+  /// The damaged values that no read needs, because a later record of the key replaces or removes
+  /// them. A compaction drops them.
   public var replaced: Set<Corruption> = []
 
   package init() {}

@@ -16,9 +16,8 @@ public struct WorkProgress: Sendable, Hashable {
   public var phase: Phase
   /// Units done in this phase.
   public var completedCount: Int
-  /// Total units in this phase, or `nil` if unknown. The number can change during the call: a
-  /// compaction shortens the log for a scrub, and a verification finds the end of an unclosed log
-  /// late.
+  /// Total units in this phase, or `nil` if unknown. The number can change during the call. For
+  /// example, a compaction shortens the log during a scrub.
   public var totalCount: Int?
 
   package init(_ phase: Phase, completedCount: Int, totalCount: Int? = nil) {

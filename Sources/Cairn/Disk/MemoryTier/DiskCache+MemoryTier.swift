@@ -188,9 +188,9 @@ extension DiskCache {
 
   // MARK: Events of the program
 
-  /// Call when the program goes to the background. Clears memory if its configuration sets
-  /// `clearsInBackground`. Observers of the tier receive the event in any case. The disk keeps
-  /// everything.
+  /// Tells the cache that the program goes to the background. Clears the memory tier if its
+  /// configuration sets `clearsInBackground`. Observers of the tier receive the event in any case.
+  /// Entries on disk stay.
   public func enterBackground() {
     recency?.tell()
     heldCache?.enterBackground()
@@ -199,9 +199,9 @@ extension DiskCache {
 
 extension DiskCache: PressureResponder {
   /// Shrinks the memory tier, as it does by itself if `respondsToMemoryPressure` is set. Call this
-  /// if the host knows more than the system reports. The disk keeps everything.
+  /// if the program knows of a shortage that the system does not report. Entries on disk stay.
   ///
-  /// - Parameter pressure: see `MemoryCache`.
+  /// - Parameter pressure: see `MemoryCache.respond(to:)`.
   public func respond(to pressure: MemoryPressure) {
     // Free memory first. Telling the disk reads records, which is slow when memory is short.
     guard let recency else {

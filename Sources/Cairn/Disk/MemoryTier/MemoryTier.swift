@@ -1,14 +1,14 @@
 public import CairnStore
 
-/// The memory tier of a ``DiskCache``, with the operations that callers may perform on it alone.
+/// The memory tier of a ``DiskCache``, with the operations that concern only memory.
 ///
-/// It holds a part of the entries on disk. Callers can inspect and shrink it, but only the cache sets
-/// values. Entries in memory only, by their placement or the cache's admission, are lost when the tier
-/// drops them.
+/// The tier holds some of the entries on disk. You can inspect and shrink it, but only the cache
+/// itself sets values. What the tier drops stays on disk, except for entries in memory only, which
+/// are lost.
 ///
-/// In a cache that follows another process, the tier also holds values that the writer has since
-/// replaced or removed, until the key is read or the tier needs room. No lookup of a key finds
-/// these values.
+/// In a cache that follows another process, the tier may also hold values that the writer has
+/// replaced or removed, until their key is read or the tier needs room. No read returns these
+/// values.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cache: DiskCache<Key, Value>
   let held: MemoryCache<TierKey<Key>, Value>
@@ -23,13 +23,13 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.recency = recency
   }
 
-  /// The number of held values that a read would find.
+  /// The number of entries in memory that a read would find.
   public func count() -> Int { held.count() }
 
-  /// Their total cost.
+  /// The total cost of these entries.
   public func totalCost() -> Int { held.totalCost() }
 
-  /// Counts of the tier's operations, and its current contents.
+  /// Counts of the tier's operations, and its current size.
   public func statistics() -> MemoryCacheStatistics { held.statistics() }
 
   /// The maximum number of entries. See `MemoryCache.countLimit`.
@@ -50,7 +50,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// The value of a key if it is held. Does not count as an access.
+  /// The value of a key if it is in memory. Does not count as an access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     let key = try cache.tierKey(key)
     if let following = cache.following {
@@ -59,22 +59,22 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return held.peekValue(forKey: key)
   }
 
-  /// Whether the value of a key is held. Does not count as an access.
+  /// Whether the value of a key is in memory. Does not count as an access.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
     if cache.following != nil { return try value(forKey: key) != nil }
     return held.contains(try cache.tierKey(key))
   }
 
-  /// Information about a key whose value is held. Does not count as an access.
+  /// Information about a key whose value is in memory. Does not count as an access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     if cache.following != nil, try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }
 
-  /// The keys of held values. The last to be evicted comes first.
+  /// The keys in memory. The last to be evicted comes first.
   public func keys() -> [Key] { held.keys().map(\.key) }
 
-  /// Drops every entry from memory. The disk keeps them.
+  /// Drops every entry from memory. Entries on disk stay.
   public func removeAll() {
     recency?.tell()
     held.removeAll(cause: .evicted(.trim))
@@ -91,43 +91,43 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
 // The disk keeps what these methods drop.
 extension MemoryTier: Trimming {
-  /// Removes entries from memory until at most this many are held. See
-  /// `MemoryCache.trim(toCount:order:)`. The disk keeps them.
+  /// Drops entries from memory until at most `count` are left. Entries on disk stay. See
+  /// `MemoryCache.trim(toCount:order:)`.
   ///
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: the same as `MemoryCache`.
+  /// - Returns: a summary of the dropped entries.
+  /// - Complexity: the same as for `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
     recency?.tell()
     return held.trim(toCount: count, order: order)
   }
 
-  /// Removes entries from memory until the rest costs at most this much. See
-  /// `MemoryCache.trim(toCost:order:)`. The disk keeps them.
+  /// Drops entries from memory until their total cost is at most `cost`. Entries on disk stay. See
+  /// `MemoryCache.trim(toCost:order:)`.
   ///
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: the same as `MemoryCache`.
+  /// - Returns: a summary of the dropped entries.
+  /// - Complexity: the same as for `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
     recency?.tell()
     return held.trim(toCost: cost, order: order)
   }
 
-  /// Removes entries from memory that were last accessed, or written, longer ago than `age`. The
-  /// disk keeps them.
+  /// Drops the entries from memory that were last accessed, or with `.write` written, more than
+  /// `age` ago. Entries on disk stay.
   ///
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: O(n) for n held entries.
+  /// - Returns: a summary of the dropped entries.
+  /// - Complexity: O(n) for n entries in memory.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
     recency?.tell()
     return held.trim(olderThan: age, by: basis)
   }
 
-  /// Removes expired entries from memory. No read finds these entries.
+  /// Drops expired entries from memory. No read finds them.
   ///
-  /// - Returns: a summary of the removed entries.
-  /// - Complexity: O(1), and O(log n) for each removed entry.
+  /// - Returns: a summary of the dropped entries.
+  /// - Complexity: O(1), plus O(log n) for each dropped entry.
   @discardableResult
   public func removeExpired() -> RemovalSummary { held.removeExpired() }
 }

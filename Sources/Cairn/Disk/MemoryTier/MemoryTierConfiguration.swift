@@ -1,33 +1,34 @@
-/// The options of the memory tier of a ``DiskCache``. It uses the lifetimes and the clock of the
-/// disk.
+/// The options of the memory tier of a ``DiskCache``. The tier uses the lifetimes and the clock of
+/// the disk.
 public struct MemoryTierConfiguration: Sendable {
   /// The maximum number of entries in the tier, or `nil` for no limit. Zero or less means no
   /// entries.
   public var countLimit: Int?
 
-  /// The maximum total cost of the entries, or `nil` for no limit. Costs are bytes on disk, unless
-  /// the cache was opened with a `costing`.
+  /// The maximum total cost of the entries in the tier, or `nil` for no limit. Unless entries have
+  /// costs of their own or the cache was opened with a `costing`, a cost is the size of the value
+  /// on disk.
   ///
   /// A value that alone costs more than the limit is only on disk.
   public var costLimit: Int?
 
-  /// Which entry is evicted when a limit is exceeded. Default `.leastRecentlyUsed`.
+  /// Which entry is evicted when the tier exceeds a limit. Default `.leastRecentlyUsed`.
   public var policy: EvictionPolicy = .leastRecentlyUsed
 
-  /// The longest delay before the disk learns of reads from memory. Default 1 s. Less than 1 ms
-  /// means 1 ms.
+  /// How long it may take until reads from memory count as accesses on disk. Default 1 s. Less than
+  /// 1 ms means 1 ms.
   ///
-  /// The tier reports all reads together, in the background and also before a trim, a close and, if
-  /// it matters, an eviction. Reporting writes nothing to disk. An access to an entry with an idle
+  /// The tier reports reads to the store together, in the background and before a trim, a close
+  /// and, if it matters, an eviction. This writes nothing to disk. A read of an entry with an idle
   /// limit is reported at once.
   public var recencyInterval: Duration = .seconds(1)
 
-  /// How often expired entries are removed from memory while the cache is unused. See
-  /// `MemoryCacheConfiguration.maintenanceInterval`. Default 60 s.
+  /// How often maintenance removes expired entries from memory. Default 60 s. See
+  /// `MemoryCacheConfiguration.maintenanceInterval`.
   public var maintenanceInterval: Duration? = .seconds(60)
 
-  /// Whether the tier shrinks when the system is short of memory. See
-  /// `MemoryCacheConfiguration.respondsToMemoryPressure`. Default `true`.
+  /// Whether the tier shrinks when the system is short of memory. Default `true`. See
+  /// `MemoryCacheConfiguration.respondsToMemoryPressure`.
   public var respondsToMemoryPressure: Bool = true
 
   /// Whether `DiskCache.enterBackground` clears the tier. Default `true`.
@@ -40,13 +41,13 @@ public struct MemoryTierConfiguration: Sendable {
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries in the tier, or `nil` for no limit.
-  ///   - costLimit: their maximum total cost, or `nil` for no limit.
+  ///   - costLimit: the maximum total cost of the entries in the tier, or `nil` for no limit.
   public init(countLimit: Int?, costLimit: Int?) {
     self.countLimit = countLimit
     self.costLimit = costLimit
   }
 
-  /// A tier that can hold every entry on disk, until memory is short.
+  /// A configuration without limits: the tier can hold every entry on disk, until memory is short.
   public static var unlimited: MemoryTierConfiguration {
     MemoryTierConfiguration(countLimit: nil, costLimit: nil)
   }

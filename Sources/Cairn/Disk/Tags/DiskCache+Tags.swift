@@ -2,25 +2,25 @@ public import CairnStore
 
 /// Removing entries together, by their tags.
 extension DiskCache {
-  /// Removes all entries with a tag in one write, however many they are.
+  /// Removes all entries with a tag in one write, however many there are.
   ///
   ///     try cache.setValue(page, forKey: url, options: .tags(["user/7"]))
   ///     try cache.removeAll(tagged: "user/7")
   ///
-  /// When the call returns, no read in either tier finds an entry with this tag that existed when
-  /// the call began. Reads find later writes. A load that began before the call does not keep a
-  /// value with the tag, but its callers still get the value. The entries are removed in the
-  /// background, and observers receive each removal. Until then, entries count towards the limits
-  /// and in `count()`, and the tag counts in `statistics().sweepingTagCount`.
+  /// When the call returns, no read finds an entry with this tag that existed when the call began.
+  /// Reads find entries that are written later. If a load began before the call, its callers get
+  /// the value, but a value with the tag is not kept. The entries are removed in the background,
+  /// and observers receive each removal. Until then, `count()` and the limits include them, and
+  /// `statistics().sweepingTagCount` includes the tag.
   ///
-  /// A concurrent update of a value with the tag comes before the removal, or finds no value. Marks
-  /// are similar to generations in memcached's namespaces, and to Varnish's bans.
+  /// A concurrent update of a value with the tag happens before the removal, or finds no value. The
+  /// mechanism resembles generations in memcached's namespaces, and Varnish's bans.
   ///
   /// - Parameters:
   ///   - tag: 1 to 255 bytes of UTF-8.
   ///   - durability: `nil` for the configured class.
   /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still
-  ///   being removed in the background. Otherwise see `setValue`.
+  ///   being removed. Otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
   public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
     let tag = try TagLimits.bytes(of: tag)
@@ -45,10 +45,10 @@ extension DiskCache {
     }
   }
 
-  /// The keys of all entries with a tag that a read would find, except keys that cannot be decoded.
+  /// The keys with a tag that a read would find, except keys that cannot be decoded.
   ///
   /// - Throws: `invalidTag`; otherwise see `keys()`.
-  /// - Complexity: O(keys), with a read of the head of each record.
+  /// - Complexity: O(keys), with a read of each record's head.
   public func keys(tagged tag: String) throws(CacheError) -> [Key] {
     let tag = try TagLimits.bytes(of: tag)
     return try collectingKeys { body in
