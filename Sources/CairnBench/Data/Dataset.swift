@@ -106,7 +106,7 @@ final class Dataset: @unchecked Sendable {
 // SAFETY: lives no longer than the `Dataset` whose pool it points to; every use is inside a method
 // that holds the dataset. `@unchecked Sendable` because nothing writes to the pool any more.
 @safe
-struct ValueSlice: ByteSource, @unchecked Sendable {
+struct ValueSlice: ImmutableBytes, @unchecked Sendable {
   let bytes: UnsafeRawBufferPointer
 
   @inline(__always)

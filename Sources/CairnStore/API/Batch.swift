@@ -14,8 +14,8 @@ public struct Batch: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
-  ///   - value: the bytes; an empty value is valid. The batch keeps a value of 64 KiB or more
-  ///     instead of copying it, so its bytes must not change.
+  ///   - value: the bytes; an empty value is valid. The batch copies them, except if they are an
+  ///     array, a slice of one or a string of 64 KiB or more: it keeps those.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`,
@@ -28,8 +28,9 @@ public struct Batch: ~Copyable {
   ) throws(StoreError) {
     try key.withBytes { (key) throws(StoreError) in
       try value.withBytes { (bytes) throws(StoreError) in
-        let isKept = bytes.byteCount >= BatchRecords.keptByteCount
-        try records.add(key: key, value: bytes, of: isKept ? value : nil, options: options)
+        let isLarge = bytes.byteCount >= BatchRecords.keptByteCount
+        let kept = isLarge ? BatchRecords.kept(value) : nil
+        try records.add(key: key, value: bytes, of: kept, options: options)
       }
     }
   }

@@ -3,7 +3,7 @@
 ///
 /// `RawSpan`, `[UInt8]`, slices of `[UInt8]` and strings (as UTF-8) conform, and the module `Cairn`
 /// adds `Data`. None of them copies the bytes.
-public protocol ByteSource: Sendable, ~Copyable, ~Escapable {
+public protocol ByteSource: ~Copyable, ~Escapable {
   /// Calls `body` with the bytes, which are valid only until `body` returns.
   func withBytes<Result: ~Copyable, Failure: Error>(
     _ body: (RawSpan) throws(Failure) -> Result
@@ -61,3 +61,13 @@ extension Substring: ByteSource {
     try body(unsafe utf8.span.bytes)
   }
 }
+
+/// Bytes that never change and stay in place as long as a copy of the value exists. `withBytes` takes
+/// no lock and calls no caller's code.
+@usableFromInline
+package protocol ImmutableBytes: ByteSource, Sendable {}
+
+extension [UInt8]: ImmutableBytes {}
+extension ArraySlice<UInt8>: ImmutableBytes {}
+extension String: ImmutableBytes {}
+extension Substring: ImmutableBytes {}

@@ -20,7 +20,8 @@ public struct StoreConfiguration: Sendable {
   /// the size of two segments, unless a whole segment is dead. While it runs, it takes up to two
   /// segments of extra space.
   ///
-  /// If the dead bytes exceed what the bound allows by half, overwrites wait for compaction.
+  /// If the dead bytes exceed what the bound allows by more than half and by more than two segments,
+  /// overwrites wait for compaction.
   /// `statistics().excessByteCount` and `writeDelay` show this, and `log` reports it. Removals and
   /// writes of new keys do not wait. A large value or batch waits until compaction has reclaimed
   /// the space that the previous large write made dead. If compaction cannot reclaim anything, no

@@ -20,10 +20,9 @@ struct Appender: ~Copyable {
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
-  /// Segments that the manifest lists as sealed, and `resumable`.
+  /// Segments that the manifest lists as sealed, and before the first write those that a close left
+  /// open.
   var sealed: [Segment]
-  /// The segment with room that a clean close left open, until the first write continues it.
-  private(set) var resumable: Segment?
   /// Whether `sealed` includes both the old and the new segments of a compaction, and so each
   /// copied record twice.
   var holdsCopies = false
@@ -55,9 +54,8 @@ struct Appender: ~Copyable {
   /// Whether system calls wrote the last record.
   private var isAppendedByCalls = false
 
-  init(sealed: [Segment], resumable: Segment?, nextSequence: SequenceNumber) {
+  init(sealed: [Segment], nextSequence: SequenceNumber) {
     self.sealed = sealed
-    self.resumable = resumable
     self.nextSequence = nextSequence
   }
 
@@ -219,20 +217,6 @@ struct Appender: ~Copyable {
     precondition(failure != nil)
     guard let last = rolled.popLast() else { preconditionFailure("nothing was rolled") }
     start(in: last, at: last.usage.end)
-  }
-
-  /// Continues the segment that a clean close left open.
-  mutating func resume() {
-    guard let segment = resumable.take() else { preconditionFailure("nothing can be continued") }
-    sealed.removeAll { $0 === segment }
-    start(in: segment, at: segment.usage.end)
-  }
-
-  /// Leaves all segments: none is part of the log any more.
-  mutating func leaveAll() {
-    (active, prepared, resumable) = (nil, nil, nil)
-    unpublished = nil
-    (rolled, sealed) = ([], [])
   }
 
   /// Makes a segment the active one.

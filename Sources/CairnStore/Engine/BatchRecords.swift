@@ -38,11 +38,15 @@ struct BatchRecords: ~Copyable {
   /// A value of at least this many bytes is a chunk of its own, and is not copied if it can be kept.
   @inlinable static var keptByteCount: Int { 64 << 10 }
 
+  /// The value itself, if it can be kept.
+  @usableFromInline
+  static func kept(_ value: some ByteSource) -> (any ImmutableBytes)? { value as? any ImmutableBytes }
+
   /// The bytes, with zeros in the fields that are known only at the write: sequence numbers, time
   /// and header checksums.
   private var chunks: [Chunk] = []
   /// The values that are chunks of their own.
-  private var values: [any ByteSource] = []
+  private var values: [any ImmutableBytes] = []
   /// The number of bytes that the records take.
   private(set) var byteCount = 0
   /// Whether it only removes, so that it may use the same reserved room as a removal.
@@ -64,7 +68,7 @@ struct BatchRecords: ~Copyable {
   /// - Parameter source: what has the bytes of a large value, if it can be kept.
   @usableFromInline
   mutating func add(
-    key: RawSpan, value: RawSpan?, of source: (any ByteSource)? = nil, options: EntryOptions
+    key: RawSpan, value: RawSpan?, of source: (any ImmutableBytes)? = nil, options: EntryOptions
   ) throws(StoreError) {
     var header =
       if let value {
@@ -97,7 +101,7 @@ struct BatchRecords: ~Copyable {
       }
     }
     if hasOwnChunk {
-      let kept: any ByteSource = if let source { source } else { value.copied() }
+      let kept: any ImmutableBytes = if let source { source } else { value.copied() }
       addChunk(kept, byteCount: value.byteCount, padding: size - head - value.byteCount)
     }
     operations.append(
@@ -136,7 +140,7 @@ struct BatchRecords: ~Copyable {
   }
 
   /// Adds a value after the head of its record, and a chunk that begins with the padding.
-  private mutating func addChunk(_ value: any ByteSource, byteCount: Int, padding: Int) {
+  private mutating func addChunk(_ value: any ImmutableBytes, byteCount: Int, padding: Int) {
     let offset = chunks[chunks.count - 1].offset + chunks[chunks.count - 1].byteCount
     chunks.append(Chunk(offset: offset, byteCount: byteCount, value: values.count))
     values.append(value)
@@ -187,11 +191,8 @@ struct BatchRecords: ~Copyable {
     _ body: (Int, RawSpan) throws(StoreError) -> Void
   ) throws(StoreError) {
     for chunk in chunks where chunk.byteCount > 0 {
-      let source: any ByteSource = chunk.value.map { values[$0] } ?? chunk.bytes
+      let source: any ImmutableBytes = chunk.value.map { values[$0] } ?? chunk.bytes
       try source.withBytes { (bytes) throws(StoreError) in
-        precondition(
-          chunk.value == nil || bytes.byteCount == chunk.byteCount, "a value of a batch has changed"
-        )
         try body(chunk.offset, bytes.extracting(0..<chunk.byteCount))
       }
     }

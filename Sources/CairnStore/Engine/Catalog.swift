@@ -26,6 +26,8 @@ final class Catalog: Sendable {
 
   struct State: ~Copyable {
     var manifest: Manifest
+    /// The segment with room that a clean close left open.
+    var resumable: Segment?
     /// Retired ids whose files were unlinked since the manifest was written.
     var unlinkedIDs: Set<UInt64>
     /// The manifest for the start of the next session, if it is ready.
@@ -69,7 +71,7 @@ final class Catalog: Sendable {
     bootIdentifier = parts.bootIdentifier
     state = Lock(
       State(
-        manifest: parts.manifest,
+        manifest: parts.manifest, resumable: parts.resumable,
         unlinkedIDs: Set(parts.manifest.retiredIDs), next: parts.next, failure: nil))
   }
 

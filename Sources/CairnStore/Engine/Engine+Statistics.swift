@@ -19,16 +19,17 @@ extension Engine {
     return usage
   }
 
-  /// Waits for no sync: the catalog's lock is held throughout the syncs of a manifest.
+  /// Does not wait for the syncs of a manifest, which hold the catalog's lock.
   package func statistics() throws(StoreError) -> StoreStatistics {
     try session.checkUsable()
-    let (segments, sealed, prepared, lastSequence) = log.withLock { appender in
+    let (segments, listed, prepared, lastSequence) = log.withLock { appender in
       (
-        appender.segments,
-        Set(appender.sealed.filter { $0 !== appender.resumable }.map(\.id)),
+        appender.segments, appender.active == nil ? nil : Set(appender.sealed.map(\.id)),
         appender.prepared, appender.nextSequence - 1
       )
     }
+    // Before the first write, only the manifest tells which segments a close left open.
+    let sealed = listed ?? catalog.sealedIDs
     var allocated = try prepared?.file.openIfNamed()?.status().allocatedByteCount ?? 0
     var shares: [SegmentStatistics] = []
     for segment in segments {

@@ -37,9 +37,7 @@ final class LogWriter: Sendable {
     reserve = DiskReserve(directory: parts.directory, isUsed: parts.reservesBlocks)
     commits = GroupCommit(durableSequence: parts.nextSequence - 1)
     appender = Lock(
-      Appender(
-        sealed: parts.segments, resumable: parts.resumable, nextSequence: parts.nextSequence),
-      waits: true)
+      Appender(sealed: parts.segments, nextSequence: parts.nextSequence), waits: true)
   }
 
   // MARK: The lock

@@ -76,26 +76,29 @@ final class SegmentSupply: Sendable {
   private func beginSession() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       try catalog.change { (state) throws(StoreError) in
-        let (isBegun, resumable) = try log.withLock { (appender) throws(StoreError) in
+        let isBegun = try log.withLock { (appender) throws(StoreError) in
           try appender.checkWritable(path: session.path)
-          return (appender.active != nil, appender.resumable)
+          return appender.active != nil
         }
         if isBegun { return }
-        try resumable?.openFile()
-        if state.manifest.isClean { try continueManifest(&state, resumable) }
-        guard let segment = resumable else { return try createFirstSegment() }
+        try state.resumable?.openFile()
+        if state.manifest.isClean { try continueManifest(&state) }
+        guard let segment = state.resumable else { return try createFirstSegment() }
+        state.resumable = nil
         // Include the space that the close left for removals. Otherwise a write that finds no room
         // would free it.
         try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
-        log.withLock { $0.resume() }
+        log.withLock { appender in
+          appender.sealed.removeAll { $0 === segment }
+          appender.start(in: segment, at: segment.usage.end)
+        }
       }
     }
   }
 
   /// Replaces a clean manifest with one that lists the segments to append to.
-  private func continueManifest(
-    _ state: inout Catalog.State, _ resumable: Segment?
-  ) throws(StoreError) {
+  private func continueManifest(_ state: inout Catalog.State) throws(StoreError) {
+    let resumable = state.resumable
     let continued = state.manifest.openSegments.count
     if let next = state.next, continued == (resumable == nil ? 0 : 1),
       next.generation == state.manifest.generation &+ 1

@@ -59,10 +59,15 @@ final class TotalRemoval: Sendable {
         let count = lookup.index.count
         lookup.index.removeAll()
         appender.nextSequence = (emptied?.floorSequence ?? last) + 1
-        appender.leaveAll()
+        appender.active = nil
+        appender.prepared = nil
+        appender.unpublished = nil
         appender.reserved = state.manifest.openSegments
+        appender.rolled = []
+        appender.sealed = []
         return (segments, last, count, emptied == nil)
       }
+      state.resumable = nil
       if isOnDisk, state.manifest.checkpointID != checkpoint {
         catalog.unlinkCheckpoint(checkpoint, in: &state)
       } else if !isOnDisk {
@@ -173,13 +178,18 @@ final class TotalRemoval: Sendable {
   /// Empties the index of a store whose directory is gone. Another store replaces this one. Reads
   /// in progress finish. The observer receives a removal of all.
   func abandon() {
-    let (segments, last, count) = catalog.withLock { _ in
-      log.withLock { appender in
+    let (segments, last, count) = catalog.withLock { state in
+      state.resumable = nil
+      return log.withLock { appender in
         let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
         for segment in segments { segment.retire() }
         let count = lookup.index.count
         lookup.index.removeAll()
-        appender.leaveAll()
+        appender.active = nil
+        appender.prepared = nil
+        appender.unpublished = nil
+        appender.rolled = []
+        appender.sealed = []
         for segment in segments { lookup.table.remove(segment) }
         return (segments, appender.nextSequence - 1, count)
       }

@@ -1,6 +1,7 @@
 import CairnStore
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 /// The bytes of a batch are gathered and written in parts.
@@ -71,6 +72,33 @@ struct BatchPartsTests {
     }
     #expect(try store.value(forKey: "a") == [UInt8](repeating: 1, count: 100_000))
     #expect(try store.value(forKey: "b")?[50_000] == 2)
+  }
+
+  /// Bytes that may change, and whose owner may not be called while a lock is held.
+  private final class Changing: ByteSource, Sendable {
+    let bytes = Mutex([UInt8](repeating: 1, count: 100_000))
+
+    func withBytes<Result: ~Copyable, Failure: Error>(
+      _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+      let bytes = bytes.withLock { $0 }
+      return try bytes.withBytes(body)
+    }
+  }
+
+  @Test("Bytes of other types are copied when they are added")
+  func copied() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    let value = Changing()
+    try store.write { batch in
+      try batch.setValue(value, forKey: "a", options: .lifetime(.seconds(5)))
+      value.bytes.withLock { $0 = [] }
+    }
+    #expect(try store.value(forKey: "a") == [UInt8](repeating: 1, count: 100_000))
+    scene.clock.advance(by: .seconds(5))
+    #expect(try store.value(forKey: "a") == nil)
+    #expect(try store.removeExpired().count == 1)
   }
 
   @Test("If any part cannot be written, nothing of it is", arguments: 1...5)

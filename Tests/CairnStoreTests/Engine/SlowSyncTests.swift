@@ -55,6 +55,10 @@ struct SlowSyncTests {
     let again = try open()
     #expect(try again.statistics().segments.count { !$0.isSealed } == 1)
     try again.close()
+    let reader = try Store(
+      path: directory.store, configuration: .small(), environment: .system(), readOnly: true)
+    #expect(try reader.statistics().segments.count { !$0.isSealed } == 1)
+    try reader.close()
   }
 
   @Test("Compaction takes its turn, however fast others fill segments during syncs")
