@@ -16,6 +16,7 @@ struct LimitSamples {
         var configuration = DiskCacheConfiguration(
           countLimit: nil, byteLimit: nil, memory: .unlimited)
         configuration.admission = .secondRequest
+        configuration.loadedBytesPerDay = 20 << 30
         let thumbnails = try await DiskCache<String, [UInt8]>.open(
           .name("thumbnails"), configuration: configuration)
         let (draft, poster): ([UInt8], [UInt8]) = ([1], [2, 3])

@@ -108,6 +108,7 @@ extension DiskCache {
       }
       if case .stored = result {
         isWritten = true
+        budget?.spend(bytes.byteCount + value.byteCount)
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

@@ -58,6 +58,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let marks: TagMarks
   /// The keys that were loaded. `nil` if every loaded value is written to disk.
   let sketch: AdmissionSketch?
+  /// The budget for loaded values, or `nil` if there is none.
+  let budget: WriteBudget?
   /// The memory tier. `nil` if there is none, and in a following cache.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   /// The memory tier of a cache that follows another process. Other code finds `held` empty, and
@@ -134,6 +136,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.events = events
     self.marks = marks
     sketch = configuration.admission == .secondRequest ? AdmissionSketch() : nil
+    budget = try WriteBudget(configuration)
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     if let freshness {

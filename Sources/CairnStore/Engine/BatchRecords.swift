@@ -40,7 +40,9 @@ struct BatchRecords: ~Copyable {
 
   /// The value itself, if it can be kept.
   @usableFromInline
-  static func kept(_ value: some ByteSource) -> (any ImmutableBytes)? { value as? any ImmutableBytes }
+  static func kept(_ value: some ByteSource) -> (any ImmutableBytes)? {
+    value as? any ImmutableBytes
+  }
 
   /// The bytes, with zeros in the fields that are known only at the write: sequence numbers, time
   /// and header checksums.

@@ -75,6 +75,66 @@ struct AdmissionTests {
     #expect(try await cache.value(forKey: "a") { throw Down() } == "new")
   }
 
+  @Test("A day's budget bounds what loads write, and at most an hour's share is saved")
+  func budget() async throws {
+    // An hour's share is 1000 bytes. With their keys, values take 401.
+    let cache = try cache(admission: .always) { $0.loadedBytesPerDay = 24_000 }
+    func load(_ keys: String) async throws -> String {
+      for key in keys {
+        let value = String(repeating: key, count: 400)
+        #expect(try await cache.value(forKey: String(key)) { value } == value)
+        // Memory has it in any case.
+        #expect(try cache.value(forKey: String(key)) == value)
+      }
+      return try keys.filter { try cache.storedValue(forKey: String($0)) != nil }
+    }
+    #expect(try await load("abcde") == "abc")
+    #expect(try cache.statistics().admissionRefusedCount == 2)
+    // 203 bytes too many were written.
+    scene.advance(by: .seconds(12 * 60))
+    #expect(try await load("f") == "")
+    scene.advance(by: .seconds(60))
+    #expect(try await load("gh") == "g")
+    scene.advance(by: .seconds(30 * 3600))
+    #expect(try await load("ijklm") == "ijk")
+    // What is set is written, and does not count.
+    try cache.synchronous { try $0.setValue("set", forKey: "n") }
+    #expect(try cache.storedValue(forKey: "n") == "set")
+    scene.advance(by: .seconds(-3600))
+    #expect(try await load("o") == "")
+    #expect(try cache.audit() == [])
+  }
+
+  @Test("A value that exceeds the budget replaces the stale one of its key")
+  func budgetOfStaleKey() async throws {
+    var policy = LoadPolicy()
+    policy.staleOnError = .seconds(3600)
+    let cache = try cache(admission: .always) {
+      $0.loadedBytesPerDay = 24
+      $0.loadPolicy = policy
+    }
+    _ = try await cache.value(forKey: "a", lifetime: .seconds(1)) { "old" }
+    #expect(try cache.storedValue(forKey: "a") == "old")
+    scene.advance(by: .seconds(2))
+    #expect(try await cache.value(forKey: "a", lifetime: .seconds(1)) { "new" } == "new")
+    #expect(try cache.storedValue(forKey: "a") == nil)
+    scene.advance(by: .seconds(2))
+    struct Down: Error {}
+    #expect(try await cache.value(forKey: "a") { throw Down() } == "new")
+  }
+
+  @Test("A budget of nothing is refused", arguments: [0, -1])
+  func noBudget(bytesPerDay: Int) throws {
+    #expect {
+      _ = try cache { $0.loadedBytesPerDay = bytesPerDay }
+    } throws: { error in
+      guard case CacheError.store(.invalidConfiguration("loadedBytesPerDay", _)) = error else {
+        return false
+      }
+      return true
+    }
+  }
+
   @Test("A value in memory only is refreshed ahead and served stale as others are")
   func policy() async throws {
     var policy = LoadPolicy()

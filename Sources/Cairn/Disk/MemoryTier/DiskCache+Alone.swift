@@ -51,7 +51,9 @@ extension DiskCache {
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool? {
     let placement = loaded.options.placement
-    if placement == .disk || (placement == .standard && sketch == nil) { return nil }
+    if placement == .disk || (placement == .standard && sketch == nil && budget == nil) {
+      return nil
+    }
     return try keyCoder.encode(key) { (bytes) throws(CacheError) -> Bool? in
       try checkKey(bytes)
       try settle(bytes)
@@ -102,10 +104,12 @@ extension DiskCache {
     }
   }
 
-  /// Whether the admission keeps a loaded value from the disk: its key is loaded for the first time,
-  /// and the disk has nothing of it, fresh or stale.
+  /// Whether the admission keeps a loaded value from the disk: the budget is used up, or its key is
+  /// loaded for the first time and the disk has nothing of it, fresh or stale.
   private func refuses(_ key: RawSpan) throws(CacheError) -> Bool {
-    guard let sketch, !sketch.note(key) else { return false }
+    let isKnown = sketch?.note(key) ?? true
+    if let budget, !budget.hasBytes(at: store.clock.now()) { return true }
+    if isKnown { return false }
     return try storing { () throws(StoreError) in try store.hasExpired(key) == nil }
   }
 

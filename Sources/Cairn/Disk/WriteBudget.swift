@@ -1,0 +1,41 @@
+internal import CairnStore
+
+/// A budget of bytes a day, which grows evenly. What is not spent is saved, up to an hour's share.
+final class WriteBudget: Sendable {
+  private struct State: Sendable {
+    var byteCount = 0.0
+    /// The time of the last question, or `nil` before the first.
+    var time: Int64?
+  }
+
+  private static let day = 86_400_000.0
+  private let bytesPerDay: Double
+  private let state: Lock<State>
+  private var limit: Double { bytesPerDay / 24 }
+
+  /// - Returns: `nil` if there is no budget.
+  init?(_ configuration: DiskCacheConfiguration) throws(CacheError) {
+    guard let bytesPerDay = configuration.loadedBytesPerDay else { return nil }
+    guard bytesPerDay >= 1 else {
+      throw .store(
+        .invalidConfiguration(
+          option: "loadedBytesPerDay", reason: "\(bytesPerDay) is not 1 or more"))
+    }
+    self.bytesPerDay = Double(bytesPerDay)
+    state = Lock(State())
+  }
+
+  /// Whether anything is left. The last write may spend more than that.
+  func hasBytes(at now: Timestamp) -> Bool {
+    state.withLock { state in
+      let now = now.millisecondsSinceEpoch
+      // Before the first question, there was time to save all that can be saved.
+      let passed = state.time.map { max(0, Double(now) - Double($0)) } ?? .infinity
+      state.byteCount = min(limit, state.byteCount + passed * bytesPerDay / Self.day)
+      state.time = now
+      return state.byteCount > 0
+    }
+  }
+
+  func spend(_ byteCount: Int) { state.withLock { $0.byteCount -= Double(byteCount) } }
+}
