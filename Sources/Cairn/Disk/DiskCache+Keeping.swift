@@ -108,7 +108,9 @@ extension DiskCache {
       }
       if case .stored = result {
         isWritten = true
-        budget?.spend(bytes.byteCount + value.byteCount)
+        if loaded.options.placement == .standard {
+          budget?.spend(bytes.byteCount + value.byteCount)
+        }
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

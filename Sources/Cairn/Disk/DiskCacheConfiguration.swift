@@ -28,13 +28,15 @@ public struct DiskCacheConfiguration: Sendable {
   /// Which loaded values the cache writes to disk. Default `.always`.
   public var admission: CacheAdmission = .always
 
-  /// How many bytes of loaded values, with their keys, the cache writes to disk in a day, for disks
-  /// that wear out. `nil`, the default, means no limit.
+  /// About how many bytes of loaded values, with their keys, the cache writes to disk in a day, for
+  /// disks that wear out. `nil`, the default, means no limit.
   ///
-  /// When the budget is used up, loaded values stay in the memory tier, if there is one. The budget
-  /// grows evenly through the day. The cache saves at most an hour's share of it, and starts with
-  /// that share when it opens. The last value may exceed the budget. Values that you set and
-  /// compaction do not count: see `spaceBound` for how much compaction writes.
+  /// When the budget is used up, values of keys that are not on disk stay in the memory tier, if
+  /// there is one. Values that replace one on disk are written anyway, and count. The budget grows
+  /// evenly through the day. The cache saves at most an hour's share of it, and starts with that
+  /// share when it opens. Loads that end at the same time may exceed it. Values that you set or that
+  /// are placed on disk only, metadata and compaction do not count. See `spaceBound` for how much
+  /// compaction writes.
   public var loadedBytesPerDay: Int?
 
   /// How fresh the values of calls with a loader must be, unless a call has its own policy. Default

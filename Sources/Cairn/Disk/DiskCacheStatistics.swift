@@ -32,7 +32,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var dropCount: UInt64 = 0
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
-  /// Loaded values that were not written to disk because of the configured admission.
+  /// Loaded values that were not written to disk because of the configured admission or budget.
   public var admissionRefusedCount: UInt64 = 0
 
   /// Entries in the cache, including expired entries that were not removed yet.
@@ -109,7 +109,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       "subscript_failures", "Reads and writes through subscripts that failed.",
       [([:], subscriptFailureCount)])
     text.counter(
-      "admission_refusals", "Loaded values that admission kept from the disk.",
+      "admission_refusals", "Loaded values that admission or the budget kept from the disk.",
       [([:], admissionRefusedCount)])
     text.gauge("live_bytes", "Live bytes of the log.", [([:], liveByteCount)])
     text.gauge("dead_bytes", "Dead bytes of the log.", [([:], deadByteCount)])

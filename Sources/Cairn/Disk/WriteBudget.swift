@@ -25,7 +25,7 @@ final class WriteBudget: Sendable {
     state = Lock(State())
   }
 
-  /// Whether anything is left. The last write may spend more than that.
+  /// Whether anything is left. Writes that have asked may spend more than that.
   func hasBytes(at now: Timestamp) -> Bool {
     state.withLock { state in
       let now = now.millisecondsSinceEpoch

@@ -19,7 +19,8 @@ extension Engine {
     return usage
   }
 
-  /// Does not wait for the syncs of a manifest, which hold the catalog's lock.
+  /// After the first write of a session, does not wait for the syncs of a manifest, which hold the
+  /// catalog's lock.
   package func statistics() throws(StoreError) -> StoreStatistics {
     try session.checkUsable()
     let (segments, listed, prepared, lastSequence) = log.withLock { appender in

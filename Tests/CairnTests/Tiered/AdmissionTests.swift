@@ -105,11 +105,11 @@ struct AdmissionTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("A value that exceeds the budget replaces the stale one of its key")
-  func budgetOfStaleKey() async throws {
+  @Test("A value of a key that the disk has is written, whatever the budget", arguments: [nil, 10])
+  func budgetOfStaleKey(held: Int?) async throws {
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(3600)
-    let cache = try cache(admission: .always) {
+    let cache = try cache(held: held, admission: .always) {
       $0.loadedBytesPerDay = 24
       $0.loadPolicy = policy
     }
@@ -117,7 +117,14 @@ struct AdmissionTests {
     #expect(try cache.storedValue(forKey: "a") == "old")
     scene.advance(by: .seconds(2))
     #expect(try await cache.value(forKey: "a", lifetime: .seconds(1)) { "new" } == "new")
-    #expect(try cache.storedValue(forKey: "a") == nil)
+    #expect(try cache.storedValue(forKey: "a") == "new")
+    #expect(try await cache.value(forKey: "b") { "b" } == "b")
+    #expect(try cache.storedValue(forKey: "b") == nil)
+    // Placement on disk only is an order, and does not count.
+    _ = try await cache.loaded(forKey: "c") { _ in
+      LoadResult.loaded("c", options: EntryOptions(placement: .disk))
+    }
+    #expect(try cache.storedValue(forKey: "c") == "c")
     scene.advance(by: .seconds(2))
     struct Down: Error {}
     #expect(try await cache.value(forKey: "a") { throw Down() } == "new")

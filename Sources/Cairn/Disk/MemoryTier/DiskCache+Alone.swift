@@ -104,12 +104,11 @@ extension DiskCache {
     }
   }
 
-  /// Whether the admission keeps a loaded value from the disk: the budget is used up, or its key is
-  /// loaded for the first time and the disk has nothing of it, fresh or stale.
+  /// Whether the admission keeps a loaded value from the disk: the budget is used up or its key is
+  /// loaded for the first time, and the disk has nothing of it, fresh or stale.
   private func refuses(_ key: RawSpan) throws(CacheError) -> Bool {
     let isKnown = sketch?.note(key) ?? true
-    if let budget, !budget.hasBytes(at: store.clock.now()) { return true }
-    if isKnown { return false }
+    if isKnown, budget?.hasBytes(at: store.clock.now()) ?? true { return false }
     return try storing { () throws(StoreError) in try store.hasExpired(key) == nil }
   }
 
