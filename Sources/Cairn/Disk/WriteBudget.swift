@@ -1,10 +1,11 @@
 internal import CairnStore
 
-/// A budget of bytes a day, which grows evenly. What is not spent is saved, up to an hour's share.
+/// Bounds the bytes that are written in a day. The budget grows evenly through the day, and keeps at
+/// most an hour's share unspent.
 final class WriteBudget: Sendable {
   private struct State: Sendable {
     var byteCount = 0.0
-    /// The time of the last question, or `nil` before the first.
+    /// When `hasBytes` was last called, or `nil` before the first call.
     var time: Int64?
   }
 
@@ -25,11 +26,11 @@ final class WriteBudget: Sendable {
     state = Lock(State())
   }
 
-  /// Whether anything is left. Writes that have asked may spend more than that.
+  /// Whether anything is left. Writes that start at the same time may spend more than that.
   func hasBytes(at now: Timestamp) -> Bool {
     state.withLock { state in
       let now = now.millisecondsSinceEpoch
-      // Before the first question, there was time to save all that can be saved.
+      // The first call finds a full hour's share.
       let passed = state.time.map { max(0, Double(now) - Double($0)) } ?? .infinity
       state.byteCount = min(limit, state.byteCount + passed * bytesPerDay / Self.day)
       state.time = now

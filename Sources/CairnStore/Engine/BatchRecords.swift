@@ -1,7 +1,7 @@
 /// The records of a batch, in the form that the log will have.
 @usableFromInline
 struct BatchRecords: ~Copyable {
-  /// What is known of a record without reading its bytes.
+  /// The facts about a record that are needed without reading its bytes.
   struct Operation: BitwiseCopyable {
     var hash: UInt64
     /// The offset of its record in the batch.
@@ -67,7 +67,7 @@ struct BatchRecords: ~Copyable {
 
   /// Adds a put or, without a value, a tombstone.
   ///
-  /// - Parameter source: what has the bytes of a large value, if it can be kept.
+  /// - Parameter source: the value itself, if it is large and the batch can keep it.
   @usableFromInline
   mutating func add(
     key: RawSpan, value: RawSpan?, of source: (any ImmutableBytes)? = nil, options: EntryOptions
@@ -121,10 +121,8 @@ struct BatchRecords: ~Copyable {
   /// Extends the last chunk, or begins one, and returns the new bytes' range in it.
   @inline(__always)
   private mutating func makeRoom(_ count: Int) -> Range<Int> {
-    if let last = chunks.last, last.byteCount + count <= last.bytes.count {
-    } else {
-      extendLastChunk(by: count)
-    }
+    let hasRoom = chunks.last.map { $0.byteCount + count <= $0.bytes.count } ?? false
+    if !hasRoom { extendLastChunk(by: count) }
     let number = chunks.count - 1
     let start = chunks[number].byteCount
     chunks[number].byteCount = start + count

@@ -58,11 +58,11 @@ extension RecordHeader {
     if flags.contains(.syncMark) { bytes.store(syncMark, at: offset) }
   }
 
-  /// Writes the fields that are known only when a batch is written into one of its encoded records.
+  /// Completes the fields of an encoded record of a batch: number, time, batch size and sync mark.
   ///
   /// - Parameters:
-  ///   - fieldByteCount: the record's.
-  ///   - syncMark: or `nil` if it has none.
+  ///   - fieldByteCount: the size of the record's fields.
+  ///   - syncMark: the sync mark, or `nil` if the record has no such field.
   @inline(__always)
   package func encodeBatchFields(
     fieldByteCount: Int, syncMark: UInt64?, into bytes: inout MutableRawSpan

@@ -86,7 +86,7 @@ package final class SegmentUsage: Sendable {
     if header.canExpire, header.kind == .put { noteExpiry(header) }
   }
 
-  /// What several records add.
+  /// The counts that several records add.
   package struct Sum {
     private(set) var putCount = 0
     private(set) var putByteCount = 0

@@ -90,14 +90,14 @@ struct AdmissionTests {
     }
     #expect(try await load("abcde") == "abc")
     #expect(try cache.statistics().admissionRefusedCount == 2)
-    // 203 bytes too many were written.
+    // The cache has written 203 bytes more than the budget.
     scene.advance(by: .seconds(12 * 60))
     #expect(try await load("f") == "")
     scene.advance(by: .seconds(60))
     #expect(try await load("gh") == "g")
     scene.advance(by: .seconds(30 * 3600))
     #expect(try await load("ijklm") == "ijk")
-    // What is set is written, and does not count.
+    // The cache writes a value that is set, and does not count it.
     try cache.synchronous { try $0.setValue("set", forKey: "n") }
     #expect(try cache.storedValue(forKey: "n") == "set")
     scene.advance(by: .seconds(-3600))
