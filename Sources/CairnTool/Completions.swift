@@ -27,7 +27,7 @@ enum Completions {
   private enum Candidates {
     case words([String])
     case directories
-    /// Bytes of the user's own, such as a key.
+    /// The user's own bytes, such as a key.
     case none
 
     init(operand: String) {

@@ -5,9 +5,9 @@ extension DiskCache {
   ///
   /// With a memory tier, a value found on disk is kept in memory, within the limits of the tier.
   ///
-  /// - Throws: `unencodableKey`. If the value is not in memory, also `store` with `corrupt` if the
-  ///   record or the value is damaged, or with `invalidKey`, `closed`, `usedAfterFork` or `system`;
-  ///   and `changedType` and `undecodableValue`, if the policy is to keep such values.
+  /// - Throws: `unencodableKey`. A read from disk can also throw `store`: with `corrupt` if the
+  ///   record or the value is damaged, or with `invalidKey`, `closed`, `usedAfterFork` or `system`.
+  ///   If the policy keeps undecodable values, it can throw `changedType` or `undecodableValue`.
   /// - Complexity: O(1) if the value is in memory, otherwise O(key + value), with a page fault if
   ///   the record is not in the page cache.
   @inlinable

@@ -70,7 +70,7 @@ extension DiskCache: Trimming {
   }
 
   /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
-  /// Also removes all entries in memory only.
+  /// Also removes all entries that are only in memory.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.

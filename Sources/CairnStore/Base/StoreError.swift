@@ -68,8 +68,8 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case outOfMemory(neededByteCount: Int)
   /// The directory, or the file `LOCK` in it, was removed while the store was open. The store
   /// accepts no more writes, and writes since the removal are lost. Reads continue. The store
-  /// notices at the latest at a durable write, at a write a second later, or when a call begins
-  /// another segment.
+  /// notices at the next durable write, at a write a second later, or when a call begins another
+  /// segment, whichever comes first.
   case vanished(path: String)
   /// Data that a following store has read is gone: a recovery discarded it, or another store took
   /// the directory. The next read sees the current store.

@@ -102,7 +102,7 @@ enum TierStep: Sendable {
   case publish(version: UInt64, byteCount: Int)
   /// It is unknown whether the write is on disk.
   case forget
-  /// The write was not made, and the caller is shown the version that the key has instead.
+  /// The write was not made. The caller receives the version that the key has instead.
   case show(version: UInt64?)
 }
 
