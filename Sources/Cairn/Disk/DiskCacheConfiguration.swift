@@ -34,9 +34,9 @@ public struct DiskCacheConfiguration: Sendable {
   /// When the budget is used up, values of keys that are not on disk stay in the memory tier, if
   /// there is one. Values that replace one on disk are written anyway, and count. The budget grows
   /// evenly through the day. The cache saves at most an hour's share of it, and starts with that
-  /// share when it opens. Loads that end at the same time may exceed it. Values that you set or that
-  /// are placed on disk only, metadata and compaction do not count. See `spaceBound` for how much
-  /// compaction writes.
+  /// share when it opens. Loads that end at the same time may exceed it. The budget does not count
+  /// values that you set, values placed only on disk, metadata or compaction. See `spaceBound` for
+  /// how much compaction writes.
   public var loadedBytesPerDay: Int?
 
   /// How fresh the values of calls with a loader must be, unless a call has its own policy. Default
