@@ -3,9 +3,8 @@ import CairnStore
 import FoundationEssentials
 
 /// Puts a record into a store and reads it through a cache in every possible way. Whatever its key,
-/// metadata and value are, no call traps. Each returns what the document and the formats say, or an
-/// error that says why not. The record stays if it is to be kept, and is removed if it is to be
-/// dropped.
+/// metadata and value are, no call traps. Each call returns what the document and the formats say,
+/// or an error with the reason. The record stays or is removed, as the policy says.
 ///
 /// Without the coder of property lists: Foundation's decoder traps on some crafted ones.
 package enum CacheRecordCheck {
@@ -105,7 +104,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return try withCache(.drop) { cache in
       let outcome = try dropOrRead(cache, version)
       if let key = try usableKey(cache), case .value(let value) = value {
-        // Whatever was there, a value that is written now is found.
+        // Whatever was there, a read finds a value that is written now.
         try cache.setValue(value, forKey: key, options: .metadata([1, 2]))
         try require(try cache.value(forKey: key) == value, "a value comes back changed")
         try require(try cache.metadata(forKey: key) == [1, 2], "metadata comes back changed")

@@ -1,5 +1,5 @@
 /// The source of decisions: random numbers, the bytes of a coverage-guided fuzzer, or a search that
-/// makes all of them in turn.
+/// tries all decisions in turn.
 package protocol ChoiceSource {
   /// A number in `0..<bound`; `bound` is at least 1.
   mutating func below(_ bound: Int) -> Int

@@ -4,8 +4,8 @@ import Glibc
 ///
 ///     [Fuzz] NAME [--seed S] [--iterations N] [--seconds T]
 ///
-/// Iteration `i` is decided by the seed `S + i` alone. So the one line that is printed with a
-/// failure reproduces it, even if the process dies of a trap.
+/// Iteration `i` depends only on the seed `S + i`. So the line that is printed with a failure
+/// reproduces it, even if the process dies of a trap.
 package struct Fuzzer {
   package var name: String
   package var seed: UInt64

@@ -18,7 +18,7 @@ extension SimulatedFileSystem {
     return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
   }
 
-  /// Whether it is for a segment that the manifest lists as sealed. Such a segment is read under no
+  /// Whether it is for a segment that the manifest lists as sealed. Reads of such a segment hold no
   /// lock that a write needs.
   var isAtSealedSegment: Bool {
     guard let segmentName,

@@ -27,7 +27,7 @@ extension CrashRun {
 }
 
 extension Operation {
-  /// Whether the possible states come one after the other, in a known order.
+  /// Whether the possible states follow one another in a known order.
   fileprivate var leadsInOrder: Bool {
     switch self {
     case .trimBytes, .trimOlder: false

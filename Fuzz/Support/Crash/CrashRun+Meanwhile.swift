@@ -76,7 +76,7 @@ extension CrashRun {
 }
 
 extension Operation {
-  /// Whether it may write outside the log, where writes that others make meanwhile come before it.
+  /// Whether it may write outside the log, so that other threads' writes meanwhile come before it.
   var writesAside: Bool {
     switch self {
     case .put, .compareAndSet, .update, .batch: true
@@ -84,7 +84,7 @@ extension Operation {
     }
   }
 
-  /// Whether its syncs run under none of the locks that a removal of all needs.
+  /// Whether its syncs hold none of the locks that a removal of all needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
     case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true

@@ -1,8 +1,8 @@
 import CairnStore
 
-/// What snapshots and backups of a run should show, and stores that accept no more writes.
+/// Checks of snapshots, of backups, and of stores that accept no more writes.
 extension CrashRun {
-  /// A snapshot shows what it did when it was taken, whatever happens later.
+  /// A snapshot shows the same as when it was taken, whatever happens later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil

@@ -104,7 +104,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     try reopen()
     for _ in 0..<operationCount where !choices.isAtEnd {
       try perform(generator.next(&choices, now: clock.now()))
-      // Not all at the end: each holds a disk.
+      // Not only at the end, because each holds a disk.
       if images.count >= 8 { try checkImages() }
     }
     if choices.once(in: 2) {
@@ -129,7 +129,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     var fails = choices.once(in: 25)
     hasFailedSync = false
     var isAlone = choices.once(in: 2) || configuration.byteLimit != nil
-    // How far these got is known only once they are done.
+    // Their progress is known only once they are done.
     switch operation {
     case .trimBytes, .trimOlder(_, .access, _): isAlone = true
     default: break
@@ -268,7 +268,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     return versions
   }
 
-  /// Reads all of the log, which is sound, and checks what maintenance has found in it.
+  /// Reads the whole log, which is sound, and checks what maintenance has found in it.
   private func scrub(_ store: Store) throws {
     let report = try store.scrub()
     if let damage = damage.first {
@@ -345,7 +345,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       return try reopen(model.afterPowerCut)
     }
     tally["kills"] += 1
-    // Clean pages may be dropped at any time, and what a failed sync left clean goes with them.
+    // The kernel may drop clean pages at any time, including those that a failed sync left clean.
     if afterFailedSync, choices.once(in: 2) {
       followers?.end()
       disk.dropCaches()
@@ -354,8 +354,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       afterFailedSync ? model.afterPowerCut : deathStates, afterPowerCut: model.afterPowerCut)
   }
 
-  /// Opens the store, checks it, and starts the model from what exists. During this the power may
-  /// fail, for an image, and the process may die, which starts it again.
+  /// Opens the store, checks it, and starts the model from what exists. Meanwhile the power may
+  /// fail, for an image, and the process may die, which repeats the open.
   ///
   /// - Parameters:
   ///   - legal: the states that may be found.

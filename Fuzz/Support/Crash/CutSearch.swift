@@ -2,7 +2,7 @@ import CairnStore
 
 /// Makes the cuts of an exhaustive search, and checks that the store recovers from each.
 ///
-/// An image of a disk alone determines what is found in it, so none is opened twice.
+/// The image of a disk alone determines what an open finds, so no image is opened twice.
 final class CutSearch {
   /// What is known about images.
   final class Memory {
@@ -93,7 +93,7 @@ final class CutSearch {
     for rest in EnumeratedCut.Rest.uniform {
       for first in 0...(decisionCount - limit) {
         try check(Array(first..<(first + limit)), rest)
-        // Any two that no window contains together.
+        // Any two decisions that no window contains together.
         for second in min(first + limit, decisionCount)..<decisionCount {
           try check([first, second], rest)
         }
@@ -112,7 +112,7 @@ final class CutSearch {
 
   /// Cuts the recoveries from some of the cuts at this moment.
   ///
-  /// What a cut left determines what is found: whatever happens in the recovery, it must stay.
+  /// The cut determines what an open finds, and nothing in the recovery may change that.
   func checkCutsInRecovery(_ disk: SimulatedDisk, legal: [ModelState], _ place: String) throws {
     for rest in EnumeratedCut.Rest.allCases {
       func image() -> SimulatedDisk {
@@ -168,7 +168,7 @@ final class CutSearch {
       return state
     }
     tally["recoveries"] += 1
-    // Equal images lead to the same result, so that a failure is repeated in a separate run.
+    // Equal images have the same result, so a separate run repeats a failure.
     var choices = FuzzRandom(seed: digest.first)
     if choices.once(in: 2) {
       var check = RecoveryCheck(configuration: configuration, now: now)

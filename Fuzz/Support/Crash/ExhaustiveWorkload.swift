@@ -54,7 +54,7 @@ struct ExhaustiveWorkload {
 
   /// All but the last operation, in a new process on a new disk.
   ///
-  /// Processes of workloads that begin alike do the same, so what they leave is examined once.
+  /// Workloads that begin alike leave the same disk, so it is examined once.
   private func begin() throws -> Session {
     let session = Session(on: disk.settled(), ModelStore(state), search.configuration)
     if operations.isEmpty { return session }
@@ -169,7 +169,7 @@ private final class Session {
     if process.fileSystem.isDead { return }
     defer { model.candidates = [] }
     if let number = stateBeforeOthers {
-      // It was acknowledged when the others were. Only what came before them is durable.
+      // It was acknowledged together with the others. Only earlier writes are durable.
       if operation.makesDurable { model = model.settled(through: number) }
     } else if let next = model.candidates.last {
       for step in model.candidates.dropLast() { model.acknowledge(step) }

@@ -18,7 +18,7 @@ extension SimulatedDisk {
 }
 
 extension RecoveryCheck {
-  /// A checkpoint is never the only source of a fact: if it is gone, damaged, or replaced by
+  /// A checkpoint is never the only source of a fact: if it is missing, damaged or replaced by
   /// another one, the store is the same.
   mutating func checkWithoutCheckpoint(
     _ disk: SimulatedDisk, _ legal: [ModelState], _ choices: inout some ChoiceSource
@@ -59,8 +59,8 @@ extension RecoveryCheck {
     noteChangedCheckpoint()
   }
 
-  /// A limit on the number of entries holds once something was written, and the least recently used
-  /// entries were evicted for it.
+  /// A limit on the number of entries holds after a write, and the least recently used entries are
+  /// evicted.
   func checkLimit(_ limit: Int, of store: Store) throws {
     let key = Array("beyond the limit".utf8)
     let before = try store.keysByRecency()

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// Opens what a crash left, and checks that it is what the store promised. The recovery itself may
-/// be cut too, up to three times.
+/// Opens what a crash left, and checks that the store keeps its promises. The power may also fail
+/// during the recovery, up to three times.
 package struct RecoveryCheck {
   package var configuration: StoreConfiguration
   package var now: Timestamp

@@ -93,7 +93,7 @@ package struct DamageCheck {
     throw FuzzFailure("a state that never was, or one that must not come back: \(names)")
   }
 
-  /// Whether exactly what had to be was lost or refused.
+  /// Whether exactly the expected keys were lost or refused.
   private mutating func match(
     _ found: [Result<Entry?, StoreError>], _ outcome: DamageOutcome
   ) throws {
@@ -141,7 +141,7 @@ package struct DamageCheck {
       && found.metadata == expected.metadata
   }
 
-  /// Compares the bytes at once, which `==` does one by one.
+  /// Compares all bytes at once; `==` compares them one by one.
   private static func isEqual(_ first: [UInt8], _ second: [UInt8]) -> Bool {
     guard first.count == second.count, !first.isEmpty else { return first.count == second.count }
     return unsafe memcmp(first, second, first.count) == 0

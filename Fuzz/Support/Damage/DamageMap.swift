@@ -15,12 +15,12 @@ package enum DamageOutcome: Sendable {
   case state(Int)
 }
 
-/// The layout of an undamaged store's files, and so what a flipped bit may cost.
+/// The layout of an undamaged store's files, which shows what a flipped bit may cost.
 package struct DamageMap: Sendable {
   private let store: DamagedStore
   /// The records of each segment that the manifest lists.
   private var places: [String: [StoredRecord]] = [:]
-  /// What an open takes from the checkpoint: the records before this offset of a segment.
+  /// An open takes the records before this offset of a segment from the checkpoint.
   private var coveredEnds: [String: Int] = [:]
   /// Damage to a record beyond this version may pass for what a crash left unfinished.
   private let provenVersion: UInt64

@@ -18,7 +18,7 @@ package struct DamagedStore: Sendable {
   package let history: [Contents]
   /// The newest version in each of them.
   package let lastVersions: [UInt64]
-  /// The first of them that may be found: the last that was durable and that later records vouch
+  /// The first state that may be found: the last one that was durable and that later records vouch
   /// for.
   package let durable: Int
 

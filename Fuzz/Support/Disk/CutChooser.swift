@@ -1,6 +1,7 @@
 /// Decides what a power cut leaves on the disk.
 package protocol CutChooser {
-  /// Which of a sector's states exists: 0 is that of the last sync, the last one is the newest.
+  /// Which of a sector's states exists: 0 is the state at the last sync, and the last is the
+  /// newest.
   mutating func version(of count: Int) -> Int
   /// Whether the sector was taken during a write to it.
   mutating func tearsSector() -> Bool

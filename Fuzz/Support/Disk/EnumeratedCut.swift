@@ -1,5 +1,5 @@
-/// Each cut in turn, of those in which only some decisions are free: all combinations of these,
-/// while the others follow a rule.
+/// Tries all cuts in which only some decisions are free: all combinations of these decisions, while
+/// the others follow a rule.
 ///
 /// A cut makes its decisions in a fixed order: which names exist, then for each file its sectors
 /// and its length. Sectors are not torn, and unwritten space is empty.

@@ -1,7 +1,7 @@
 package import CairnStore
 import Glibc
 
-/// A mistake in the calls that make things durable: one that is left out, repeated, or made in
+/// A mistake in the calls that make things durable: a call that is omitted, repeated or made in
 /// another order. `Fuzz/Mutations/Files` says for each why somebody could make it.
 package enum FileMistake: String, CaseIterable, Sendable {
   // Left out.

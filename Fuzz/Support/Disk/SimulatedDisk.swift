@@ -1,7 +1,7 @@
-/// A machine's disk with its page cache. Several simulated processes may use it, one after the
-/// other or at once, each through its own `SimulatedFileSystem`.
+/// A machine's disk with its page cache. Several simulated processes may use it, one after another
+/// or at once, each through its own `SimulatedFileSystem`.
 ///
-/// It models hardware and kernel as hostile as a journalling filesystem may be:
+/// It is as hostile as hardware, kernel and a journalling filesystem may be:
 /// - a sector on the device has any of the states that it went through since the last sync of its
 ///   file, independently of other sectors, perhaps torn between two of them;
 /// - so does a file's length. Names come and go independently of both and of each other until their
@@ -26,8 +26,8 @@ package final class SimulatedDisk: @unchecked Sendable {
   package var exchanges = true
   /// The maximum bytes that files may take, or `nil`.
   package var capacity: Int?
-  /// How much of a file is mapped at least. Another process may later map more of it at the same
-  /// address.
+  /// The minimum size of a file's mapping. Another process may later map more of the file at the
+  /// same address.
   package var leastMappedByteCount = 0
   let root: SimulatedFile
   var changes: [NameChange] = []

@@ -13,9 +13,9 @@ final class SimulatedFile {
 
   /// The bytes from the start; zeros beyond.
   private(set) var disk: [UInt8] = []
-  /// Which sectors were ever written. Others have whatever the device had there.
+  /// Which sectors were ever written. The others have the device's old content.
   private(set) var isWritten: [Bool] = []
-  /// Sectors before this one existed at an earlier power cut, and do not change any more.
+  /// Sectors before this one existed at an earlier power cut, and no longer change.
   private var fixedSectorCount = 0
   private(set) var diskByteCount = 0
   /// The states of sectors since the last sync, oldest first. The device may have any of them.
@@ -144,7 +144,7 @@ final class SimulatedFile {
     }
   }
 
-  /// Whether a sector may contain anything but what was never written.
+  /// Whether any part of a sector may have been written.
   private func isKnown(_ sector: Int) -> Bool {
     versions[sector] != nil || stale[sector] != nil
       || (sector < isWritten.count && isWritten[sector])
@@ -207,7 +207,7 @@ final class SimulatedFile {
     }
   }
 
-  /// Takes back some words that a mapped write has just put into the cache, while `body` looks.
+  /// Takes back some words that a mapped write has just put into the cache, while `body` runs.
   func showSomeWords(
     at offset: Int, count: Int, isOld: () -> Bool, while body: () -> Void
   ) {
@@ -236,7 +236,7 @@ final class SimulatedFile {
   /// A sync that succeeds, of what existed when it began. It may have missed later changes.
   func synchronize(_ mark: SyncMark) {
     for (sector, count) in mark.stateCounts {
-      // None are left if another sync came meanwhile.
+      // Another sync may have removed them all meanwhile.
       guard let states = versions[sector], count <= states.count else { continue }
       store(states[count - 1], at: sector)
       versions[sector] = count < states.count ? Array(states.dropFirst(count)) : nil

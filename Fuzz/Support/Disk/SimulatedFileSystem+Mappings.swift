@@ -9,7 +9,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
     let file = try file(descriptor, .map)
     let address = unsafe file.memory(capacity: max(byteCount, disk.leastMappedByteCount))
     file.mappingCount += 1
-    // A file may be mapped more than once, which is at a single address here.
+    // A file may be mapped more than once; here, all its mappings have the same address.
     mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
     return unsafe address
   }

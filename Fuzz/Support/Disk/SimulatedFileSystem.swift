@@ -6,8 +6,8 @@ internal import Synchronization
 ///
 /// Used by one thread at a time.
 package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
-  // SAFETY: Sendable because a simulation runs on one thread. A read of another simulation in the
-  // process may free what is freed late, so `close` and `unmap` only note what ends, under a lock.
+  // SAFETY: Sendable because a simulation runs on one thread. A read of another simulation in this
+  // process may free objects late, so `close` and `unmap` only note what ends, under a lock.
 
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
@@ -46,10 +46,10 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// The subject of the last call: an open file, and a name in it or a path.
   private var place: (descriptor: Int32?, name: String) = (nil, "")
   var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
-  /// Those that the process had when it died. What it writes after that is undone.
+  /// The mappings that the process had when it died. Its later writes are undone.
   var formerMappings: [UInt: SimulatedFile] = [:]
 
-  /// What was closed and unmapped since the last call.
+  /// Descriptors and mappings that ended since the last call.
   private let released = Mutex<[Released]>([])
 
   enum Released: Sendable {

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// A background queue that runs nothing until it is told to.
+/// A background queue that runs jobs only when a test tells it to.
 package final class ManualBackgroundQueue: BackgroundQueue {
   private struct Job: Sendable {
     var delay: Duration

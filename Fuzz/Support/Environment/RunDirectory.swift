@@ -1,11 +1,11 @@
 import Foundation
 
-/// A directory of a run on real files. It is removed at the end.
+/// The directory of a run on real files. It is removed at the end.
 package struct RunDirectory: ~Copyable {
   package let path: String
 
-  /// - Parameter onDisk: if not, in memory if possible: syncs take no time there, so more threads
-  ///   interleave.
+  /// - Parameter onDisk: if `false`, the directory is in memory if possible. Syncs take no time
+  ///   there, so more threads interleave.
   package init(onDisk: Bool) throws {
     let memory = "/dev/shm"
     let parent =

@@ -5,7 +5,8 @@ extension Operation {
   /// handles what concerns the process: a reopen, or time that passes.
   ///
   /// - Parameters:
-  ///   - storeDurability: that of the store's configuration; the class is then left to the store.
+  ///   - storeDurability: the class of the store's configuration; the operation then leaves the
+  ///     class to the store.
   ///   - mayEvict: whether limits are overdue, which a write enforces before anything else.
   ///   - mayCountMore: whether the store may count a record as live that was unreadable when it was
   ///     replaced.
@@ -30,9 +31,9 @@ extension Operation {
     case .remove(let key, _):
       let isThere = try store.removeValue(forKey: key, durability: given)
       let isExpected = isThere == (applied(to: state, now: now) != nil)
-      // An expired entry may still exist. Its record shows whether its life has ended. If that is
-      // unreadable, the key counts as present and is removed, as `locate` in the store says.
-      // Otherwise a value that nobody can read would stay although its removal was acknowledged.
+      // An expired entry may still exist. Its record shows whether its lifetime has ended. If the
+      // record is unreadable, the key counts as present and is removed, as `locate` in the store
+      // says. Otherwise an unreadable value would stay although its removal was acknowledged.
       if !isExpected, !(isThere && state[key] != nil && hasMisread()) {
         throw FuzzFailure("a removal says \(isThere)")
       }

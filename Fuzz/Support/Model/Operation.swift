@@ -24,12 +24,12 @@ package enum Operation {
   /// Removes entries that were written, or used, longer ago.
   case trimOlder(than: Duration, by: AgeBasis, Durability)
   case removeExpired(Durability)
-  /// Reclaims space, which nobody can see.
+  /// Reclaims space, which no read shows.
   case compact
   /// The same as on a full disk: segments are cut piece by piece, each of about this many bytes.
   case compactByPieces(of: Int)
   case sync
-  /// Time passes, and what waits for it is done.
+  /// Time passes, and the jobs that wait for it run.
   case wait(Duration)
   /// Background work catches up.
   case runJobs

@@ -82,7 +82,7 @@ final class SalvageWatch {
   func look() {
     let names = disk.names(at: path)
     guard !names.isEmpty, images.count < 4 else { return }
-    // Most can go wrong when it becomes a store.
+    // Most faults can occur when the copy becomes a store.
     let isAtEnd = names.contains(FileName.newManifest) || names.contains(FileName.manifest)
     guard random.once(in: isAtEnd ? 3 : 12) else { return }
     if random.once(in: 3) {

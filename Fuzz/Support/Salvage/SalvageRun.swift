@@ -175,7 +175,7 @@ package struct SalvageRun {
     try checkNewest(history, disk, copy, report, opened)
   }
 
-  /// The contents of a copy that should have no fault.
+  /// The contents of a copy that should be sound.
   private mutating func checkSound(_ disk: SimulatedDisk) throws -> SalvageContents {
     let process = SimulatedProcess.start(on: disk, seed: random.next())
     defer { process.kill() }
@@ -187,8 +187,8 @@ package struct SalvageRun {
     return copy
   }
 
-  /// Checks what power cuts and kills leave. During the salvage: no store, or all of it. Once it
-  /// has returned: all of it.
+  /// Checks what power cuts and kills leave: no store or the whole copy during the salvage, and the
+  /// whole copy once it has returned.
   private mutating func check(_ copy: SalvageContents, after watch: SalvageWatch) throws {
     for (image, isFinished) in watch.images.map({ ($0, false) }) + [(watch.cut(), true)] {
       let names = image.names(at: Self.copyPath)

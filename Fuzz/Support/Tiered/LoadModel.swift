@@ -1,8 +1,7 @@
 import Cairn
 import CairnStore
 
-/// What loads with policies may do, in a form that is simple enough to be right. Times are
-/// milliseconds.
+/// A model of loads with policies, simple enough to be right. Times are in milliseconds.
 struct LoadModel {
   struct Entry: Equatable {
     var value: String
@@ -28,14 +27,14 @@ struct LoadModel {
     case timedOut
   }
 
-  /// What happens to a call.
+  /// The outcome of a call.
   enum Outcome: Equatable {
     /// It is answered at once; `begins`: and a load should then be in progress.
     case answered(Answer, begins: Bool)
     case waits
   }
 
-  /// An expired value stays until it is removed, which shows only in answers that may return it.
+  /// An expired value stays until it is removed. Only answers that may return it show this.
   var entries: [Int: Entry] = [:]
   var past: [Int: Past] = [:]
   var now: Int64

@@ -23,7 +23,7 @@ package struct LoadModelRun {
     let policy: LoadPolicy
     /// What it should replace.
     let entry: LoadModel.Entry?
-    /// When it ends by its time limit.
+    /// When its time limit ends it.
     let end: Int64?
     var waiters: [Waiter] = []
     /// Whether its result is not kept.
@@ -219,7 +219,7 @@ package struct LoadModelRun {
       answer = .value(load.call.prior?.value ?? "", age: 0, isStale: false)
       if load.isOutdated { break }
       model.forget(key)
-      // A value that has become too old for all policies meanwhile lives on if it still exists.
+      // A value that has meanwhile become too old for all policies is renewed if it still exists.
       let isLeft = try load.entry?.version == cache.info(forKey: key)?.version
       guard var entry = model.entries[key] ?? (isLeft ? load.entry : nil),
         entry.version == load.call.prior?.version

@@ -1,7 +1,7 @@
 import Cairn
 import CairnStore
 
-/// What a run of loads controls: the time, when background work runs, and random numbers.
+/// The parts that a run of loads controls: the time, background work and random numbers.
 struct LoadModelScene {
   private struct SilentSource: PressureSource {
     func next() -> MemoryPressure? { nil }

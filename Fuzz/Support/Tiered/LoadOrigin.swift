@@ -22,7 +22,7 @@ final class LoadOrigin: Sendable {
 
   private let calls = Lock<[Call]>([])
 
-  /// How many loads wait that were not answered yet.
+  /// The number of loads still waiting for an answer.
   var count: Int { calls.withLock { $0.count } }
 
   func take() -> Call? { calls.withLock { $0.isEmpty ? nil : $0.removeFirst() } }

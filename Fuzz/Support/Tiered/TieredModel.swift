@@ -16,7 +16,7 @@ struct TieredModel {
     }
   }
 
-  /// An expired value stays until it is removed, which no answer shows.
+  /// An expired value stays until it is removed. No answer shows this.
   private(set) var entries: [Int: Entry] = [:]
   var now: Int64
 

@@ -21,7 +21,7 @@ extension TieredModelRun {
       let bytes =
         try cache.withValue(forKey: key, body)
       try expect(bytes != nil, expected != nil, "the bytes of \(key)")
-      // They count as an access of memory, and are not kept there.
+      // They count as an access in memory, but are not kept there.
       return
     case 2 where !below:
       let found = try cache.lookUp(key)

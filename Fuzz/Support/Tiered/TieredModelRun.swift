@@ -2,7 +2,7 @@ import Cairn
 import CairnStore
 
 /// Calls of one thread to a cache of two tiers. The model knows each answer exactly, even at the
-/// very millisecond at which something ends, whichever tier it comes from.
+/// millisecond at which something ends, whichever tier the answer comes from.
 ///
 /// In one half of the runs, time advances by single milliseconds. In the other half there are also
 /// idle limits. There, time advances by seconds, and limits end between those, because the disk

@@ -1,7 +1,7 @@
 package import Cairn
 import CairnStore
 
-/// What a run controls: the time, and when background work runs.
+/// The parts that a run controls: the time, and when background work runs.
 struct TieredModelScene {
   private struct SilentSource: PressureSource {
     func next() -> MemoryPressure? { nil }
