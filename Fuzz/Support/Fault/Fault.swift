@@ -1,6 +1,6 @@
 import CairnStore
 
-/// A fault in the calls of a workload: what, from which call on, for how long.
+/// A fault in the calls of a workload: what happens, from which call on, and for how long.
 package struct Fault: Sendable, CustomStringConvertible {
   package enum Effect: Sendable, Equatable {
     case error(Int32)
@@ -24,7 +24,7 @@ package struct Fault: Sendable, CustomStringConvertible {
   package var index: Int
   package var effect: Effect
   package var extent: Extent
-  /// What else fails, once, after a sync has failed.
+  /// What else fails once a sync has failed.
   package var second: Second?
 
   /// A fault in the recovery that follows a failed sync.

@@ -21,7 +21,7 @@ package final class FaultInjector {
   package private(set) var hitCount = 0
   /// All calls that it made fail.
   package private(set) var failures: [Failure] = []
-  /// How many of them came before the current account.
+  /// How many of them came before the current count.
   private var forgottenCount = 0
   /// Calls are neither counted nor hit while this is set.
   package var isPaused = false
@@ -30,8 +30,8 @@ package final class FaultInjector {
   /// The calls so far of the open that followed a failed sync.
   package private(set) var recoveryCalls: Range<Int>?
 
-  /// How many consecutive times an allocation is interrupted at most. It is the one call that the
-  /// store retries itself, in smaller steps, for as long as signals come.
+  /// The maximum number of consecutive interruptions of an allocation. This is the only call that
+  /// the store itself retries, in smaller steps, as long as signals come.
   private static let interruptionLimit = 40
 
   package init(_ fault: Fault?) { self.fault = fault }
@@ -45,7 +45,7 @@ package final class FaultInjector {
     return errors.contains { fault?.effect == .error($0) }
   }
 
-  /// The calls that failed in the current account.
+  /// The calls that failed in the current count.
   package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
   /// Their kinds.
   package var failedCalls: Set<SimulatedFileSystem.Call> {
@@ -64,7 +64,7 @@ package final class FaultInjector {
     }
   }
 
-  /// An open begins or ends. The first one after a failed sync is for the second fault.
+  /// An open begins or ends. The first one after a failed sync meets the second fault.
   package func noteOpening(isEnd: Bool = false) {
     if let range = recoveryCalls {
       if isEnd, range.isEmpty { recoveryCalls = range.lowerBound..<calls.count }
@@ -130,6 +130,6 @@ package final class FaultInjector {
     return .fail(number)
   }
 
-  /// Starts a new account of the calls that failed.
+  /// Starts a new count of failed calls.
   package func forgetFailures() { forgottenCount = failures.count }
 }

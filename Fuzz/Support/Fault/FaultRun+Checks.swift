@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What other calls report about the store of a run while no process has it open.
+/// Checks what other calls report about the store of a run while no process has it open.
 extension FaultRun {
   static let copyPath = "/copy"
 
@@ -21,7 +21,7 @@ extension FaultRun {
     if checker.fileSystem.leftCount > 0 { throw FuzzFailure("verify leaves files open") }
   }
 
-  /// Copies the sound contents, which are everything except what a fault makes unreadable.
+  /// Copies the sound contents: everything except what a fault makes unreadable.
   func salvage() throws {
     let worker = SimulatedProcess.start(on: disk, seed: 2)
     injector.install(on: worker.fileSystem)
@@ -47,7 +47,7 @@ extension FaultRun {
       tally["salvages"] += 1
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: false)
-      // One fault does not prevent removing everything again, unless it hit that, or the owner of
+      // One fault does not prevent the clean-up, unless it hit the clean-up itself, or the owner of
       // the lock file is unknown.
       let isLockDoubtful = !injector.failedCalls.isDisjoint(with: [.status, .lock, .names])
       let left = disk.names(at: Self.copyPath).filter { !isLockDoubtful || $0 != FileName.lock }

@@ -2,7 +2,7 @@ import CairnStore
 
 /// What snapshots and backups of a run should show.
 extension FaultRun {
-  /// A snapshot shows what it did when it was taken, whatever happens later. If a failing call
+  /// A snapshot shows the same as when it was taken, whatever happens later. If a failing call
   /// prevents this, the snapshot shows it later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
@@ -22,7 +22,7 @@ extension FaultRun {
     tally["snapshots"] += 1
   }
 
-  /// A backup that succeeded is the store that was backed up, and is there for good.
+  /// A backup that succeeded equals the store that was backed up, and is durable.
   func checkBackup(_ path: String) throws {
     try checkBackup(path, on: disk, "a backup")
     var cut = RandomCut(choices.split())
@@ -55,7 +55,8 @@ extension FaultRun {
     }
   }
 
-  /// If a backup failed, nothing is there. What could not be removed is not a store, or all of it.
+  /// If a backup failed, nothing is there. If something could not be removed, it is not a store, or
+  /// it is the whole store.
   func checkNoBackup(_ path: String) throws {
     let reader = SimulatedProcess.start(on: disk, seed: 4)
     defer {

@@ -52,8 +52,8 @@ extension FaultRun {
     }
   }
 
-  /// After lack of room in these calls, it is unknown what is on disk: in syncs and in changes of
-  /// names; in writes and truncations if they end a segment, or if undoing them fails.
+  /// If these calls find no room, it is unknown what is on disk: syncs and changes of names, and
+  /// also writes and truncations that end a segment or cannot be undone.
   private static let poisoningCalls: Set<SimulatedFileSystem.Call> = [
     .synchronizeData, .synchronize, .exchange, .rename, .truncate, .write,
   ]
@@ -91,8 +91,8 @@ extension FaultRun {
 
   // MARK: Failures without an error
 
-  /// A foreground operation that succeeded met no failure except those that the store may keep to
-  /// itself.
+  /// If a foreground operation succeeds, no call of it has failed, except failures that the store
+  /// need not report.
   ///
   /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. It
   ///   is checked separately that nothing is missing.
@@ -101,7 +101,7 @@ extension FaultRun {
   ) throws {
     for failure in injector.failures[first...] where !Self.mayBeHidden(failure) {
       if isOpening, failure.call == .read, failure.number == SystemError.inputOutput { continue }
-      // Whether there is room for a checkpoint is not asked twice.
+      // The store does not check twice whether there is room for a checkpoint.
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
       // If an operation finds no room, it retries once a compaction has made some. A compaction

@@ -23,8 +23,8 @@ extension FaultRun {
     }
   }
 
-  /// Finds out what a trim removed that could not read all records: any of the entries, one after
-  /// the other in the order of accesses, with nothing else changed.
+  /// Finds out what a trim that could not read all records has removed: any of the entries, one
+  /// after another in the order of accesses, with nothing else changed.
   func settleTrim(_ store: Store, _ operation: Operation) throws {
     var hasRemoved = false
     try pausing {

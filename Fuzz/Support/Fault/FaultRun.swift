@@ -3,16 +3,16 @@ import CairnStore
 /// A workload on a simulated disk, during which a call fails or the disk is full.
 ///
 /// The conditions: every call returns, or throws an error of the store that names a path.
-/// Acknowledged data stays readable as long as the process lives. A call that threw has not
-/// happened, unless the error leaves it open. A store that cannot know what is on disk accepts no
-/// more writes. After a death or a power cut, a legal state is found.
+/// Acknowledged data stays readable as long as the process lives. A call that threw has had no
+/// effect, unless the error leaves this open. A store that cannot know what is on disk accepts no
+/// more writes. After a death or a power cut, an open finds a legal state.
 package final class FaultRun {
   package enum Ending: CaseIterable, Sendable {
     /// The process dies at the end of the step in which the fault hit.
     case dies
     /// It continues to the end of the workload and closes.
     case goesOn
-    /// It dies at the end of that step, and the store is reopened, where a second fault waits.
+    /// It dies at the end of that step. The store is reopened, and a second fault waits there.
     case diesAndReopens
   }
 
@@ -76,7 +76,7 @@ package final class FaultRun {
   package func run() throws {
     defer { process.kill() }
     // If the parent may not be read or is on a read-only filesystem, the store need not sync its
-    // names: whoever made the directory has done so.
+    // names, because the creator of the directory has done so.
     if injector.forbidsParent { disk.makeDirectory(SimulatedProcess.path) }
     var isOpen = try open(legal: [[:]])
     for (index, step) in workload.steps.enumerated() where isOpen {
@@ -221,17 +221,17 @@ package final class FaultRun {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       noteFailedCalls()
-      // A manifest that could not be replaced also poisons, and no caller was told: the due sync is
-      // not done, and no later one either. Only the store can say whether this happened, because
-      // most of these calls can fail without such an effect. If it poisons without need, the next
-      // write shows it: its error must name a failed call.
+      // A manifest that could not be replaced also poisons the store, and no caller was told:
+      // neither the due sync nor any later one is done. Only the store can say whether this
+      // happened, because most of these calls can fail without such an effect. If it poisons
+      // without need, the next write shows it: its error must name a failed call.
       if let store = process.store, store.writeFailure != nil { isPoisoned = true }
       if !isPoisoned { model.settle(at: clock.now()) }
     default: break
     }
   }
 
-  /// After these calls fail, nothing more may be written, whoever made them.
+  /// Once one of these calls fails, nothing more may be written, whichever thread made it.
   private func noteFailedCalls() {
     if !injector.failedCalls.isDisjoint(with: [.synchronizeData, .exchange, .rename]) {
       isPoisoned = true
@@ -369,7 +369,7 @@ package final class FaultRun {
     try check(disk, legal, afterCut: model.afterPowerCut, "after the end of the process")
   }
 
-  /// A fault that is over leaves a store that accepts writes, or one that says that it does not.
+  /// Once a fault is over, the store accepts writes, or says that it does not.
   private func checkGoesOn() throws {
     let key = OperationGenerator.keys[0]
     let entry = ModelEntry(value: Array("after the fault".utf8))

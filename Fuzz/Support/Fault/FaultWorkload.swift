@@ -114,7 +114,7 @@ package struct FaultWorkload: Sendable {
   }
 
   /// Covers everything that goes through lists of entries, and everything that holds an earlier
-  /// state of the store while others continue.
+  /// state of the store while other calls continue.
   package static func lists(access: StoreConfiguration.Access = .mapped) -> FaultWorkload {
     var script = Script()
     for (number, byteCount) in [(0, 40), (1, 700), (2, 60), (3, 1500), (4, 80)] {
@@ -123,7 +123,7 @@ package struct FaultWorkload: Sendable {
     script.attributes(5, .process)
     script.add(.checkpoint)
     script.add(.snapshot)
-    // Held while what it shows is overwritten, removed, and taken out of the log.
+    // Held while its entries are overwritten, removed, and dropped from the log.
     script.batch([(0, 75), (6, 40), (1, nil)], .process)
     script.add(.get(key: script.key(2)))
     script.add(.trim(toCount: 5, .process))

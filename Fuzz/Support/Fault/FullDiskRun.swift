@@ -2,10 +2,10 @@ import CairnStore
 
 /// A store on a small disk, filled completely, more than once.
 ///
-/// The conditions: without room, a write throws `noSpace` and has not happened, and nothing else
-/// ever fails. Reads continue. Earlier writes exist after any end of the process and a reopen, for
-/// which there is always room. Once something was written, removals have room, and so does the
-/// removal of all if two names can be exchanged. With room again, everything works.
+/// The conditions: without room, a write throws `noSpace` and has no effect, and nothing else ever
+/// fails. Reads continue. Earlier writes survive any end of the process, and there is always room
+/// for a reopen. After the first write, there is room for removals, and for the removal of all if
+/// two names can be exchanged. Once there is room again, everything works.
 package struct FullDiskRun {
   package var tally = Tally()
   private var choices: FuzzRandom

@@ -1,11 +1,11 @@
 import CairnStore
 
-/// A store fills a disk with ever new keys, to the last byte or beside other programs. It is
-/// trimmed by the process that filled it, or by one that comes after its death.
+/// A store fills a disk with ever new keys, to the last byte or beside other programs. The process
+/// that filled it trims it, or a later process after a death.
 ///
-/// The conditions: the trim removes what it should, in the order of the last accesses. What stays
-/// is unharmed. Then there is room again for new values. This is repeated, because every time
-/// leaves another log.
+/// The conditions: the trim removes the right entries, in the order of the last accesses. The
+/// remaining entries are unharmed, and there is room for new values. The run repeats this, because
+/// each round leaves another log.
 package struct FullDiskTrimRun {
   package private(set) var tally = Tally()
   private var choices: FuzzRandom

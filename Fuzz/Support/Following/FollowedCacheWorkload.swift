@@ -1,8 +1,7 @@
 package import Cairn
 
 /// The writes of a followed cache: numbered, each of one key. The number of a write determines what
-/// it does. So a reader can tell from a value, or from its absence, how far the writer was at that
-/// moment.
+/// it does. So a value, or its absence, shows a reader how far the writer was at that moment.
 package enum FollowedCacheWorkload {
   private static let keyCount = 20
 
@@ -22,7 +21,7 @@ package enum FollowedCacheWorkload {
     return configuration
   }
 
-  /// Writes for ever, and reports each write once it is acknowledged.
+  /// Writes forever, and reports each write once it is acknowledged.
   ///
   /// - Parameter first: the number of the first write. If it may have been made already, it is made
   ///   again.

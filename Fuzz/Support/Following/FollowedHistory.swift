@@ -1,8 +1,8 @@
 package import CairnStore
 
-/// What a writer does that other processes follow: numbered operations. A seed and the number
-/// determine an operation, and each value identifies the operation that wrote it. So a reader can
-/// tell from any value how far the writer was.
+/// The numbered operations of a writer that other processes follow. A seed and the number determine
+/// an operation, and each value identifies the operation that wrote it. So any value shows a reader
+/// how far the writer was.
 package struct FollowedHistory: Sendable {
   package static let keyCount = 24
 
@@ -14,7 +14,7 @@ package struct FollowedHistory: Sendable {
     /// A longer life, which no read shows.
     case extend(key: Int)
     case removeAll
-    /// Removes one key after the other, in an order that the store decides.
+    /// Removes one key after another, in an order that the store decides.
     case trim(toCount: Int)
     case compact, compactByPieces, checkpoint, sync, reopen
   }

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Words in a file that several processes map: what they record survives each of them.
+/// Words in a file that several processes map. The record survives each process.
 @safe
 package final class SharedNumbers: @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic.
@@ -25,7 +25,7 @@ package final class SharedNumbers: @unchecked Sendable {
 
   deinit { unsafe munmap(base, count * 8) }
 
-  /// Whoever sees a word also sees everything that was stored before it.
+  /// A process that sees a word also sees everything that was stored before it.
   package subscript(index: Int) -> UInt64 {
     get {
       precondition(index >= 0 && index < count)
@@ -38,7 +38,7 @@ package final class SharedNumbers: @unchecked Sendable {
   }
 }
 
-/// How far the successive writers have got that others follow.
+/// The progress of the successive writers that others follow.
 package struct FollowedWriterLog: Sendable {
   private let words: SharedNumbers
   private static let headCount = 3
@@ -77,7 +77,7 @@ package struct FollowedWriterLog: Sendable {
   }
 }
 
-/// Where the successive processes of one follower record what they see.
+/// The record of what the successive processes of one follower see.
 package struct FollowerLog: Sendable {
   private let words: SharedNumbers
   private static let capacity = 60_000

@@ -95,13 +95,13 @@ package struct FollowedEvent: Sendable, Equatable {
 /// Checks that the order of the writer explains what a follower has seen, in the order in which it
 /// saw it.
 ///
-/// Each read, or view, is put at the first position that explains it and is not before those of
-/// earlier ones. If that leads to a contradiction, so does every other choice.
+/// Each read, or view, gets the first position that explains it and does not come before those of
+/// earlier reads. If that leads to a contradiction, so does every other choice.
 package struct FollowedCheck {
   private let timeline: FollowedTimeline
   /// The operation by which another store replaced the first one, if there is one.
   private let replacement: Int?
-  /// How far the writer was at least.
+  /// The least progress that the writer had made.
   private var position = 0
   /// By key, the period that was seen last.
   private var places: [Int]

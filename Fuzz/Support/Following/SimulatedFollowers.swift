@@ -8,7 +8,8 @@ import CairnStore
 /// own calls, the writer may take some steps (`SlowFollower`).
 ///
 /// What they find must be a possible state of the store: everything that was acknowledged before
-/// the read began, then one of the states that the current operation leads to. They never go back.
+/// the read began, then one of the states that the current operation leads to. They never go back
+/// in time.
 ///
 /// What is reordered:
 /// - All processes of a machine see calls of the kernel in the order of the writer, with everything
@@ -17,7 +18,7 @@ import CairnStore
 ///   (release), and only for a process that loads it (acquire). Until then, any of their words may
 ///   be seen. So a follower may not use them at all, and the simulation shows it some of the words
 ///   at that step.
-/// - The words of the page are stored one after the other, each with release. A process that loads
+/// - The words of the page are stored one after another, each with release. A process that loads
 ///   one also sees the earlier ones. But three loads are three moments: a follower may have an
 ///   older position with a newer generation, never the other way round.
 final class SimulatedFollowers {
@@ -35,7 +36,7 @@ final class SimulatedFollowers {
   /// What the slow follower may find while it is reading, and the lowest number of what it found.
   private var slowStates: [NumberedState] = []
   private var slowSeen = 0
-  /// How often each may be told that published data is gone.
+  /// How many times each may learn that published data is gone.
   private var (steadyAllowance, slowAllowance) = (0, 0)
   private(set) var tally = Tally()
 

@@ -2,10 +2,10 @@ import CairnStore
 
 /// Opens and uses a store with another checkpoint in place of its own.
 ///
-/// A checkpoint that is damaged, or for which the manifest does not vouch, costs only time. One
-/// that was forged by someone who knows the format can hide keys and make the store refused. But no
-/// call traps, and no key returns a value that it never had. If a check of the store finds nothing
-/// wrong, it hides no keys either.
+/// A checkpoint that is damaged, or for which the manifest does not vouch, costs only time. A
+/// forgery by someone who knows the format can hide keys, or make opens fail. But no call traps,
+/// and no key returns a value that it never had. If a check of the store finds nothing wrong, it
+/// hides no keys either.
 package enum CheckpointCheck {
   @discardableResult
   package static func check(_ input: [UInt8]) throws -> Bool {

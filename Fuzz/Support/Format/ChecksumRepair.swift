@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// Corrects the checksums of an encoding, as someone who knows the format would, so that the code
-/// behind the checks is reached.
+/// Corrects the checksums of an encoding, as someone who knows the format would, to reach the code
+/// behind the checks.
 package enum ChecksumRepair {
   package static func manifest(_ bytes: inout [UInt8], size: Bool) {
     guard bytes.count >= 20 else { return }

@@ -1,7 +1,7 @@
 import CairnStore
 
-/// Encodings from a seed: whole, mutated, mutated with repaired checksums, and arbitrary bytes. All
-/// are given to every target of the format.
+/// Encodings from a seed: whole, mutated, mutated with repaired checksums, and arbitrary bytes.
+/// Every format target gets all of them.
 package enum FormatFuzz {
   /// Resident memory may grow by this much beyond the bytes of an input.
   package static let memoryAllowance = 16 << 20
@@ -73,7 +73,7 @@ package enum FormatFuzz {
     return FormatInput(options: options, bytes: encoding.bytes)
   }
 
-  /// A valid encoding, which must be decoded as it was encoded.
+  /// A valid encoding, which must decode to its source.
   private static func encoding(
     for name: String, options: inout FormatInput.Options, random: inout FuzzRandom
   ) throws -> EncodingGenerator.Encoding {

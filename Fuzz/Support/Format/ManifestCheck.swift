@@ -91,7 +91,7 @@ package enum ManifestCheck {
     return .accepted
   }
 
-  /// An accepted encoding, with the parts that a reader ignores as a writer of version 1.0 writes
+  /// An accepted encoding. The parts that a reader ignores are as a writer of version 1.0 writes
   /// them.
   private static func canonical(_ bytes: [UInt8]) -> [UInt8] {
     var bytes = bytes

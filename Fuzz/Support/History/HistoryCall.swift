@@ -4,7 +4,7 @@ package struct HistoryCall: Sendable {
   package enum Unity: UInt64, Sendable {
     /// Nothing: each takes effect at its own moment.
     case apart
-    /// Readers may see them arrive one after the other, but nothing else changes meanwhile. If the
+    /// Readers may see them arrive one after another, but nothing else changes meanwhile. If the
     /// process dies, all of them have happened or none. For a batch, or a removal of all.
     case together
     /// They take effect at one moment, and no batch is partly applied then: a snapshot.

@@ -4,11 +4,10 @@ import Synchronization
 /// Where threads record what they do, in a mapped file, so that it survives the process.
 ///
 /// Each thread has its own part, to which it alone writes. An operation is recorded before it is
-/// called, and its end after its answer. So after a kill, each of them is whole, pending, or was
-/// not called. The operations of one call are consecutive. Each has the place of the first one,
-/// which is the call's number.
-// SAFETY: `@unchecked Sendable` because each thread has its own part, which is read after the
-// threads have ended.
+/// called, and its end after its answer. So after a kill, each operation is complete, pending, or
+/// was not called. The operations of one call are consecutive. Each has the place of the first one,
+/// which is the call's number. SAFETY: `@unchecked Sendable` because each thread has its own part,
+/// which is read after the threads have ended.
 @safe
 package final class HistoryLog: @unchecked Sendable {
   private static let wordsPerEntry = 8
@@ -46,7 +45,7 @@ package final class HistoryLog: @unchecked Sendable {
 
   deinit { unsafe munmap(words, byteCount) }
 
-  /// Forgets all.
+  /// Forgets everything.
   package func clear() { unsafe words.update(repeating: 0, count: byteCount / 8) }
 
   private func part(_ thread: Int) -> UnsafeMutablePointer<UInt64> {

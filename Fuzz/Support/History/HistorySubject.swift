@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// What histories are made with: a store, or a cache. Values are arrays that show their number.
+/// The subject of histories: a store or a cache. Values are arrays that show their number.
 package protocol HistorySubject: Sendable {
   /// - Returns: the version, or 0 if it is unknown.
   func set(
@@ -27,7 +27,7 @@ package protocol HistorySubject: Sendable {
     _ value: [UInt8], forKey key: [UInt8], expecting version: UInt64?
   ) throws -> CompareAndSetResult
   func compareAndRemove(forKey key: [UInt8], expecting version: UInt64) throws -> Bool
-  /// Something that no reader may notice.
+  /// An action that no reader may notice.
   func keepHouse(choice: Int) throws
 }
 

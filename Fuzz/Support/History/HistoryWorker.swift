@@ -27,7 +27,7 @@ package struct HistoryPlan: Sendable {
     self.clockStands = clockStands
   }
 
-  /// How much time must pass for values to end that do so when time passes.
+  /// How much time must pass until the values that end with time have ended.
   package static var time: Duration { .seconds(120) }
 
   func ending(_ random: inout FuzzRandom) -> HistoryOperation.Ending {

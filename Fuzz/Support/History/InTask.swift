@@ -1,8 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// Makes a task do what a thread should do, and waits for it, so that histories have calls of both
-/// kinds.
+/// Runs a thread's work in a task and waits for it, so that histories have calls of both kinds.
 package func inTask<Result: Sendable>(
   _ body: @escaping @Sendable () async throws -> Result
 ) throws -> Result {

@@ -1,5 +1,5 @@
-/// Whether calls of many threads answered as if their operations had taken effect one after the
-/// other, each at one moment between its call and its return.
+/// Checks whether the calls of many threads answered as if their operations had taken effect one
+/// after another, each at one moment between its call and its return.
 ///
 /// The search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's
 /// memory of what was tried ("Testing for linearizability", 2017). It takes all keys together. If
@@ -15,8 +15,8 @@
 ///   come in between: the store lets reads of single keys see a batch arrive. While a large one
 ///   arrives, others may change something;
 /// - a snapshot comes as a whole, and not between the operations of a batch;
-/// - a call that did not return may not have happened; of a batch, everything has happened or
-///   nothing. What others overwrote later needs no separate rule: that is an order, too.
+/// - a call that did not return may not have happened; a batch has happened whole or not at all.
+///   Later overwrites by others need no separate rule, because they are part of the order.
 package struct Linearizability {
   /// The maximum number of operations of a call.
   package static let operationLimit = 64

@@ -1,5 +1,4 @@
-/// S3-FIFO in simple arrays that are searched for everything, for comparison with
-/// `EvictionPolicy.s3FIFO`.
+/// S3-FIFO in simple arrays with linear searches, for comparison with `EvictionPolicy.s3FIFO`.
 ///
 /// The policy is that of Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction" (SOSP
 /// 2023), Algorithm 1, in the form of libCacheSim's `S3FIFO.c`. In particular:
@@ -14,8 +13,8 @@
 ///   an entry with a use gives up one use and goes back to the beginning.
 /// - Ghosts: the last evictions from the small queue. There are nine tenths as many as entries left
 ///   after the last of them, whatever they cost. A ghost that returns goes to the main queue. It
-///   leaves a gap, which counts as one of them. In libCacheSim it does not, which changes the hit
-///   ratio by at most 0.1 points. Ghosts are identified by their hashes.
+///   leaves a gap, which counts as one of them. In libCacheSim, a gap does not count, which changes
+///   the hit ratio by at most 0.1 points. Ghosts are identified by their hashes.
 /// - Warm-up, as in newer libCacheSim: until an entry is evicted to make room, a new one that fits
 ///   goes to the main queue if the small one has its share, in entries or in cost. Cairn's
 ///   addition: the same after a trim, after a limit was set, and when the cache has become empty.

@@ -52,8 +52,8 @@ extension ModelState {
       })
   }
 
-  /// The keys of unexpired entries that were written longer ago. By access, those that may be
-  /// removed for it, because the time of an access is known only within 1 %, and not always.
+  /// The keys of unexpired entries that were written longer ago. For a trim by access, the keys
+  /// that it may remove: the time of an access is known only within 1 %, and not always.
   func victims(olderThan age: Duration, by basis: AgeBasis, now: Timestamp) -> [[UInt8]] {
     let isByAccess = basis == .access
     let age = isByAccess ? age * 49 / 50 - .milliseconds(2) : age
@@ -70,7 +70,7 @@ extension ModelState {
     return keysByRecency(now: now).filter { self[$0]?.accessed.map { $0 < oldest } ?? false }
   }
 
-  /// The states that removals of the keys lead to, one after the other.
+  /// The states that removals of the keys lead to, one after another.
   func removing(_ keys: ArraySlice<[UInt8]>) -> [ModelState] {
     var next = self
     return keys.map { key in
@@ -79,7 +79,7 @@ extension ModelState {
     }
   }
 
-  /// The states that enforcing the limits leads to, one after the other.
+  /// The states that enforcing the limits leads to, one after another.
   func evictions(_ limits: ModelLimits, now: Timestamp) -> [ModelState] {
     if let limit = limits.byteCount {
       // A store may go 1 % below it, and keeps the newest.
@@ -91,8 +91,8 @@ extension ModelState {
 }
 
 extension Operation {
-  /// How far a completed operation got, of the steps that it may have taken: all of them, unless it
-  /// goes by bytes or something may have kept the store from enforcing its limits.
+  /// How many of its possible steps a completed operation took: all of them, unless it counts
+  /// bytes, or something may have prevented the store from enforcing its limits.
   ///
   /// - Parameter mayCountMore: whether the store may count a record as live that was unreadable
   ///   when it was replaced.

@@ -19,7 +19,7 @@ package struct ModelEntry: Equatable {
 
   package init(value: [UInt8]) { self.value = value }
 
-  /// The entry as it is when it was written at a time, which a record holds in seconds.
+  /// The entry if it was written at this time, which a record holds in seconds.
   package func written(at now: Timestamp) -> ModelEntry {
     var entry = self
     let seconds = now.millisecondsSinceEpoch / 1000
@@ -110,7 +110,7 @@ package struct ModelStore {
   /// Everything acknowledged so far is durable.
   package mutating func settle() { settle(through: droppedCount + states.count - 1) }
 
-  /// It is this time now, and everything due by then has been synced.
+  /// The time is now this, and everything due by then has been synced.
   package mutating func settle(at now: Timestamp) {
     if let last = due.last(where: { $0.time <= now }) { settle(through: last.number) }
   }
@@ -163,7 +163,7 @@ package struct StoreContents {
     }
   }
 
-  /// The state among `states` that this is, the newest first.
+  /// The state in `states` that equals this one; the newest first.
   package func match(_ states: [ModelState]) -> ModelState? {
     states.last { matches($0) }
   }

@@ -1,15 +1,15 @@
 import Foundation
 import Glibc
 
-/// An ext4 filesystem in a file, which can be cut off from it as by a power cut. Only root may
-/// mount one, and not everywhere.
+/// An ext4 filesystem in a file. It can be cut off from the file as if by a power cut. Only root
+/// may mount one, and not everywhere.
 final class Ext4Image: Sendable {
-  /// Why there can be none here.
+  /// Why this machine cannot have one.
   static let missing: String? = {
     if geteuid() != 0 { return "only root may mount an ext4 image" }
     do {
       let image = try Ext4Image()
-      // The request that cuts it off is not known everywhere either.
+      // Not every kernel knows the request that cuts it off.
       try image.cut()
       try image.mountAgain()
       return nil

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The real file system behind a counter of calls. It can fail a chosen call, run a hook before
 /// calls that change or read something, simulate a full disk, keep transfers short, and report
-/// another boot. It also keeps account of descriptors.
+/// another boot. It also keeps track of descriptors.
 final class FaultyFileSystem: FileSystem {
   /// The kinds of calls.
   enum Call: String, CaseIterable, Sendable {
@@ -68,7 +68,7 @@ final class FaultyFileSystem: FileSystem {
   /// The maximum bytes that one read or write transfers.
   private let transferLimit: Int
   private let boot: [UInt8]?
-  /// The answer about the reservation of blocks, or `nil` for the truth.
+  /// The answer to whether blocks are reserved, or `nil` for the real one.
   private let reservesBlocks: Bool?
 
   init(

@@ -35,7 +35,7 @@ extension Store {
     background: any BackgroundQueue = ThreadBackgroundQueue(), readOnly: Bool = false
   ) throws(StoreError) {
     var environment = Environment(fileSystem: fileSystem, background: background)
-    // Nothing happens while a writer sleeps whose test runs the jobs.
+    // If the test itself runs the jobs, nothing happens while a writer sleeps.
     if background is ManualBackgroundQueue { environment.pause = { _ in } }
     try self.init(
       path: path, configuration: configuration, environment: environment, readOnly: readOnly)
@@ -95,7 +95,7 @@ extension StoreError {
   }
 }
 
-/// Runs a body on separate threads and waits for all of them, but not for ever.
+/// Runs a body on separate threads and waits for all of them, but not forever.
 func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) throws {
   let failure = Mutex<(any Error)?>(nil)
   let group = DispatchGroup()
@@ -150,7 +150,7 @@ final class Background: Sendable {
   var error: (any Error)? { failure.withLock { $0 } }
 }
 
-/// Waits until a condition holds that another thread brings about, but not for ever.
+/// Waits until another thread makes a condition true, but not forever.
 func waitUntil(_ holds: () throws -> Bool) throws {
   let limit = ContinuousClock.now + .seconds(100)
   while try !holds() {

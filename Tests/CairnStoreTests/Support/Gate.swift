@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Holds up the first thread that arrives until it is opened. Lets all later ones pass.
+/// Holds up the first thread that arrives, until the gate is opened. Lets all later threads pass.
 final class Gate: Sendable {
   private let arrived = DispatchSemaphore(value: 0)
   private let opened = DispatchSemaphore(value: 0)
@@ -16,7 +16,7 @@ final class Gate: Sendable {
     return true
   }
 
-  /// Waits until a thread is held up, but not for ever.
+  /// Waits until a thread is held up, but not forever.
   func waitForArrival() throws {
     guard arrived.wait(timeout: .now() + .seconds(100)) == .success else {
       throw SupportError(call: "nobody came to the gate", number: 0)

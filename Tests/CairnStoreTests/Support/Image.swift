@@ -2,8 +2,8 @@ import CairnStore
 import Foundation
 import Glibc
 
-/// The files of a directory with their bytes: the state in which a store would be found if its
-/// process had died, or what a test has made of that.
+/// The files of a directory with their bytes: the state of a store if its process had died now, or
+/// a state that a test has made from it.
 struct Image: Sendable, Equatable {
   var files: [String: [UInt8]] = [:]
 
@@ -151,8 +151,7 @@ private func overwrite(_ file: Int32, _ bytes: [UInt8], at offset: Int) throws {
   }
 }
 
-/// Everything that can be seen of a directory's files from outside: names, modes, sizes, times,
-/// bytes.
+/// All outward properties of a directory's files: names, modes, sizes, times and bytes.
 struct DirectoryListing: Equatable {
   struct Item: Equatable {
     var mode: UInt32

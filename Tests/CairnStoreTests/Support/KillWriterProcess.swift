@@ -1,11 +1,11 @@
 import Foundation
 import Glibc
 
-/// The program `KillWriter`, which is beside the program that runs the tests.
+/// The program `KillWriter`, which is next to the program that runs the tests.
 ///
 /// It is killed when its time is over, so that a hang is a failure that names the mode.
 final class KillWriterProcess {
-  /// More than any mode takes on a busy machine.
+  /// Longer than any mode takes on a busy machine.
   private static let timeLimit = Duration.seconds(300)
 
   static let path: String = {

@@ -79,7 +79,7 @@ enum Opening: Equatable {
       try again.contents() == contents, "another state when opened again",
       sourceLocation: sourceLocation)
     #expect(try again.statistics().recovery.wasClean, sourceLocation: sourceLocation)
-    // What was cut must not reappear after new writes.
+    // The discarded tail must not reappear after new writes.
     try again.setValue("new", forKey: "new after recovery")
     try again.close()
     let third = try Store(directory.store, configuration)

@@ -3,7 +3,7 @@ import Foundation
 import FuzzSupport
 import Synchronization
 
-/// The real file system with syncs that take as long as a test says.
+/// The real file system, with syncs that take as long as a test wants.
 final class SlowSyncFileSystem: FileSystemDecorator {
   let base: any FileSystem = SystemFileSystem()
   private let condition = NSCondition()
@@ -15,7 +15,7 @@ final class SlowSyncFileSystem: FileSystemDecorator {
   }
   private let state = Mutex(State())
 
-  /// Lets no sync return from now on. If a name is given, only syncs of that file.
+  /// From now on, lets no sync return. With a name, this applies only to syncs of that file.
   func holdSyncs(of name: String? = nil) {
     state.withLock { ($0.isHeld, $0.only) = (true, name) }
   }

@@ -4,7 +4,7 @@ import FuzzSupport
 import Testing
 
 /// The environment of a test: its own directory, a file system with a hook, a clock that stands
-/// still, and a background queue that runs nothing by itself. All of it is released with the last
+/// still, and a background queue that runs nothing by itself. Everything is released with the last
 /// reference.
 final class StoreScene: Sendable {
   /// The first segment of a store.
@@ -23,7 +23,7 @@ final class StoreScene: Sendable {
   // A job holds its store, and the store holds this scene's queue.
   deinit { queue.discardAll() }
 
-  /// Opens the store with small segments and no sync that is not requested.
+  /// Opens the store with small segments and only requested syncs.
   func open(
     readOnly: Bool = false, _ change: (inout StoreConfiguration) -> Void = { _ in }
   ) throws(StoreError) -> Store {
@@ -75,7 +75,7 @@ final class StoreScene: Sendable {
     try Data(manifest.encoded()).write(to: url("MANIFEST"))
   }
 
-  /// Makes it look as if the machine had restarted since.
+  /// Makes the store look as if the machine had restarted since.
   func reboot() throws { try editManifest { $0.bootIdentifier[0] ^= 1 } }
 
   func segmentHeader() throws -> SegmentHeader {

@@ -1,7 +1,7 @@
 import CairnStore
 import FuzzSupport
 
-/// The base of suites whose tests open a store each: a scene in memory.
+/// The base of suites in which each test opens a store: a scene in memory.
 class StoreSuite {
   let scene: StoreScene
   var directory: TemporaryDirectory { scene.directory }

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Cairn
 
-/// What a test of a cache on disk needs: its own directory, which is removed with the last
-/// reference; the time; and control of background work.
+/// The scene of a test of a cache on disk: its own directory, which is removed with the last
+/// reference, and control of the time and of background work.
 final class DiskScene: Sendable {
   let clock = ManualClock()
   let background = ManualBackgroundQueue()
@@ -99,7 +99,7 @@ func damage(_ path: String, at offset: Int) throws {
 }
 
 extension DiskCache {
-  /// Counts each of the keys as just read, in this order, like a front that was asked for them.
+  /// Counts each key as just read, in this order, like a front that was asked for them.
   ///
   /// - Returns: how many of them have a value.
   @discardableResult

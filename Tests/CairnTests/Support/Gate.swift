@@ -35,7 +35,7 @@ final class Gate: Sendable {
   }
 }
 
-/// Waits until `condition` holds, which other tasks bring about.
+/// Waits until other tasks make `condition` true.
 ///
 /// If many tests run at once, a task gets its turn after all tasks that are queued before it, and
 /// the tasks that it starts are queued behind those again. So turns are counted, not only time.

@@ -9,8 +9,8 @@ enum LoadingKind: CaseIterable {
   case memory, disk, tiered
 }
 
-/// What a test of loads with a policy controls: the time, when time limits are checked, and random
-/// numbers.
+/// The scene of a test of loads with a policy. It controls the time, when time limits are checked,
+/// and random numbers.
 final class LoadScene: Sendable {
   let clock = ManualClock()
   let background = ManualBackgroundQueue()

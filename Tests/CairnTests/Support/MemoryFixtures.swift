@@ -4,8 +4,8 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// What a test of a cache in memory controls: the time, when background work runs, and when memory
-/// is short.
+/// The scene of a test of a cache in memory. It controls the time, when background work runs, and
+/// when memory is short.
 struct MemoryScene: Sendable {
   let clock = ManualClock()
   let background = ManualBackgroundQueue()
@@ -23,7 +23,7 @@ struct MemoryScene: Sendable {
     cache(count: count, cost: cost, costing: nil, change)
   }
 
-  /// A cache whose values cost what the closure says.
+  /// A cache whose values have the costs that the closure returns.
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     count: Int? = nil, cost: Int? = nil, costing: (@Sendable (Key, Value) -> Int)?,
     _ change: (inout MemoryCacheConfiguration) -> Void = { _ in }
@@ -82,7 +82,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
   group.wait()
 }
 
-/// Waits until `condition` holds, which another thread brings about.
+/// Waits until another thread makes `condition` true.
 ///
 /// - Returns: whether it held within a time that no sound run needs.
 func comesTrue(_ condition: () -> Bool) -> Bool {

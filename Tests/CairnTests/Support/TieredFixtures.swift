@@ -4,12 +4,13 @@ import Testing
 
 @testable import Cairn
 
-/// What a test of both tiers controls: the directory, the time, and when background work runs.
+/// The scene of a test of both tiers. It controls the directory, the time, and when background work
+/// runs.
 final class TieredScene: Sendable {
   let disk = DiskScene()
   /// The queue of the memory tier, and of its reports to the disk.
   let background = ManualBackgroundQueue()
-  /// What runs where a large batch lets others continue.
+  /// Runs at the points where a large batch lets others continue.
   let pause = Lock<(@Sendable () -> Void)?>(nil)
   let monitor = PressureMonitor(source: SilentPressureSource(), queue: ManualBackgroundQueue())
 
@@ -83,7 +84,7 @@ extension DiskCache {
     ]
   }
 
-  /// A write as far as another thread may have got with it: it is on disk, but not in memory.
+  /// A write that another thread has not finished: it is on disk, but not in memory.
   @discardableResult
   func setStored(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard

@@ -8,7 +8,7 @@ enum Command {
     "trim", "compact", "backup", "import", "export", "completions", "version", "help",
   ]
 
-  /// It is beside the program that runs the tests, in whatever scratch path was built.
+  /// It is next to the program that runs the tests, in whatever scratch path was built.
   static let path: String = {
     // SAFETY: the call writes at most the size of the buffer.
     var buffer = [CChar](repeating: 0, count: 4096)
