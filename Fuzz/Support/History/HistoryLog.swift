@@ -6,8 +6,9 @@ import Synchronization
 /// Each thread has its own part, to which it alone writes. An operation is recorded before it is
 /// called, and its end after its answer. So after a kill, each operation is complete, pending, or
 /// was not called. The operations of one call are consecutive. Each has the place of the first one,
-/// which is the call's number. SAFETY: `@unchecked Sendable` because each thread has its own part,
-/// which is read after the threads have ended.
+/// which is the call's number.
+// SAFETY: `@unchecked Sendable` because each thread has its own part, which is read after the
+// threads have ended.
 @safe
 package final class HistoryLog: @unchecked Sendable {
   private static let wordsPerEntry = 8
