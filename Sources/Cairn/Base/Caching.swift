@@ -82,7 +82,7 @@ public protocol Caching<Key, Value>: Sendable {
   ///   - change: makes the new value from the old value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value. May run more than once.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.
-  /// - Throws: any error of `change`, before anything is written.
+  /// - Throws: any error of `change`; nothing is then written.
   @discardableResult
   func update(
     forKey key: Key, options: EntryOptions, _ change: (_ value: Value?) throws -> Value?
@@ -121,7 +121,7 @@ public protocol Caching<Key, Value>: Sendable {
   /// Removes every entry for which `shouldRemove` returns `true`. An entry that was rewritten after
   /// the closure saw it stays.
   ///
-  /// - Throws: any error of `shouldRemove`, before anything is removed.
+  /// - Throws: any error of `shouldRemove`; nothing is then removed.
   @discardableResult
   func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool

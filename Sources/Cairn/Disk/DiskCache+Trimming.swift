@@ -107,7 +107,7 @@ extension DiskCache: Trimming {
   /// since then stays. So does an entry whose key cannot be decoded, which the log reports. Entries
   /// in memory only are all removed, and the closure is not called for them.
   ///
-  /// - Throws: any error of `shouldRemove`, unchanged, before anything is removed. Otherwise a
+  /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed. Otherwise a
   ///   ``CacheError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult

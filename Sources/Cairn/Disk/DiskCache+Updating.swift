@@ -18,8 +18,8 @@ extension DiskCache {
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
   ///   before either, the call writes nothing and waits for no sync.
-  /// - Throws: before anything is written, any error of `change`, unchanged, and the errors of
-  ///   `value(forKey:)`, for example for a damaged value. Otherwise see `setValue`.
+  /// - Throws: any error of `change`, unchanged, and the errors of `value(forKey:)`, for example
+  ///   for a damaged value; nothing is then written. Otherwise see `setValue`.
   /// - Complexity: O(key + value) for each attempt. If several callers change a key at once, one of
   ///   them always succeeds.
   @discardableResult

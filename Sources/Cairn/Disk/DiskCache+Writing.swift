@@ -168,8 +168,8 @@ extension DiskCache {
   ///
   /// - Parameters: see `setValue`.
   /// - Returns: the old value on disk, or `nil` if the key had no unexpired value.
-  /// - Throws: before anything is written, the errors of `value(forKey:)`, for example for a
-  ///   damaged old value, which `setValue` can replace. Otherwise see `setValue`.
+  /// - Throws: the errors of `value(forKey:)`, for example for a damaged old value, which
+  ///   `setValue` can replace; nothing is then written. Otherwise see `setValue`.
   /// - Complexity: O(key + both values) for each attempt. If several callers change a key at once,
   ///   one of them always succeeds.
   @discardableResult

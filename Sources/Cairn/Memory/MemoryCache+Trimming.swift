@@ -85,7 +85,7 @@ extension MemoryCache: Trimming {
   /// `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `shouldRemove`, unchanged, before anything is removed.
+  /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed.
   /// - Complexity: O(n).
   @discardableResult
   public func remove<Failure: Error>(

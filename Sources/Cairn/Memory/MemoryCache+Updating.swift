@@ -17,7 +17,7 @@ extension MemoryCache {
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.
-  /// - Throws: any error of `change`, unchanged, before anything is set.
+  /// - Throws: any error of `change`, unchanged; nothing is then set.
   /// - Complexity: a read and a `setValue` for each attempt. If several callers change a key at
   ///   once, one of them always succeeds.
   @inlinable

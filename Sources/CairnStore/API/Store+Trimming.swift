@@ -186,7 +186,7 @@ extension Store {
   /// after the closure has seen every entry. An entry that was rewritten since then stays.
   ///
   /// - Returns: a summary of the removed entries.
-  /// - Throws: any error of `isRemoved`, unchanged, before anything is removed. Otherwise see
+  /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see
   ///   `trim(toCount:order:durability:)`.
   /// - Complexity: O(keys), with a read of each record's head. Takes 40 bytes of memory for each
   ///   entry to remove.

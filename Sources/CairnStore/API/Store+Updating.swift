@@ -126,8 +126,7 @@ extension Store {
   ///   - options: used only if the counter is absent.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the new number.
-  /// - Throws: `notACounter` or `counterOverflow`, before anything is written. Otherwise see
-  ///   `update`.
+  /// - Throws: `notACounter` or `counterOverflow`; nothing is then written. Otherwise see `update`.
   /// - Complexity: O(key) for each attempt. If several callers change a key at once, one of them
   ///   always succeeds.
   @inlinable

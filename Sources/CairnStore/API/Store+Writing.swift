@@ -137,7 +137,7 @@ extension Store {
   /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
   /// writes nothing, but still waits for the requested durability of what it found.
   ///
-  /// - Throws: any error of `body`, unchanged, before anything is written; `batchTooLarge`.
+  /// - Throws: any error of `body`, unchanged, or `batchTooLarge`; nothing is then written.
   ///   Otherwise see `setValue`.
   /// - Returns: the result of `body`.
   @inlinable
@@ -212,8 +212,8 @@ extension Store {
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
   ///   then, reads find no entry.
   /// - Complexity: O(segments), whatever the number of keys. Reclaims the space at once or, if the
-  ///   call does not wait for a sync, a moment later. Segments that zero-copy reads or snapshots
-  ///   still hold keep their space until the last of these ends.
+  ///   call does not wait for a sync, a moment later. A segment keeps its space as long as a
+  ///   zero-copy read or a snapshot holds it.
   /// - Throws: see `setValue`.
   public func removeAll(
     progress: (WorkProgress) -> Void = { _ in }

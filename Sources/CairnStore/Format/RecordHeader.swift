@@ -35,7 +35,7 @@ package struct RecordFlags: OptionSet, Sendable, Hashable {
 }
 
 /// The fixed part of a record and its optional fields. The header checksum makes the lengths
-/// trustworthy before anything is read by them.
+/// trustworthy before a read uses them.
 ///
 ///     0           4          8               12             16          20         22     23      24
 ///     ┌───────────┬──────────┬───────────────┬──────────────┬───────────┬──────────┬──────┬───────┬──
