@@ -2,9 +2,9 @@ import Foundation
 import FuzzSupport
 
 /// A store under churn on the real disk: overwrites and removals by Zipf's law, batches, short
-/// lives, a limit on the number of keys, many times its size written, processes killed in between.
-/// Every read is compared with a model. At the end, space, descriptors, mappings and memory are
-/// counted.
+/// lifetimes, a limit on the number of keys, and killed processes. The run writes many times the
+/// store's size. Every read is compared with a model. At the end, space, descriptors, mappings and
+/// memory are counted.
 @main
 enum ChurnRun {
   static func main() {
@@ -29,7 +29,7 @@ enum ChurnRun {
     if unsafe setrlimit(resource, &limit) != 0 { unsafe perror("setrlimit") }
   }
 
-  /// Starts one process after the other on the same store; all but the last are killed.
+  /// Starts one process after another on the same store, and kills all but the last.
   private static func supervise(_ options: ChurnOptions) throws {
     let files = FileManager.default
     let directory = options.directory
@@ -71,7 +71,7 @@ enum ChurnRun {
   }
 }
 
-/// What a churn run is asked for.
+/// The request for a churn run.
 struct ChurnOptions {
   var seed = UInt64.random(in: 0..<1 << 48)
   var directory = ""
@@ -81,7 +81,7 @@ struct ChurnOptions {
   /// The total bytes of values to write.
   var byteCount = 400 << 20
   var killCount = 20
-  /// The maximum length of a life, except for a fifth of a second.
+  /// The maximum lifetime, except for a fifth of a second.
   var secondsBetweenKills = 2.0
   /// How much longer each sync takes than the disk needs.
   var syncDelay = Duration.zero

@@ -3,8 +3,8 @@ import FuzzSupport
 
 /// What the store should contain: for each key, the operation that wrote its value.
 ///
-/// With a limit, entries are evicted that were not used for long. Which ones is known only partly:
-/// entries among the last 90 % of the limit to be accessed must exist.
+/// With a limit, the store evicts entries that were not used for long. The model knows only partly
+/// which: the most recently accessed entries, up to 90 % of the limit, must exist.
 struct Model {
   private let plan: Plan
   private let countLimit: Int?
@@ -77,7 +77,7 @@ struct Model {
   /// nothing.
   mutating func settle(_ number: Int, in store: Store) throws -> Bool {
     let values = try plan[number].written.map { ($0, try store.value(forKey: plan.keyBytes($0))) }
-    // A removal, or a short life, of an absent key leaves no trace.
+    // A removal of an absent key, or a put with a short lifetime, leaves no trace.
     var hasHappened =
       switch plan[number] {
       case .remove, .putShortLived: values.allSatisfy { $0.1 == nil }

@@ -1,7 +1,7 @@
 import FuzzSupport
 import Glibc
 
-/// The progress of the run, in a file beside the store, which survives the process that writes it.
+/// The progress of the run, in a file next to the store. It survives the process that writes it.
 final class Progress {
   private let descriptor: Int32
 

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// One process of a churn run. It opens the store, compares all of it with the model, continues
-/// where the last one died, and at the end reports what it holds.
+/// One process of a churn run. It opens the store, compares its whole contents with the model,
+/// continues where the last process died, and at the end reports its resources.
 struct Worker {
   let options: ChurnOptions
   private let plan: Plan
@@ -38,7 +38,7 @@ struct Worker {
       next += 1
       progress.acknowledged = next
     }
-    // Everything with a short life is gone by now.
+    // Every entry with a short lifetime is gone by now.
     usleep(50_000)
     try model.checkAll(store)
 

@@ -46,7 +46,7 @@ struct FollowerProcess {
     try finish()
   }
 
-  /// What it sees at the end is the end.
+  /// Its last reads see the end of the history.
   private mutating func finish() throws {
     let store = try open()
     try orOutdated { try $0.catchUp(store) }
@@ -102,7 +102,7 @@ struct FollowerProcess {
     isInView = true
   }
 
-  /// Continues with the current contents if what was seen is gone.
+  /// Continues with the current contents if the data it has seen is gone.
   private mutating func orOutdated(_ body: (inout FollowerProcess) throws -> Void) throws {
     do { try body(&self) } catch StoreError.outdated {
       note(.outdated)

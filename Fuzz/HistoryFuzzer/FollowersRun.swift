@@ -2,11 +2,11 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Processes that follow a store while another one writes to it. All of them are killed again and
-/// again.
+/// Processes that follow a store while another process writes to it. All of them are killed again
+/// and again.
 ///
-/// Sometimes another store replaces the first one. Then, and only then, each follower is told once
-/// that what it has seen is gone.
+/// Sometimes another store replaces the first one. Then, and only then, each follower learns once
+/// that the data it has seen is gone.
 final class FollowersRun {
   static let followerCount = 4
 
@@ -48,7 +48,7 @@ final class FollowersRun {
     let eventCount = 6 + random.below(8)
     let replacing = random.once(in: 4) ? random.below(eventCount) : nil
     for number in 0..<eventCount {
-      // Often before it has done much: a process takes some time to start.
+      // Often before it has done much, because a process takes some time to start.
       usleep(UInt32(random.below(random.once(in: 2) ? 80_000 : 400_000)))
       for child in [writer] + followers { try child.checkRuns() }
       if number == replacing {

@@ -4,15 +4,15 @@ import Foundation
 import FuzzSupport
 
 /// Threads that use a store at once, on the real disk. Each call must answer as if all calls had
-/// come one after the other, by the rules of `Linearizability`, with batches and snapshots atomic.
-/// With `--kill`, the threads are those of another process, which is killed. Whatever was
-/// acknowledged exists. Whatever was not exists or not, and a batch completely or not at all. With
-/// `--tiered`, it is a cache of two tiers. With `--tiered-model`, only one thread uses such a
-/// cache, and a model knows each answer exactly. `--loads` does the same for calls that load with
-/// policies, with or without memory.
+/// come one after another, by the rules of `Linearizability`, with batches and snapshots atomic.
+/// With `--kill`, the threads are in another process, which is killed. Every acknowledged write
+/// exists. Any other write exists or not, and a batch exists whole or not at all. With `--tiered`,
+/// it is a cache of two tiers. With `--tiered-model`, only one thread uses such a cache, and a
+/// model knows each answer exactly. `--loads` does the same for calls that load with policies, with
+/// or without memory.
 ///
 /// A seed decides what the threads do, not how they interleave, so a failure may not be repeatable.
-/// A history that nothing explains is printed.
+/// A history that no order explains is printed.
 @main
 enum HistoryFuzzer {
   static func main() {
@@ -89,9 +89,10 @@ extension Store {
   }
 }
 
-/// Threads of this process, in some rounds on one store, which is closed and opened in between.
+/// Threads of this process use one store in several rounds. The store is closed and reopened in
+/// between.
 enum ThreadRun {
-  /// Eight threads in one run of four, and otherwise as few as the checker explains fastest.
+  /// Eight threads in one run of four, and otherwise as few as the checker handles fastest.
   private static func threadCount(_ random: inout FuzzRandom) -> Int {
     random.once(in: 4) ? 8 : 2 + random.below(3)
   }

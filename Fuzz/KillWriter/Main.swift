@@ -1,12 +1,14 @@
 import CairnStore
 import Glibc
 
-/// What the tests run as a separate process: a writer to be killed, and situations that would
-/// disturb the process of the tests: another user, no standard streams, limits, signals, fork.
+/// The tests run this program as a separate process. It is a writer to be killed, or creates a
+/// situation that would disturb the process of the tests: another user, no standard streams,
+/// limits, signals, fork.
 ///
 ///     KillWriter MODE PATH [ARGUMENT...]
 ///
-/// Exits with 0 if everything went as it should, else with 1 and the reason on standard output.
+/// Exits with 0 if everything is as it should be, and otherwise with 1 and the reason on standard
+/// output.
 @main
 enum KillWriter {
   static func main() {

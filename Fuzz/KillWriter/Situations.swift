@@ -89,8 +89,8 @@ enum Situations {
     let tasks = try environment.fileSystem.openDirectory(path: "/proc/self/task")
     let threadCount = try environment.fileSystem.names(in: tasks).count
     require(threadCount == 1, "\(threadCount) threads before the fork")
-    // Swift marks fork unavailable, for good reasons. Here it is what is tested. SAFETY: the symbol
-    // is fork(2), which has this type.
+    // Swift marks fork unavailable, for good reasons, but this test is about fork. SAFETY: the
+    // symbol is fork(2), which has this type.
     guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
     typealias Fork = @convention(c) () -> pid_t
     let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
@@ -166,7 +166,7 @@ enum Situations {
     // Read once before, because a handler must not make a global.
     require(ticks.load(ordering: .relaxed) == 0, "ticks")
     unsafe action.__sigaction_handler.sa_handler = { _ in
-      // Minutes of them mean that something starts again and again and never finishes.
+      // If the signals last for minutes, some call restarts again and again and never finishes.
       if ticks.add(1, ordering: .relaxed).newValue > 500_000 { _exit(3) }
     }
     // Without SA_RESTART.
@@ -235,7 +235,7 @@ enum Situations {
     require(try Store.verify(path: path).errors.isEmpty, "verify")
   }
 
-  /// Uses a store that has maintenance to do when no thread can be started.
+  /// Uses a store with pending maintenance when no thread can be started.
   static func threadLimit(path: String) throws {
     var configuration = configuration()
     configuration.maintenanceInterval = .milliseconds(1)

@@ -1,8 +1,8 @@
 package import CairnStore
 import FuzzSupport
 
-/// What one thread writes. It follows from a seed alone, so a test that kills the writer can tell
-/// from the number of acknowledgements what must exist.
+/// The writes of one thread. They follow from a seed alone, so the number of acknowledgements shows
+/// a test that kills the writer what must exist.
 package struct Workload: Sendable {
   package var seed: UInt64
   package var thread: Int

@@ -61,7 +61,7 @@ enum Writer {
     }
   }
 
-  /// A write of so few bytes to a pipe is whole or did not happen.
+  /// A write of so few bytes to a pipe happens whole or not at all.
   private static func acknowledge(_ acknowledgement: Acknowledgement) {
     let bytes = acknowledgement.encoded
     // SAFETY: the pointer is used for the call only, within the array's bounds.

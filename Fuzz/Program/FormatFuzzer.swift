@@ -1,7 +1,7 @@
 import FuzzSupport
 
-/// Bytes that are not a store's, or not this store's. With `--metadata`: sound records that are not
-/// a cache's.
+/// Bytes that no store wrote, or another store wrote. With `--metadata`: sound records that no
+/// cache wrote.
 enum FormatFuzzer {
   static func run() -> Never {
     let fuzzer = Fuzzer(name: "FormatFuzzer", iterations: 100_000, options: ["--metadata"])

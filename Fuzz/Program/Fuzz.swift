@@ -1,6 +1,6 @@
 import FuzzSupport
 
-/// The fuzzers that need only their own process:
+/// The fuzzers that run in a single process:
 ///
 ///     Fuzz NAME [--seed S] [--iterations N] [--seconds T] [options of that one]
 @main

@@ -3,7 +3,7 @@ import FuzzSupport
 import Glibc
 
 /// A process under the limit on the size of files (`RLIMIT_FSIZE`): no signal ends it, each refusal
-/// is `noSpace` for that limit, and a process without the limit finds everything acknowledged.
+/// is `noSpace` for that limit, and a process without the limit finds every acknowledged write.
 enum FileSizeRun {
   /// Decided by the seed, for both processes.
   struct Plan {

@@ -2,8 +2,9 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// Processes that want one store at the same time. One has it, and the others are told so. When it
-/// ends, by itself or by a kill, one of the others gets it with everything that was written.
+/// Processes that want one store at the same time. One has it, and the others get an error. When
+/// that process ends, by itself or by a kill, one of the others gets the store with everything that
+/// was written.
 enum LockRun {
   static func run(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)

@@ -3,7 +3,7 @@ import FuzzSupport
 
 /// A store that fills a filesystem of 1 to 16 MiB, together with other programs. Nothing is lost,
 /// every refusal is `noSpace` and changes nothing, everything can be removed, and there is room
-/// again once space was freed.
+/// again once space is freed.
 struct SmallDiskRun {
   private var random: FuzzRandom
   private let disk: TinyDisk
@@ -71,7 +71,7 @@ struct SmallDiskRun {
   /// Puts, overwrites and removes until it was refused several times.
   private mutating func fill() throws {
     var refusalsLeft = 1 + random.below(6)
-    // If it overwrites much, it need not ever be full.
+    // If it overwrites much, it may never be full.
     var operationsLeft = 3 * disk.byteCount / meanByteCount
     let overwrites = random.below(4)
     while refusalsLeft > 0, operationsLeft > 0 {

@@ -51,7 +51,7 @@ final class Worker {
   // MARK: In the process itself
 
   static func run(_ mode: String, store: String, _ arguments: [String]) -> Never {
-    // In case the process that made it is gone.
+    // In case the process that started it is gone.
     alarm(60)
     do {
       switch mode {

@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The entry point of libFuzzer for programs that have a `main` of their own. It is there only when
-/// the program is linked with `-sanitize=fuzzer`.
+/// The entry point of libFuzzer for programs with their own `main`. It exists only if the program
+/// is linked with `-sanitize=fuzzer`.
 int LLVMFuzzerRunDriver(int *argc, char ***argv,
                         int (*test_one_input)(const uint8_t *data, size_t size));
 

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// What sections 7 to 10 of the document say about segments, followed step by step and as simply as
-/// possible. The store's recovery must agree with it.
+/// The rules of sections 7 to 10 of the document for segments, implemented step by step and as
+/// simply as possible. The store's recovery must agree with this.
 package struct ReferenceLog {
   /// A segment's file whose header was decoded.
   package struct Segment {
@@ -67,7 +67,8 @@ package struct ReferenceLog {
       checksummed: &checksummed)
   }
 
-  /// Whether a record may follow in its batch. `next` is the record that must come within a batch.
+  /// Whether a record may follow in its batch. `next` is the record that must come next within a
+  /// batch.
   private static func follows(
     _ record: ReferenceRecord, next: inout (index: UInt64, count: UInt64, delta: UInt64)?
   ) -> Bool {
@@ -181,7 +182,7 @@ package struct ReferenceLog {
     return .ends(ends, damaged: damaged)
   }
 
-  /// Section 9, for segments that are recorded to end with their files.
+  /// Section 9, for segments whose recorded length is the size of their file.
   func cleanOutcome() -> Outcome {
     for (index, extent) in extents.enumerated() where extent.hole != segments[index].bytes.count {
       return .corrupt(Place(segment: index, offset: extent.hole))

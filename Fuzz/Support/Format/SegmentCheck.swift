@@ -48,7 +48,7 @@ package enum SegmentCheck {
     return log.extents.contains { !$0.isEmpty }
   }
 
-  /// What was known to be durable, as the salt decides: usually nothing.
+  /// The length known to be durable, which the salt decides: usually none.
   private static func knownLength(_ salt: UInt64, byteCount: Int) -> Int {
     switch salt % 8 {
     case 0: SegmentHeader.byteCount
