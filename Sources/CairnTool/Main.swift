@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 
 /// The `cairn` command: parses the command line, runs the command, and returns its status to the
@@ -36,7 +37,7 @@ enum Main {
     console.setColor(try invocation.color())
     try invocation.checkCommand()
     guard let command = invocation.command else {
-      if invocation.has(.version) { return try console.print("cairn \(Version.text)") }
+      if invocation.has(.version) { return try console.print("cairn \(LibraryVersion.text)") }
       if invocation.has(.help) { return try console.print(Help.overview) }
       return try invocation.check()
     }

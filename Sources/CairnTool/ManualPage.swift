@@ -1,3 +1,4 @@
+import CairnStore
 import CommandText
 
 /// `help --man`: the help of all commands as a page of the manual, in the macros of `man`.
@@ -5,7 +6,7 @@ enum ManualPage {
   static let text = ([head] + commands + tail).joined(separator: "\n") + "\n"
 
   private static let head = """
-    .TH CAIRN 1 "\(Version.date)" "cairn \(Version.text)" "User Commands"
+    .TH CAIRN 1 "\(LibraryVersion.date)" "cairn \(LibraryVersion.text)" "User Commands"
     .SH NAME
     cairn \\- read, write, check and repair Cairn stores
     .SH SYNOPSIS

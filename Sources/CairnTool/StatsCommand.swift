@@ -65,7 +65,7 @@ enum StatsCommand {
       ("tombstones", .integer(statistics.tombstoneCount)),
       ("pinnedBytes", .integer(statistics.pinnedByteCount)),
       ("indexBytes", .integer(statistics.indexByteCount)),
-      ("cairnVersion", .string(Version.text)),
+      ("cairnVersion", .string(statistics.libraryVersion)),
       ("formatVersion", .string(statistics.formatVersion)),
       (
         "recovery",

@@ -69,7 +69,7 @@ struct StatsPage {
     }
     return StatsPage.aligned(rows)
       + [
-        "format      \(statistics.formatVersion)", "cairn       \(Version.text)",
+        "format      \(statistics.formatVersion)", "cairn       \(statistics.libraryVersion)",
         "last open   \(opened)",
       ]
   }

@@ -35,7 +35,8 @@ struct EntryNode: Sendable {
     set { mark = newValue << 7 | mark & 127 }
   }
 
-  /// Whether SIEVE's hand must pass over it.
+  /// With SIEVE, whether the hand must pass over it. With LRU, whether parallel hits used it since
+  /// it last moved.
   @inlinable
   var isVisited: Bool {
     get { mark & 1 != 0 }
@@ -84,6 +85,11 @@ struct EntryNode: Sendable {
     get { mark & 64 != 0 }
     set { mark = mark & ~64 | (newValue ? 64 : 0) }
   }
+
+  /// Notes that LRU moves it to the front.
+  @inlinable
+  @inline(__always)
+  mutating func noteMove() { mark = mark & ~1 | 4 }
 
   /// Notes a use, for SIEVE or S3-FIFO and for a tier below. It only sets bits, and writes nothing
   /// if they are already set.

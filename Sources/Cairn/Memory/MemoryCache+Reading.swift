@@ -11,11 +11,7 @@ extension MemoryCache {
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    if lock.readers.isEnabled,
-      let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now))
-    {
-      return value
-    }
+    if let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now)) { return value }
     var hasExpired = false
     return look(key, hash: hash, at: now, isRead: true, hasExpired: &hasExpired) { state, slot in
       state.table.payloads[Int(slot)]?.value

@@ -11,8 +11,8 @@ internal import CairnStore
 ///
 /// The limits are hard: they hold whenever a call returns. Every read checks expiry. All methods
 /// are safe to call from any thread, and each takes effect at one moment. Reads and writes usually
-/// take less than a microsecond, so the cache has no async forms. With `.sieve` and `.s3FIFO`, hits
-/// on several threads run in parallel.
+/// take less than a microsecond, so the cache has no async forms. Hits on several threads run in
+/// parallel.
 ///
 /// The cache destroys values, calls observers and runs closures outside its lock, so all of these
 /// may use the cache. But a key's `==` runs under the lock and must not use the cache.
@@ -77,7 +77,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
         policy: configuration.policy, isAboveOther: clockBelow != nil),
-      sharesReads: configuration.policy != .leastRecentlyUsed)
+      sharing: configuration.policy == .leastRecentlyUsed ? .afterWaiting : .afterReading)
     if let loadPolicy { retain(loadPolicy) }
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }

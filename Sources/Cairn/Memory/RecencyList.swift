@@ -59,11 +59,32 @@ struct RecencyList: Sendable {
       nodes[Int(slot)].noteUse(policy)
       return
     }
-    nodes[Int(slot)].isRecent = true
+    nodes[Int(slot)].noteMove()
     if newest != slot {
       unlink(slot, &nodes)
       pushNewest(slot, &nodes)
     }
+  }
+
+  /// The maximum number of entries to move before an eviction, so that a write takes microseconds.
+  private static var mostMoves: Int { 256 }
+
+  /// The oldest entry other than `spared`, or `noSlot` if there is none. Entries that parallel hits
+  /// marked are moved now. (CLOCK, or FIFO with second chances: Corbató, 1968.)
+  @usableFromInline
+  mutating func leastRecentlyUsed(
+    sparing spared: UInt32, _ nodes: inout SlotArray<EntryNode>
+  ) -> UInt32 {
+    for _ in 0..<Self.mostMoves {
+      let slot = oldest(sparing: spared, nodes)
+      if slot == noSlot || !nodes[Int(slot)].isVisited { return slot }
+      touch(slot, policy: .leastRecentlyUsed, &nodes)
+    }
+    return oldest(sparing: spared, nodes)
+  }
+
+  private func oldest(sparing spared: UInt32, _ nodes: borrowing SlotArray<EntryNode>) -> UInt32 {
+    oldest == spared && oldest != noSlot ? nodes[Int(oldest)].newer : oldest
   }
 
   /// How many evictions outweigh one survivor.
@@ -89,9 +110,7 @@ struct RecencyList: Sendable {
     policy: EvictionPolicy, sparing spared: UInt32, of count: Int,
     _ nodes: inout SlotArray<EntryNode>
   ) -> UInt32 {
-    if policy == .leastRecentlyUsed {
-      return oldest == spared && oldest != noSlot ? nodes[Int(oldest)].newer : oldest
-    }
+    if policy == .leastRecentlyUsed { return leastRecentlyUsed(sparing: spared, &nodes) }
     if oldest == noSlot || (oldest == spared && newest == spared) { return noSlot }
     // A trim adds nothing, so the hand reaches the newest entry by itself.
     let makesRoom = spared != noSlot

@@ -19,7 +19,7 @@ struct SharedQuery<Key: Hashable & Sendable> {
   }
 }
 
-/// Parallel hits of SIEVE and S3-FIFO.
+/// Parallel hits.
 extension MemoryState: SharedState {
   /// The value of a key, if nothing but bits of its entry must change.
   @inlinable

@@ -17,10 +17,10 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   @usableFromInline let state: UnsafeMutablePointer<State>
   @usableFromInline let readers: SharedReaders
 
-  /// - Parameter sharesReads: whether reads may run in parallel; see `SharedReaders`.
+  /// - Parameter sharing: when reads may run in parallel; see `SharedReaders`.
   @inlinable
-  init(_ initial: consuming State, sharesReads: Bool = false) {
-    readers = SharedReaders(isEnabled: sharesReads)
+  init(_ initial: consuming State, sharing: SharedReaders.Sharing) {
+    readers = SharedReaders(sharing)
     unsafe mutex = makeMutex()
     unsafe state = .allocate(capacity: 1)
     unsafe state.initialize(to: initial)
@@ -41,10 +41,10 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   func withLock<Result: ~Copyable>(
     forReading isRead: Bool = false, _ body: (inout State) -> Result
   ) -> Result {
-    unsafe lockMutex(mutex)
-    if readers.isEnabled { readers.endSharing(forReading: isRead) }
+    let hasWaited = unsafe lockMutex(mutex)
+    readers.endSharing(forReading: isRead, hasWaited: hasWaited)
     defer {
-      if readers.isEnabled { readers.shareIfRead() }
+      readers.shareIfRead()
       unsafe unlockMutex(mutex)
     }
     return unsafe body(&state.pointee)
@@ -101,9 +101,15 @@ func destroyMutex(_ mutex: UnsafeMutableRawPointer) {
   unsafe mutex.deallocate()
 }
 
+/// Locks a mutex.
+///
+/// - Returns: whether another thread had it.
 @usableFromInline
-func lockMutex(_ mutex: UnsafeMutableRawPointer) {
-  unsafe pthread_mutex_lock(mutex.assumingMemoryBound(to: pthread_mutex_t.self))
+func lockMutex(_ mutex: UnsafeMutableRawPointer) -> Bool {
+  let mutex = unsafe mutex.assumingMemoryBound(to: pthread_mutex_t.self)
+  if unsafe pthread_mutex_trylock(mutex) == 0 { return false }
+  unsafe pthread_mutex_lock(mutex)
+  return true
 }
 
 @usableFromInline

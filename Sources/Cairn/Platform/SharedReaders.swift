@@ -10,6 +10,8 @@ internal import Synchronization
 /// 3. Both are in one total order. So either the reader sees the end and leaves, or the other
 ///    thread sees the reader and waits.
 /// 4. After some reads in a row under the mutex, reads are shared again when the mutex is released.
+///    With `.afterWaiting`, one read that had to wait for the mutex is enough, and others do not
+///    count.
 ///
 /// Each stripe has its own cache lines and also counts the hits. So a hit writes nothing that a hit
 /// of another thread writes.
@@ -20,8 +22,13 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   // Words are atomic, except the number of reads, which the mutex guards.
   /// First the head: whether reads are shared, which stripes were entered, and the number of reads
   /// under the mutex since the last change. Then the stripes: readers inside in the low half, hits
-  /// in the high half. `nil` if reads are never shared.
-  @usableFromInline let memory: UnsafeMutableRawPointer?
+  /// in the high half.
+  @usableFromInline let memory: UnsafeMutableRawPointer
+  private let sharing: Sharing
+
+  /// When to share reads.
+  @usableFromInline
+  enum Sharing { case afterReading, afterWaiting }
 
   /// Threads with the same number modulo this share a stripe.
   private static var stripeCount: Int { 16 }
@@ -33,11 +40,8 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   private static var readsBeforeSharing: UInt64 { 4 }
 
   @usableFromInline
-  init(isEnabled: Bool) {
-    guard isEnabled else {
-      unsafe memory = nil
-      return
-    }
+  init(_ sharing: Sharing) {
+    self.sharing = sharing
     let count = Self.stride * (1 + Self.stripeCount)
     let words = unsafe UnsafeMutableRawPointer.allocate(
       byteCount: count * MemoryLayout<UInt64>.stride, alignment: 128
@@ -47,23 +51,18 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   }
 
   @inlinable
-  deinit { unsafe memory?.deallocate() }
+  deinit { unsafe memory.deallocate() }
 
-  private var words: UnsafeMutablePointer<Atomic<UInt64>>? {
-    unsafe memory?.assumingMemoryBound(to: Atomic<UInt64>.self)
+  private var words: UnsafeMutablePointer<Atomic<UInt64>> {
+    unsafe memory.assumingMemoryBound(to: Atomic<UInt64>.self)
   }
-
-  @inlinable
-  var isEnabled: Bool { @inline(__always) get { unsafe memory != nil } }
 
   /// Enters, if reads are shared.
   ///
   /// - Returns: the stripe, for `leave`.
   @usableFromInline
   func enter() -> Int? {
-    guard let words = unsafe words, unsafe words[0].load(ordering: .relaxed) != 0 else {
-      return nil
-    }
+    if unsafe words[0].load(ordering: .relaxed) == 0 { return nil }
     let number = threadNumber() & (Self.stripeCount &- 1)
     let stripe = Self.stride &* (number &+ 1)
     let bit = UInt64(1) << UInt64(number)
@@ -78,17 +77,19 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
 
   @usableFromInline
   func leave(_ stripe: Int, isHit: Bool) {
-    guard let words = unsafe words else { return }
     unsafe words[stripe].wrappingAdd(
       (isHit ? Self.hit : 0) &- 1, ordering: .releasing)
   }
 
   /// Call once the mutex is taken.
+  ///
+  /// - Parameter hasWaited: whether another thread had the mutex.
   @usableFromInline
-  func endSharing(forReading isRead: Bool) {
-    guard let words = unsafe words else { return }
-    let reads = unsafe isRead ? words[Self.readCount].load(ordering: .relaxed) &+ 1 : 0
+  func endSharing(forReading isRead: Bool, hasWaited: Bool) {
+    let counted: UInt64 = sharing == .afterReading ? 1 : 0
+    let reads = unsafe isRead ? words[Self.readCount].load(ordering: .relaxed) &+ counted : 0
     unsafe words[Self.readCount].store(reads, ordering: .relaxed)
+    if isRead && hasWaited { noteWait() }
     if unsafe words[0].load(ordering: .relaxed) == 0 { return }
     unsafe words[Self.readCount].store(0, ordering: .relaxed)
     unsafe words[0].store(0, ordering: .sequentiallyConsistent)
@@ -109,19 +110,22 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     }
   }
 
+  /// Shares reads when the mutex is released.
+  func noteWait() {
+    unsafe words[Self.readCount].store(Self.readsBeforeSharing, ordering: .relaxed)
+  }
+
   /// Call before the mutex is released.
   @usableFromInline
   func shareIfRead() {
-    guard let words = unsafe words,
-      unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing
-    else { return }
-    unsafe words[0].store(1, ordering: .sequentiallyConsistent)
+    if unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing {
+      unsafe words[0].store(1, ordering: .sequentiallyConsistent)
+    }
   }
 
   /// The hits of shared reads so far. Call under the mutex.
   var hitCount: UInt64 {
-    guard let words = unsafe words else { return 0 }
-    return (1...Self.stripeCount).reduce(0) {
+    (1...Self.stripeCount).reduce(0) {
       unsafe $0 &+ words[Self.stride * $1].load(ordering: .relaxed) >> 16
     }
   }

@@ -25,12 +25,12 @@ extension StoreStatistics {
 
   private func addInfo(to text: inout PrometheusText) {
     text.gauge(
-      "store_info", "The version of the format, and what the last open did.",
+      "store_info", "The versions of Cairn and of the format, and what the last open did.",
       [
         (
           [
-            "format_version": formatVersion, "index": recovery.source.rawValue,
-            "clean": "\(recovery.wasClean)",
+            "version": libraryVersion, "format_version": formatVersion,
+            "index": recovery.source.rawValue, "clean": "\(recovery.wasClean)",
           ], 1
         )
       ])

@@ -39,6 +39,8 @@ public struct StoreStatistics: Sendable, Hashable {
   public var lastVersion: UInt64
   /// The format version, as major and minor numbers.
   public var formatVersion: String
+  /// The version of Cairn.
+  public var libraryVersion = LibraryVersion.text
   /// The result of the last open.
   public var recovery: RecoveryReport
   /// How far the clock is ahead of the time at the open plus the time elapsed since then. It is a

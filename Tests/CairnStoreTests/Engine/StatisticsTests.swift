@@ -67,6 +67,6 @@ struct StatisticsTests {
     #expect(after.indexedKeyCount == before.indexedKeyCount, Seed.comment)
     #expect(after.segmentCount == before.segmentCount, Seed.comment)
     #expect(after.lastVersion == before.lastVersion, Seed.comment)
-    #expect(after.formatVersion == "1.0")
+    #expect(after.formatVersion == "1.0" && after.libraryVersion == "0.1.0")
   }
 }

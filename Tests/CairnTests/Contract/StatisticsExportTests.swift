@@ -149,8 +149,10 @@ struct StatisticsExportTests {
     #expect(
       page[
         "pages_store_info",
-        ["format_version": stored.formatVersion, "index": "created", "clean": "true"]]
-        == 1)
+        [
+          "version": "0.1.0", "format_version": stored.formatVersion, "index": "created",
+          "clean": "true",
+        ]] == 1)
     #expect(page["users_hits_total", ["tier": "disk"]] == 0)
     for family in page.families {
       #expect(family.help.hasSuffix("."), "\(family)")

@@ -4,9 +4,9 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Parallel hits of SIEVE and S3-FIFO, without the mutex", .timeLimit(.minutes(5)))
+@Suite("Parallel hits, without the mutex", .timeLimit(.minutes(5)))
 struct SharedReadTests {
-  static let policies: [EvictionPolicy] = [.sieve, .s3FIFO]
+  static let policies = EvictionPolicy.allCases
   let scene = MemoryScene()
 
   /// A cache whose next hits are shared.
@@ -20,8 +20,15 @@ struct SharedReadTests {
       $0.idleLimit = idleLimit
     }
     for (key, value) in entries { cache.setValue(value, forKey: key) }
-    for _ in 0..<4 { _ = cache.value(forKey: entries[0].0) }
+    share(cache, policy, reading: entries[0].0)
     return cache
+  }
+
+  private func share<Key, Value>(
+    _ cache: MemoryCache<Key, Value>, _ policy: EvictionPolicy, reading key: Key
+  ) {
+    for _ in 0..<4 { _ = cache.value(forKey: key) }
+    if policy == .leastRecentlyUsed { cache.shareHits() }
   }
 
   @Test("After some hits in a row, hits are shared, and counted", arguments: policies)
@@ -35,19 +42,68 @@ struct SharedReadTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("LRU moves entries at each hit, so it shares none")
-  func never() {
-    let cache = sharing(.leastRecentlyUsed, [(1, 1)])
-    for _ in 0..<10 { _ = cache.value(forKey: 1) }
+  @Test("With LRU, one thread moves entries at each hit, and shares none")
+  func alone() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 10) { _ in }
+    cache[1] = 1
+    for _ in 0..<14 { _ = cache.value(forKey: 1) }
     #expect(cache.sharedHitCount == 0 && cache.statistics().hitCount == 14)
+  }
+
+  @Test("With LRU, hits are shared after a read had to wait for another, until a write")
+  func waited() {
+    let stop = Key.Stop()
+    let key = Key(number: 1, stop: stop)
+    let cache: MemoryCache<Key, Int> = scene.cache(count: 10) { _ in }
+    var attemptCount = 0
+    repeat {
+      attemptCount += 1
+      cache[key] = attemptCount
+      let before = stop.arrivedCount.load(ordering: .relaxed)
+      stop.isClosed.store(true, ordering: .releasing)
+      onThreads(3) { thread in
+        if thread > 0 {
+          _ = comesTrue { stop.arrivedCount.load(ordering: .relaxed) > before }
+        }
+        if thread < 2 {
+          _ = cache[key]
+        } else {
+          // Usually long enough for the second read to wait.
+          pause(for: .milliseconds(20))
+          stop.isClosed.store(false, ordering: .releasing)
+        }
+      }
+      for _ in 0..<5 { _ = cache[key] }
+      cache[key] = 0
+      for _ in 0..<5 { _ = cache[key] }
+    } while cache.sharedHitCount == 0 && attemptCount < 50
+    #expect(cache.sharedHitCount == 5)
+  }
+
+  @Test("With LRU, evictions move the entries that shared hits marked, a limited number each")
+  func manyMarked() {
+    let cache: MemoryCache<Int, Int> = scene.cache(count: 1000) { _ in }
+    for key in 0..<1000 { cache[key] = key }
+    cache.shareHits()
+    for key in 0..<1000 { _ = cache[key] }
+    #expect(cache.keys() == Array((0..<1000).reversed()))
+    cache[1000] = 1000
+    // It moved 256 entries, and evicted the next although it is marked.
+    #expect(Array(cache.keys().prefix(257)) == Array((0..<256).reversed()) + [1000])
+    #expect(!cache.contains(256) && cache.contains(257) && cache.count() == 1000)
+    // A hit of one thread moves its entry and takes the mark.
+    _ = cache[257]
+    #expect(cache.keys().first == 257)
+    cache.trim(toCount: 1)
+    #expect(cache.count() == 1 && cache.audit() == [])
   }
 
   @Test("A shared hit spares its entry, and updates its access time", arguments: policies)
   func uses(policy: EvictionPolicy) throws {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 10) { $0.policy = policy }
     for key in 0..<10 { cache[key] = key }
-    // Makes the hits shared; 9 alone is not read.
-    for _ in 0..<4 { _ = cache[0] }
+    // 9 alone is not read.
+    share(cache, policy, reading: 0)
     scene.advance(by: .milliseconds(5))
     for _ in 0..<3 { for key in 0..<9 { _ = cache[key] } }
     #expect(cache.sharedHitCount == 27)
@@ -65,6 +121,7 @@ struct SharedReadTests {
     #expect(expiring.value(forKey: 1) == 1)
     #expect(expiring.sharedHitCount == 1)
     // Counting them has ended the sharing.
+    share(expiring, policy, reading: 1)
     for _ in 0..<20 { _ = expiring.value(forKey: 1) }
     scene.clock.advance(by: .milliseconds(10))
     #expect(expiring.value(forKey: 1) == nil)

@@ -67,6 +67,29 @@ struct TieredRecencyTests {
     #expect(try keysByRecency(cache) == [2, 0, 1, 3])
   }
 
+  @Test("With LRU too, when its hits are shared")
+  func sharedLRU() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(held: 4)
+    func share() { cache.tier.held.shareHits() }
+    for key in 0..<4 { try cache.setValue(key, forKey: key) }
+    cache.recency?.tell()
+    for key in [2, 0, 0] {
+      share()
+      _ = try cache.value(forKey: key)
+    }
+    #expect(cache.tier.held.sharedHitCount == 1)
+    scene.advance(by: .seconds(1))
+    #expect(try keysByRecency(cache) == [1, 3, 2, 0])
+    // 0 is marked, so that it moves when it is the oldest, in front of the read of 4.
+    for key in 4..<6 { try cache.setValue(key, forKey: key) }
+    _ = try cache.value(forKey: 2)
+    _ = try cache.value(forKey: 4)
+    try cache.setValue(6, forKey: 6)
+    #expect(cache.tier.held.keys().map(\.key) == [0, 6, 4, 2])
+    scene.advance(by: .seconds(1))
+    #expect(try keysByRecency(cache) == [1, 3, 5, 2, 4, 6, 0])
+  }
+
   @Test("Reads are reported to the disk before a trim, whose victims are then exact")
   func beforeTrim() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()

@@ -31,9 +31,7 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    if lock.readers.isEnabled,
-      let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now, needsReport: true))
-    {
+    if let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now, needsReport: true)) {
       return value
     }
     var expired: ExpiredEntry<Key, Value>?
