@@ -130,6 +130,25 @@ struct DocumentTests {
     #expect(wordCount(Document.all.filter { $0.path == "README.md" }) <= 1_100)
   }
 
+  @Test("The page on porting names what only Linux has")
+  func porting() throws {
+    let page = try #require(Document.all.first { $0.path == "Docs/Porting.md" }).text
+    let names = /\b(?:MADV|F_OFD|CLOCK|SYS|FALLOC_FL|POSIX_FADV|RENAME|PTHREAD_MUTEX)_[A-Z_a-z0-9]+/
+    var found: Set<Substring> = []
+    for folder in ["CairnStore/Platform", "Cairn/Platform", "CCairn"] {
+      let root = Source.root.appending(path: "Sources/\(folder)")
+      for name in try FileManager.default.contentsOfDirectory(atPath: root.path)
+      where name.hasSuffix(".swift") || name.hasSuffix(".c") {
+        let text = try String(contentsOf: root.appending(path: name), encoding: .utf8)
+        found.formUnion(text.matches(of: names).map(\.output))
+      }
+    }
+    #expect(found.count > 10)
+    for name in found {
+      #expect(page.contains("`\(name)`"), "\(name)")
+    }
+  }
+
   @Test("Links and anchors are found as GitHub finds them")
   func linksOfText() {
     let document = Document(

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef __GLIBC__
+#error "Cairn runs on Linux with Glibc. Docs/Porting.md lists what other systems need."
+#endif
+
 /// Whether this processor has the instructions that `cairn_crc32c` uses. Set before `main`, so that
 /// a check is one load (a Swift global would cost a call each time).
 extern bool cairn_crc32c_support;
