@@ -146,7 +146,11 @@ package struct SalvageRun {
       // With a checkpoint, an open may continue although records are lost that a salvage does not
       // know of.
       if !report.warnings.contains(.olderValuesMayBeBack) {
-        let isPartOfBatch = !report.isComplete && !history.lastBatch.isEmpty
+        // A salvage may need neither a value that its own batch replaces nor the segment's header,
+        // but an open discards the batch.
+        let isPartOfBatch =
+          !history.lastBatch.isEmpty
+          && (!report.isComplete || !isLastBatchIntact(history, disk))
         let (one, other) =
           isPartOfBatch
           ? (history.withoutLastBatch(copy), history.withoutLastBatch(opened)) : (copy, opened)
@@ -233,18 +237,34 @@ package struct SalvageRun {
     }
   }
 
+  /// Whether a part of a file is as it was before the damage.
+  private func isIntact(
+    _ range: Range<Int>, of file: String, _ history: SalvageHistory, _ disk: SimulatedDisk
+  ) -> Bool {
+    let path = "\(SimulatedProcess.path)/\(file)"
+    guard let old = history.disk.contents(of: path), let new = disk.contents(of: path) else {
+      return false
+    }
+    if let unreadable = unreadable[file], unreadable.overlaps(range) { return false }
+    return new.count >= range.upperBound && old[range] == new[range]
+  }
+
+  private func isLastBatchIntact(_ history: SalvageHistory, _ disk: SimulatedDisk) -> Bool {
+    history.records.values.joined().allSatisfy { record in
+      !history.lastBatch.contains(record.version)
+        || isIntact(
+          record.head.lowerBound..<record.value.upperBound, of: record.file, history, disk)
+          && isIntact(0..<72, of: record.file, history, disk)
+    }
+  }
+
   /// Compares each key with its newest record whose head is undamaged.
   private func checkNewest(
     _ history: SalvageHistory, _ disk: SimulatedDisk, _ copy: SalvageContents,
     _ report: SalvageReport, _ opened: SalvageContents?
   ) throws {
     func isIntact(_ range: Range<Int>, of file: String) -> Bool {
-      let path = "\(SimulatedProcess.path)/\(file)"
-      guard let old = history.disk.contents(of: path), let new = disk.contents(of: path) else {
-        return false
-      }
-      if let unreadable = unreadable[file], unreadable.overlaps(range) { return false }
-      return new.count >= range.upperBound && old[range] == new[range]
+      self.isIntact(range, of: file, history, disk)
     }
     /// Whether the copy of an entry ends no earlier than its readable extensions say.
     func isExtended(_ entry: Entry, _ key: [UInt8]) -> Bool {
