@@ -300,7 +300,8 @@ extension DiskCache {
     let options = try stored(options)
     // First remove an entry that a mark hides. That may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
-    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
+    let byteCount = bytes.byteCount + encoded.byteCount
+    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, byteCount, to: store) != true {
       var entered: Store?
       let (result, pending) = try enter(
         encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered

@@ -121,7 +121,9 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
-    if !atOnce { recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount) }
+    if !atOnce {
+      recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
+    }
     var removals: [RemovalEvent] = []
     // Returning a tuple through generic code would be slow.
     var result = CompareAndSetResult.mismatch(current: nil)

@@ -25,10 +25,6 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether the background was asked for a report that has not begun.
   private let isAskedFor = Atomic(false)
 
-  private struct WeakStore: Sendable {
-    weak var store: Store?
-  }
-
   init(
     memory: MemoryCache<TierKey<Key>, Value>, keyCoder: KeyCoder<Key>,
     background: any BackgroundQueue
@@ -121,15 +117,14 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - count: the number of entries to write.
   ///   - byteCount: their bytes.
-  func tellBeforeWrite(of count: Int, _ byteCount: Int) {
-    if tells(beforeWriteOf: count, byteCount) { tell() }
+  ///   - store: the store that they are written to.
+  func tellBeforeWrite(of count: Int, _ byteCount: Int, to store: Store) {
+    if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
   /// Whether to report to the disk before such a write.
-  func tells(beforeWriteOf count: Int, _ byteCount: Int) -> Bool {
-    guard let store = store.withLock({ $0.store }),
-      store.isNearLimit(adding: count, byteCount: byteCount)
-    else { return false }
+  func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
+    guard store.isNearLimit(adding: count, byteCount: byteCount) else { return false }
     let untoldCount = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
     return untoldCount >= countToTell.load(ordering: .relaxed)
   }
@@ -176,4 +171,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       self?.tell()
     }
   }
+}
+
+/// Not in the generic class, because each use would look up its type.
+private struct WeakStore: Sendable {
+  weak var store: Store?
 }
