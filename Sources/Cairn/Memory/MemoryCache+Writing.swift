@@ -51,8 +51,9 @@ extension MemoryCache: Caching {
     flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, version, observers, schedules) = lock.withLock { state in
+      let found = state.table.find(key, hash: hash)
       let isInserted = state.put(
-        value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
+        value, forKey: key, hash: hash, at: found, times, cost: cost, version: nil, &removed)
       return (
         isInserted, state.lastVersion, state.observers,
         schedulesMaintenance && state.schedulesTrim()

@@ -195,12 +195,13 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inlinable
   @inline(__always)
   func deliver(
-    _ removed: consuming RemovedEntries<Key, Value>, inserted: (key: Key, value: Value)? = nil,
+    _ removed: consuming RemovedEntries<Key, Value>,
+    inserted: @autoclosure () -> (key: Key, value: Value)? = nil,
     to observers: [CacheObserver<Key, Value>]
   ) {
     // If only one value was removed, it is destroyed with its last reference: here, in the caller.
     if observers.isEmpty && removed.others.isEmpty && !configurationReleasesElsewhere { return }
-    deliverSlowly(removed, inserted: inserted, to: observers)
+    deliverSlowly(removed, inserted: inserted(), to: observers)
   }
 
   @usableFromInline
