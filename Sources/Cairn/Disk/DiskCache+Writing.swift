@@ -29,13 +29,10 @@ extension DiskCache {
     if options.placement == .memory {
       return try setAlone(value, forKey: key, options: options, durability: durability)
     }
-    let tier = try tierSteps(value, key, options)
-    var version: UInt64 = 0
-    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      version = try write(
-        value, bytes, of: key, options: options, durability: durability, tier)
-    }
-    return version
+    // Two calls, because an entry that may be absent takes a hundred instructions more.
+    guard let held else { return try write(value, key, options, durability) { _ in } }
+    let entry = PublishedEntry(value, try tierKey(key), options, in: held)
+    return try write(value, key, options, durability) { entry.take($0, in: held) }
   }
 
   /// Sets the value of a key, with the configured durability. See
@@ -55,6 +52,18 @@ extension DiskCache {
     _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
+  }
+
+  @inlinable
+  func write(
+    _ value: Value, _ key: Key, _ options: EntryOptions, _ durability: Durability?,
+    _ tier: (TierStep) -> Void
+  ) throws(CacheError) -> UInt64 {
+    var version: UInt64 = 0
+    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      version = try write(value, bytes, of: key, options: options, durability: durability, tier)
+    }
+    return version
   }
 
   @usableFromInline
@@ -228,13 +237,13 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
-    let tier = try tierSteps(value, key, options)
+    let entry = try published(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       try noteWrite(bytes)
       while true {
         let guarded = try guardedTags(bytes, of: version)
-        result = try write(value, bytes, of: key, tier) {
+        result = try write(value, bytes, of: key, { take($0, for: entry) }) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           try enter(
             value, forKey: bytes, expecting: version, guarded, options: options,

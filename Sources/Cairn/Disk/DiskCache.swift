@@ -432,6 +432,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   deinit {
     recency?.tell()
     store.closeAtEnd()
+    recency?.end()
     marks.end()
     streams.end()
     SharedCaches.endClosing(self)

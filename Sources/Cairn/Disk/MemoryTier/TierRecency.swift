@@ -8,8 +8,9 @@ internal import Synchronization
 final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let memory: MemoryCache<TierKey<Key>, Value>
   private let keyCoder: KeyCoder<Key>
-  /// Weak, because the store holds the owner of this object.
-  private let store = Lock(WeakStore())
+  /// Strong, because a weak reference would make every use of a store slower. `end` breaks the
+  /// cycle.
+  private let store = Lock<Store?>(nil)
   private let background: any BackgroundQueue
   /// Keys taken from memory to be reported, in access order. The lock is held only for the walk
   /// through memory, so that freeing memory does not wait for the disk.
@@ -34,13 +35,22 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.background = background
   }
 
-  func begin(_ store: Store) { self.store.withLock { $0.store = store } }
+  func begin(_ store: Store) { replace(store) }
+
+  /// Releases the store, because nothing is left to report to.
+  func end() { replace(nil) }
+
+  private func replace(_ store: Store?) {
+    // The old one is released outside the lock.
+    let old = self.store.withLock { exchange(&$0, with: store) }
+    withExtendedLifetime(old) {}
+  }
 
   /// Reports everything accessed until now. Does nothing if the store can no longer be used.
   ///
   /// - Parameter body: called beforehand, once the keys to report are known, with no lock held.
   func tell(after body: () -> Void = {}) {
-    guard let store = store.withLock({ $0.store }) else { return body() }
+    guard let store = store.withLock({ $0 }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)
     let count = (try? store.usage().indexedKeyCount) ?? 0
     countToTell.store(count / 64, ordering: .relaxed)
@@ -66,7 +76,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Reports one key that is being read. A failure to report must not fail a read that has
   /// succeeded.
   func tell(_ key: TierKey<Key>) {
-    guard let store = store.withLock({ $0.store }) else { return }
+    guard let store = store.withLock({ $0 }) else { return }
     tell(key, store, isBeingRead: true)
   }
 
@@ -171,9 +181,4 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       self?.tell()
     }
   }
-}
-
-/// Not in the generic class, because each use would look up its type.
-private struct WeakStore: Sendable {
-  weak var store: Store?
 }
