@@ -214,14 +214,18 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// Calls the store, and turns its errors into the cache's. If the store's directory was removed,
   /// recreates the store and calls once more.
+  @inline(__always)
   func storing<Result: ~Copyable>(
     _ body: () throws(StoreError) -> Result
   ) throws(CacheError) -> Result {
-    do throws(StoreError) { return try body() } catch {
-      guard case .vanished = error else { throw .store(error) }
+    var isRepeated = false
+    while true {
+      do throws(StoreError) { return try body() } catch {
+        guard case .vanished = error, !isRepeated else { throw .store(error) }
+      }
+      try recreate()
+      isRepeated = true
     }
-    try recreate()
-    do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 
   /// The entry that a read finds. While the store is the original one, this avoids a retain: all
