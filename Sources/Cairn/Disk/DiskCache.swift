@@ -230,6 +230,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// The entry that a read finds. While the store is the original one, this avoids a retain: all
   /// threads would share its reference count.
+  @inline(__always)
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
@@ -431,8 +432,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
-  /// Closes the store if `close` was not called. Errors go to the log. To have them thrown, call
-  /// `close`.
+  /// Closes the store if `close` was not called. Errors go to the log; `close` throws them.
   deinit {
     recency?.tell()
     store.closeAtEnd()

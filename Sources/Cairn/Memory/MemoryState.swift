@@ -177,7 +177,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   }
 
   /// Why a value is not kept, or `nil` if it is.
+  ///
+  /// Inlined, because a call from a mutating method copies the whole state.
   @inlinable
+  @inline(__always)
   func refusal(of times: EntryTimes, cost: Int) -> RemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
     if countLimit == 0 { return .evicted(.countLimit) }
