@@ -90,30 +90,34 @@ extension DiskCache {
   /// - Parameters:
   ///   - tier: updates memory.
   ///   - showsMismatch: whether the caller receives the key's current version.
-  ///   - isRepeated: whether the store was already recreated for this write.
   ///   - body: enters the write, and adds its removals.
+  @inline(__always)
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
-    showsMismatch: Bool = true, isRepeated: Bool = false,
+    showsMismatch: Bool = true,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    var entered: Store?
-    let (result, pending) = try enter(
-      value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
-    // Another store, without this write, may have replaced this one meanwhile.
-    do throws(StoreError) { try (entered ?? store).finish(pending) } catch {
-      if case .vanished = error, !isRepeated {
-        // The sync was the first to notice that the directory is gone.
-        try recreate()
-        return try write(
-          value, bytes, of: key, tier, showsMismatch: showsMismatch, isRepeated: true, by: body)
+    var isRepeated = false
+    while true {
+      var entered: Store?
+      let (result, pending) = try enter(
+        value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
+      do throws(StoreError) {
+        // Another store, without this write, may have replaced this one meanwhile.
+        try (entered ?? store).finish(pending)
+        return result
+      } catch {
+        guard case .vanished = error, !isRepeated else {
+          if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
+          throw .store(error)
+        }
       }
-      if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
-      throw .store(error)
+      // The sync was the first to notice that the directory is gone.
+      try recreate()
+      isRepeated = true
     }
-    return result
   }
 
   /// Enters a write of one value by `body`, then updates memory, then calls observers.
@@ -130,9 +134,6 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
-    if !atOnce {
-      recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
-    }
     var removals: [RemovalEvent] = []
     // Returning a tuple through generic code would be slow.
     var result = CompareAndSetResult.mismatch(current: nil)
@@ -148,6 +149,7 @@ extension DiskCache {
         try storing { () throws(StoreError) in
           let store = store
           entered = store
+          recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
           (result, pending) = try body(store, &removals)
         }
       }
