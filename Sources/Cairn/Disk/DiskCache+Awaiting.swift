@@ -23,10 +23,11 @@ extension DiskCache {
     }
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
-      let tier = try tierSteps(value, key, options)
+      let entry = try published(value, key, options)
       try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
         write = try start(
-          encoded, bytes, of: key, expecting: nil, options: options, durability: durability, tier)
+          encoded, bytes, of: key, expecting: nil, options: options, durability: durability
+        ) { [self] in take($0, for: entry) }
       }
       if let write { return try await finish(write, of: key).version }
     } catch {
@@ -63,11 +64,12 @@ extension DiskCache {
   ) async throws(CacheError) -> CompareAndSetResult {
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
-      let tier = try tierSteps(value, key, options)
+      let entry = try published(value, key, options)
       try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
         write = try start(
           encoded, bytes, of: key, expecting: .some(version), options: options,
-          durability: durability, tier)
+          durability: durability
+        ) { [self] in take($0, for: entry) }
       }
       if let write { return try await finish(write, of: key) }
     } catch {
@@ -300,7 +302,8 @@ extension DiskCache {
     let options = try stored(options)
     // First remove an entry that a mark hides. That may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
-    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, bytes.byteCount + encoded.byteCount) != true {
+    let byteCount = bytes.byteCount + encoded.byteCount
+    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, byteCount, to: store) != true {
       var entered: Store?
       let (result, pending) = try enter(
         encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered

@@ -147,7 +147,7 @@ extension DiskCache {
       }
       written.append(new)
     }
-    recency?.tellBeforeWrite(of: written.count, byteCount)
+    recency?.tellBeforeWrite(of: written.count, byteCount, to: store)
     var removals: [RemovalEvent] = []
     var version: UInt64
     let pending: PendingWrite

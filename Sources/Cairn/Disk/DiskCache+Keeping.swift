@@ -93,12 +93,13 @@ extension DiskCache {
     }
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
-    let tier = try tierSteps(loaded.value, key, options)
+    let entry = try published(loaded.value, key, options)
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       try checkKey(bytes)
       try settle(bytes)
-      let result = try write(value, bytes, of: key, tier, showsMismatch: false) {
+      let result = try write(value, bytes, of: key, { take($0, for: entry) }, showsMismatch: false)
+      {
         (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals

@@ -29,13 +29,10 @@ extension DiskCache {
     if options.placement == .memory {
       return try setAlone(value, forKey: key, options: options, durability: durability)
     }
-    let tier = try tierSteps(value, key, options)
-    var version: UInt64 = 0
-    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      version = try write(
-        value, bytes, of: key, options: options, durability: durability, tier)
-    }
-    return version
+    // Two calls, because an entry that may be absent takes a hundred instructions more.
+    guard let held else { return try write(value, key, options, durability) { _ in } }
+    let entry = PublishedEntry(value, try tierKey(key), options, in: held)
+    return try write(value, key, options, durability) { entry.take($0, in: held) }
   }
 
   /// Sets the value of a key, with the configured durability. See
@@ -55,6 +52,18 @@ extension DiskCache {
     _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
+  }
+
+  @inlinable
+  func write(
+    _ value: Value, _ key: Key, _ options: EntryOptions, _ durability: Durability?,
+    _ tier: (TierStep) -> Void
+  ) throws(CacheError) -> UInt64 {
+    var version: UInt64 = 0
+    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+      version = try write(value, bytes, of: key, options: options, durability: durability, tier)
+    }
+    return version
   }
 
   @usableFromInline
@@ -81,30 +90,34 @@ extension DiskCache {
   /// - Parameters:
   ///   - tier: updates memory.
   ///   - showsMismatch: whether the caller receives the key's current version.
-  ///   - isRepeated: whether the store was already recreated for this write.
   ///   - body: enters the write, and adds its removals.
+  @inline(__always)
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
-    showsMismatch: Bool = true, isRepeated: Bool = false,
+    showsMismatch: Bool = true,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    var entered: Store?
-    let (result, pending) = try enter(
-      value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
-    // Another store, without this write, may have replaced this one meanwhile.
-    do throws(StoreError) { try (entered ?? store).finish(pending) } catch {
-      if case .vanished = error, !isRepeated {
-        // The sync was the first to notice that the directory is gone.
-        try recreate()
-        return try write(
-          value, bytes, of: key, tier, showsMismatch: showsMismatch, isRepeated: true, by: body)
+    var isRepeated = false
+    while true {
+      var entered: Store?
+      let (result, pending) = try enter(
+        value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
+      do throws(StoreError) {
+        // Another store, without this write, may have replaced this one meanwhile.
+        try (entered ?? store).finish(pending)
+        return result
+      } catch {
+        guard case .vanished = error, !isRepeated else {
+          if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
+          throw .store(error)
+        }
       }
-      if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
-      throw .store(error)
+      // The sync was the first to notice that the directory is gone.
+      try recreate()
+      isRepeated = true
     }
-    return result
   }
 
   /// Enters a write of one value by `body`, then updates memory, then calls observers.
@@ -121,7 +134,6 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
-    if !atOnce { recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount) }
     var removals: [RemovalEvent] = []
     // Returning a tuple through generic code would be slow.
     var result = CompareAndSetResult.mismatch(current: nil)
@@ -137,6 +149,7 @@ extension DiskCache {
         try storing { () throws(StoreError) in
           let store = store
           entered = store
+          recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
           (result, pending) = try body(store, &removals)
         }
       }
@@ -226,13 +239,13 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
-    let tier = try tierSteps(value, key, options)
+    let entry = try published(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       try noteWrite(bytes)
       while true {
         let guarded = try guardedTags(bytes, of: version)
-        result = try write(value, bytes, of: key, tier) {
+        result = try write(value, bytes, of: key, { take($0, for: entry) }) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           try enter(
             value, forKey: bytes, expecting: version, guarded, options: options,

@@ -214,18 +214,23 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// Calls the store, and turns its errors into the cache's. If the store's directory was removed,
   /// recreates the store and calls once more.
+  @inline(__always)
   func storing<Result: ~Copyable>(
     _ body: () throws(StoreError) -> Result
   ) throws(CacheError) -> Result {
-    do throws(StoreError) { return try body() } catch {
-      guard case .vanished = error else { throw .store(error) }
+    var isRepeated = false
+    while true {
+      do throws(StoreError) { return try body() } catch {
+        guard case .vanished = error, !isRepeated else { throw .store(error) }
+      }
+      try recreate()
+      isRepeated = true
     }
-    try recreate()
-    do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 
   /// The entry that a read finds. While the store is the original one, this avoids a retain: all
   /// threads would share its reference count.
+  @inline(__always)
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
@@ -427,11 +432,11 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
-  /// Closes the store if `close` was not called. Errors go to the log. To have them thrown, call
-  /// `close`.
+  /// Closes the store if `close` was not called. Errors go to the log; `close` throws them.
   deinit {
     recency?.tell()
     store.closeAtEnd()
+    recency?.end()
     marks.end()
     streams.end()
     SharedCaches.endClosing(self)

@@ -100,13 +100,19 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func settle(
     _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
   ) {
-    if isObserved.load(ordering: .relaxed) {
-      let insertion = Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)
-      return settle([insertion], after: removals)
-    }
     counters.insertions.add()
     for removal in removals { count(removal) }
+    if isObserved.load(ordering: .relaxed) { tell(key, bytes, version: version, after: removals) }
     if let storeObserver { for removal in removals { storeObserver(removal) } }
+  }
+
+  // Separate, because the type of the array is looked up wherever this is inlined.
+  @inline(never)
+  private func tell(
+    _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
+  ) {
+    tell(
+      [Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)], after: removals)
   }
 
   private func tell(_ insertions: [Insertion], after removals: [RemovalEvent]) {

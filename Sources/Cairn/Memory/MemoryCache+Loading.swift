@@ -146,7 +146,8 @@ extension MemoryCache: Loading {
       var isInserted = false
       if isUpToDate {
         isInserted = state.put(
-          loaded.value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
+          loaded.value, forKey: key, hash: hash, at: found, times, cost: cost, version: nil,
+          &removed)
       }
       return (
         isUpToDate, isInserted, state.observers, schedulesMaintenance && state.schedulesTrim()

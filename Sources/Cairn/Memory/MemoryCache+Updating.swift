@@ -90,7 +90,7 @@ extension MemoryCache {
         if options.idleLimit == nil { times.idleLimit = state.table.nodes[Int(slot)].idleLimit }
       }
       let isInserted = state.put(
-        value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
+        value, forKey: key, hash: hash, at: slot, times, cost: cost, version: nil, &removed)
       return (
         .stored(version: state.lastVersion), isInserted, state.observers,
         schedulesMaintenance && state.schedulesTrim()

@@ -15,11 +15,22 @@ extension MemoryCache: Caching {
   /// - Returns: the entry's version.
   /// - Complexity: amortised O(1), or O(log n) if this entry is one of n that can expire.
   @inlinable
+  @inline(__always)
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) -> UInt64 {
-    write(value, forKey: key, options: options) { version, _ in version }
+    // Taken apart here, so that options that are known to the compiler need not be made.
+    set(
+      value, forKey: key, cost: options.cost, options.lifetime ?? .standard,
+      idleLimit: options.idleLimit)
+  }
+
+  @inlinable
+  func set(
+    _ value: Value, forKey key: Key, cost: Int?, _ lifetime: Lifetime, idleLimit: Duration?
+  ) -> UInt64 {
+    write(value, forKey: key, cost: cost, lifetime, idleLimit: idleLimit) { version, _ in version }
   }
 
   /// Sets the value of a key and returns the previous one. Otherwise like `setValue`. If several
@@ -31,7 +42,10 @@ extension MemoryCache: Caching {
   public func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) -> Value? {
-    write(value, forKey: key, options: options) { _, old in
+    write(
+      value, forKey: key, cost: options.cost, options.lifetime ?? .standard,
+      idleLimit: options.idleLimit
+    ) { _, old in
       old?.cause == .replaced ? old?.value : nil
     }
   }
@@ -42,17 +56,18 @@ extension MemoryCache: Caching {
   @inlinable
   @inline(__always)
   func write<Result>(
-    _ value: Value, forKey key: Key, options: EntryOptions,
+    _ value: Value, forKey key: Key, cost: Int?, _ lifetime: Lifetime, idleLimit: Duration?,
     _ result: (_ version: UInt64, _ removed: borrowing RemovedEntry<Key, Value>?) -> Result
   ) -> Result {
-    let cost = options.cost ?? defaultCost(of: value, forKey: key)
+    let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
-    let times = clock.times(options.lifetime ?? .standard, idleLimit: options.idleLimit)
+    let times = clock.times(lifetime, idleLimit: idleLimit)
     flights.noteWrite(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, version, observers, schedules) = lock.withLock { state in
+      let found = state.table.find(key, hash: hash)
       let isInserted = state.put(
-        value, forKey: key, hash: hash, times, cost: cost, version: nil, &removed)
+        value, forKey: key, hash: hash, at: found, times, cost: cost, version: nil, &removed)
       return (
         isInserted, state.lastVersion, state.observers,
         schedulesMaintenance && state.schedulesTrim()

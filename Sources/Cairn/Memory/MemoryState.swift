@@ -76,7 +76,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   func ticket(hash: UInt32) -> CacheTicket {
     let stripe = stripe(hash)
     return CacheTicket(
-      writes: stripes[stripe].count, unknowns: stripes[stripe].unknownCount, clears: clears)
+      hash: hash, writes: stripes[stripe].count, unknowns: stripes[stripe].unknownCount,
+      clears: clears)
   }
 
   // MARK: Removing
@@ -136,18 +137,19 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Sets a value and keeps the limits.
   ///
-  /// - Parameter cost: a negative cost counts as 0.
+  /// - Parameters:
+  ///   - found: the slot of the key, or `noSlot`.
+  ///   - cost: a negative cost counts as 0.
   /// - Returns: whether the value is held. If not, it is the last of `removed`.
   @inlinable
   mutating func put(
-    _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, cost: Int,
-    version: UInt64?, _ removed: inout Removed
+    _ value: consuming Value, forKey key: Key, hash: UInt32, at found: UInt32, _ times: EntryTimes,
+    cost: Int, version: UInt64?, _ removed: inout Removed
   ) -> Bool {
     let cost = max(0, cost)
     noteWrite(hash: hash)
     statistics.insertionCount += 1
     lastVersion = max(lastVersion + 1, version ?? 0)
-    let found = table.find(key, hash: hash)
     var oldCause = RemovalCause.replaced
     if found != noSlot, table.nodes[Int(found)].hasExpired(at: times.now) { oldCause = .expired }
     if let refusal = refusal(of: times, cost: cost) {
@@ -175,7 +177,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   }
 
   /// Why a value is not kept, or `nil` if it is.
+  ///
+  /// Inlined, because a call from a mutating method copies the whole state.
   @inlinable
+  @inline(__always)
   func refusal(of times: EntryTimes, cost: Int) -> RemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
     if countLimit == 0 { return .evicted(.countLimit) }
@@ -251,15 +256,18 @@ extension EntryPayload {
   mutating func exchange(_ other: inout Value) { swap(&value, &other) }
 }
 
-/// Marks when a fetch of a value began, and shows whether its key was written since.
+/// Marks when a fetch of a key's value began, and shows whether the key was written since.
 @usableFromInline
 package struct CacheTicket: Sendable, Equatable {
+  /// The hash of the key.
+  @usableFromInline let hash: UInt32
   @usableFromInline let writes: UInt64
   @usableFromInline let unknowns: UInt64
   @usableFromInline let clears: UInt64
 
   @inlinable
-  init(writes: UInt64 = 0, unknowns: UInt64 = 0, clears: UInt64 = 0) {
+  init(hash: UInt32 = 0, writes: UInt64 = 0, unknowns: UInt64 = 0, clears: UInt64 = 0) {
+    self.hash = hash
     self.writes = writes
     self.unknowns = unknowns
     self.clears = clears

@@ -32,7 +32,9 @@ public struct EntryOptions: Sendable, Hashable {
   /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache
   /// in memory ignores this option.
   public var placement: EntryPlacement
+}
 
+extension EntryOptions {
   /// Makes options.
   ///
   /// - Parameters: see the properties of the same names.
@@ -41,13 +43,18 @@ public struct EntryOptions: Sendable, Hashable {
     cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
     metadata: [UInt8]? = nil, tags: [String]? = nil, placement: EntryPlacement = .standard
   ) {
-    self.cost = cost
-    self.lifetime = lifetime
-    self.idleLimit = idleLimit
-    isMetadataGiven = metadata != nil
-    metadataBytes = metadata ?? []
-    self.tags = tags
-    self.placement = placement
+    self.init(cost, lifetime, idleLimit, metadata ?? [], metadata != nil, tags, placement)
+  }
+
+  // In an extension, because an initializer that sets the properties one by one makes a copy.
+  @usableFromInline
+  init(
+    _ cost: Int?, _ lifetime: Lifetime?, _ idleLimit: Duration?, _ metadata: [UInt8],
+    _ isMetadataGiven: Bool, _ tags: [String]?, _ placement: EntryPlacement
+  ) {
+    self.init(
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, tags: tags, metadataBytes: metadata,
+      isMetadataGiven: isMetadataGiven, placement: placement)
   }
 
   /// Everything as configured.

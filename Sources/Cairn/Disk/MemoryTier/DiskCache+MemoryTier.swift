@@ -126,6 +126,7 @@ extension DiskCache {
   // MARK: Writes
 
   /// The entry that memory should hold for an imminent write, or `nil` without a memory tier.
+  @inlinable
   func published(
     _ value: Value, _ key: Key, _ options: EntryOptions
   ) throws(CacheError) -> PublishedEntry<Key, Value>? {
@@ -133,15 +134,11 @@ extension DiskCache {
     return PublishedEntry(value, try tierKey(key), options, in: held)
   }
 
-  /// The update of memory for an imminent write. A closure, so that it is specialised for known
-  /// types but called from code without them.
+  /// Updates memory for a write. Passed on as a closure, so that it is specialised for known types
+  /// but called from code without them.
   @inlinable
-  func tierSteps(
-    _ value: Value, _ key: Key, _ options: EntryOptions
-  ) throws(CacheError) -> @Sendable (TierStep) -> Void {
-    guard let held else { return { _ in } }
-    let entry = PublishedEntry(value, try tierKey(key), options, in: held)
-    return { entry.take($0, in: held) }
+  func take(_ step: TierStep, for entry: PublishedEntry<Key, Value>?) {
+    if let entry, let held { entry.take(step, in: held) }
   }
 
   /// Removes a key by `remove`, which returns whether there was a value, and removes it from

@@ -151,19 +151,19 @@ extension MemoryState {
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, version: UInt64,
     cost: Int, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
+    let found = table.find(key, hash: hash)
     guard stripes[stripe(hash)].newest <= version else {
       // The value that is here is older than the refused one.
-      let slot = table.find(key, hash: hash)
-      if slot != noSlot, table.nodes[Int(slot)].version <= version {
-        remove(slot, .evicted(.trim), &removed)
+      if found != noSlot, table.nodes[Int(found)].version <= version {
+        remove(found, .evicted(.trim), &removed)
       }
       return false
     }
     // No write up to this version may enter memory any more, once this value has left it.
     noteWrite(hash: hash, version: version)
-    guard put(value, forKey: key, hash: hash, times, cost: cost, version: version, &removed) else {
-      return false
-    }
+    let isIn = put(
+      value, forKey: key, hash: hash, at: found, times, cost: cost, version: version, &removed)
+    guard isIn else { return false }
     let slot = Int(table.find(key, hash: hash))
     table.nodes[slot].isAlone = true
     table.nodes[slot].hasTags = hasTags

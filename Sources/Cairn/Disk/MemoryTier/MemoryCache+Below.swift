@@ -103,13 +103,12 @@ extension MemoryCache {
     written: Timestamp? = nil, hasTags: Bool = false
   ) -> Bool {
     let cost = cost ?? defaultCost(of: value, forKey: key)
-    let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(expires: expires, idleLimit: idleLimit, written: written)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.promote(
-        value, forKey: key, hash: hash, times, ticket: ticket, cost: cost, version: version,
-        hasTags: hasTags, &removed)
+        value, forKey: key, times, ticket: ticket, cost: cost, version: version, hasTags: hasTags,
+        &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -128,12 +127,11 @@ extension MemoryCache {
     _ value: Value, forKey key: Key, ticket: CacheTicket, version: UInt64, _ times: EntryTimes,
     cost: Int, hasTags: Bool
   ) {
-    let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.publish(
-        value, forKey: key, hash: hash, ticket: ticket, version: version, times, cost: cost,
-        hasTags: hasTags, &removed)
+        value, forKey: key, ticket: ticket, version: version, times, cost: cost, hasTags: hasTags,
+        &removed)
       return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
     }
     if schedules { scheduleTrim() }
@@ -224,10 +222,9 @@ extension MemoryCache {
   /// Extends the lifetime of a value to `expires` if that is later, unless its key was reported
   /// since the ticket was taken.
   func extendLifetime(of key: Key, to expires: Int64, ticket: CacheTicket) {
-    let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
-      let slot = state.table.find(key, hash: hash)
-      guard slot != noSlot, state.ticket(hash: hash) == ticket,
+      let slot = state.table.find(key, hash: ticket.hash)
+      guard slot != noSlot, state.ticket(hash: ticket.hash) == ticket,
         expires > state.table.nodes[Int(slot)].expires
       else { return }
       // The heap may have a deadline that is too early.
@@ -382,9 +379,10 @@ extension MemoryState {
 
   @inlinable
   mutating func promote(
-    _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes,
-    ticket: CacheTicket, cost: Int, version: UInt64?, hasTags: Bool, _ removed: inout Removed
+    _ value: consuming Value, forKey key: Key, _ times: EntryTimes, ticket: CacheTicket, cost: Int,
+    version: UInt64?, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
+    let hash = ticket.hash
     let found = table.find(key, hash: hash)
     var holdsValue = false
     if found != noSlot && !table.nodes[Int(found)].hasExpired(at: times.now) {
@@ -397,7 +395,7 @@ extension MemoryState {
     }
     if isValid {
       let isIn = put(
-        value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+        value, forKey: key, hash: hash, at: found, times, cost: cost, version: version, &removed)
       if isIn, hasTags { noteTags(key, hash: hash) }
       return isIn
     }
@@ -410,10 +408,10 @@ extension MemoryState {
 
   @inlinable
   mutating func publish(
-    _ value: consuming Value, forKey key: Key, hash: UInt32, ticket: CacheTicket,
-    version: UInt64, _ times: EntryTimes, cost: Int, hasTags: Bool,
-    _ removed: inout Removed
+    _ value: consuming Value, forKey key: Key, ticket: CacheTicket, version: UInt64,
+    _ times: EntryTimes, cost: Int, hasTags: Bool, _ removed: inout Removed
   ) -> Bool {
+    let hash = ticket.hash
     let found = table.find(key, hash: hash)
     let known = stripes[stripe(hash)]
     noteWrite(hash: hash, version: version)
@@ -425,7 +423,7 @@ extension MemoryState {
       return false
     }
     let isIn = put(
-      value, forKey: key, hash: hash, times, cost: cost, version: version, &removed)
+      value, forKey: key, hash: hash, at: found, times, cost: cost, version: version, &removed)
     if isIn, hasTags { noteTags(key, hash: hash) }
     return isIn
   }

@@ -17,7 +17,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   @inlinable
   init(
-    _ value: Value, _ key: TierKey<Key>, _ options: EntryOptions,
+    _ value: Value, _ key: TierKey<Key>, _ options: borrowing EntryOptions,
     in memory: MemoryCache<TierKey<Key>, Value>
   ) {
     self.value = value

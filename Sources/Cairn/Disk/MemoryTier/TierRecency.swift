@@ -8,8 +8,9 @@ internal import Synchronization
 final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let memory: MemoryCache<TierKey<Key>, Value>
   private let keyCoder: KeyCoder<Key>
-  /// Weak, because the store holds the owner of this object.
-  private let store = Lock(WeakStore())
+  /// Strong, because a weak reference would make every use of a store slower. `end` breaks the
+  /// cycle.
+  private let store = Lock<Store?>(nil)
   private let background: any BackgroundQueue
   /// Keys taken from memory to be reported, in access order. The lock is held only for the walk
   /// through memory, so that freeing memory does not wait for the disk.
@@ -25,10 +26,6 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether the background was asked for a report that has not begun.
   private let isAskedFor = Atomic(false)
 
-  private struct WeakStore: Sendable {
-    weak var store: Store?
-  }
-
   init(
     memory: MemoryCache<TierKey<Key>, Value>, keyCoder: KeyCoder<Key>,
     background: any BackgroundQueue
@@ -38,13 +35,22 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.background = background
   }
 
-  func begin(_ store: Store) { self.store.withLock { $0.store = store } }
+  func begin(_ store: Store) { replace(store) }
+
+  /// Releases the store, because nothing is left to report to.
+  func end() { replace(nil) }
+
+  private func replace(_ store: Store?) {
+    // The old one is released outside the lock.
+    let old = self.store.withLock { exchange(&$0, with: store) }
+    withExtendedLifetime(old) {}
+  }
 
   /// Reports everything accessed until now. Does nothing if the store can no longer be used.
   ///
   /// - Parameter body: called beforehand, once the keys to report are known, with no lock held.
   func tell(after body: () -> Void = {}) {
-    guard let store = store.withLock({ $0.store }) else { return body() }
+    guard let store = store.withLock({ $0 }) else { return body() }
     evictionCount.store(0, ordering: .relaxed)
     let count = (try? store.usage().indexedKeyCount) ?? 0
     countToTell.store(count / 64, ordering: .relaxed)
@@ -70,7 +76,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Reports one key that is being read. A failure to report must not fail a read that has
   /// succeeded.
   func tell(_ key: TierKey<Key>) {
-    guard let store = store.withLock({ $0.store }) else { return }
+    guard let store = store.withLock({ $0 }) else { return }
     tell(key, store, isBeingRead: true)
   }
 
@@ -121,15 +127,14 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - count: the number of entries to write.
   ///   - byteCount: their bytes.
-  func tellBeforeWrite(of count: Int, _ byteCount: Int) {
-    if tells(beforeWriteOf: count, byteCount) { tell() }
+  ///   - store: the store that they are written to.
+  func tellBeforeWrite(of count: Int, _ byteCount: Int, to store: Store) {
+    if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
   /// Whether to report to the disk before such a write.
-  func tells(beforeWriteOf count: Int, _ byteCount: Int) -> Bool {
-    guard let store = store.withLock({ $0.store }),
-      store.isNearLimit(adding: count, byteCount: byteCount)
-    else { return false }
+  func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
+    guard store.isNearLimit(adding: count, byteCount: byteCount) else { return false }
     let untoldCount = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
     return untoldCount >= countToTell.load(ordering: .relaxed)
   }
