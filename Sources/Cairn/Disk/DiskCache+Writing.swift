@@ -26,14 +26,15 @@ extension DiskCache {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> UInt64 {
+    let start = callStart()
     if options.placement == .memory {
-      return try setAlone(value, forKey: key, options: options, durability: durability)
+      return try setAlone(value, forKey: key, options: options, durability: durability, start)
     }
     let tier = try tierSteps(value, key, options)
     var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       version = try write(
-        value, bytes, of: key, options: options, durability: durability, tier)
+        value, bytes, of: key, options: options, durability: durability, tier, start)
     }
     return version
   }
@@ -60,8 +61,9 @@ extension DiskCache {
   @usableFromInline
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
-    durability: Durability?, _ tier: (TierStep) -> Void
+    durability: Durability?, _ tier: (TierStep) -> Void, _ start: CallStart
   ) throws(CacheError) -> UInt64 {
+    defer { note(.write, of: key, since: start) }
     try noteWrite(bytes)
     let options = try stored(options)
     let result = try write(value, bytes, of: key, tier) {
@@ -226,6 +228,8 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
+    let start = callStart()
+    defer { note(.write, of: key, since: start) }
     let tier = try tierSteps(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
@@ -288,6 +292,13 @@ extension DiskCache {
   public func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
   ) throws(CacheError) -> Bool {
+    try extendLifetime(forKey: key, to: lifetime, durability: durability, callStart())
+  }
+
+  func extendLifetime(
+    forKey key: Key, to lifetime: Duration, durability: Durability?, _ start: CallStart
+  ) throws(CacheError) -> Bool {
+    defer { note(.write, of: key, since: start) }
     var inMemory: TierExtension<Key, Value>?
     if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
     let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -321,6 +332,14 @@ extension DiskCache {
   public func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) throws(CacheError) -> Int {
+    try extendLifetimes(forKeys: keys, to: lifetime, durability: durability, callStart())
+  }
+
+  func extendLifetimes(
+    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability?,
+    _ start: CallStart
+  ) throws(CacheError) -> Int {
+    defer { note(.write, of: nil, since: start) }
     var encoded: [[UInt8]] = []
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
