@@ -30,7 +30,7 @@ public struct LoadStatistics: Sendable, Hashable {
 
   /// The upper bounds of the buckets of ``durationCounts``, from 5 ms to 10 s, as in Prometheus
   /// clients.
-  public static var durationBounds: [Duration] { DurationHistogram.bounds }
+  public static let durationBounds = DurationHistogram.bounds
   /// Finished loaders by duration, whatever their result. The first count is of loaders that took
   /// no longer than the first of ``durationBounds``, the second of those up to the second bound,
   /// and so on. The last count is of loaders above all bounds.
