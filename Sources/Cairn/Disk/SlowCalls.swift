@@ -43,11 +43,11 @@ extension DiskCache {
 
   /// The last 128 calls that took at least ``slowCallThreshold``, in the order in which they ended.
   ///
-  /// An async call takes from the call to its result. Loads that took as long are included, by the
-  /// cache's clock. Writes of loaded values are part of the load. Some calls read the disk more than
-  /// once: an update reads before it writes, and a load looks again before it calls the loader. Each
-  /// of these reads is timed. Calls about many entries, such as trims, iteration and backups, are not
-  /// timed, except removals by keys, by tag or of everything.
+  /// The duration of an async call includes its wait for a thread. Loads are included, and timed by
+  /// the cache's clock. The write of a loaded value is part of the load. Some calls read the disk more
+  /// than once: an update reads before it writes, and a load looks again before it calls the loader.
+  /// Each of these reads is timed. Calls about many entries, such as trims, iteration and backups, are
+  /// not timed, except removals by keys, by tag or of everything.
   public func slowCalls() -> [SlowCall<Key>] {
     calls.kept().map { call in
       SlowCall(

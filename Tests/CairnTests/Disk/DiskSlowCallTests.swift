@@ -236,6 +236,21 @@ struct DiskSlowCallTests {
     #expect(cache.slowCalls().count == 3)
   }
 
+  @Test("A read of a stale value is timed")
+  func stale() async throws {
+    var policy = LoadPolicy()
+    policy.staleWhileRevalidating = .seconds(100)
+    let cache = try filled { $0.loadPolicy = policy }
+    scene.advance(by: .seconds(70))
+    cache.slowCallThreshold = .zero
+    let loaded = try await cache.loaded(forKey: "a") { _ in throw LoadFailure() }
+    #expect(loaded?.isStale == true)
+    await eventually { cache.loadStatistics.failedCount == 1 }
+    // One looks for a fresh value, and the next one finds the stale value.
+    #expect(cache.slowCalls().prefix(2).map { Kept($0) } == [Kept(.read), Kept(.read)])
+    #expect(cache.slowCalls().last?.operation == .load)
+  }
+
   @Test("A closed cache, and one whose directory is gone, do not trap")
   func closed() async throws {
     let cache = try filled { $0.slowCallThreshold = .zero }
