@@ -1,5 +1,6 @@
 import Cairn
 import CairnStore
+import Foundation
 
 /// A model of loads with policies, simple enough to be right. Times are in milliseconds.
 struct LoadModel {
@@ -17,6 +18,8 @@ struct LoadModel {
     var failureCount = 0
     var retryTime = Int64.min
     var absenceEnd = Int64.min
+    /// How long the last load took, if its policy needs that.
+    var loadTime: Int64?
   }
 
   /// A caller should get this.
@@ -42,7 +45,8 @@ struct LoadModel {
   /// What a read without a policy finds.
   func fresh(_ key: Int) -> Entry? { entries[key].flatMap { $0.expires > now ? $0 : nil } }
 
-  func outcome(_ key: Int, _ policy: LoadPolicy) -> Outcome {
+  /// - Parameter number: the random number of the call, from 0 up to 1.
+  func outcome(_ key: Int, _ policy: LoadPolicy, _ number: Double) -> Outcome {
     let past = past[key] ?? Past()
     guard let entry = entries[key] else {
       return past.absenceEnd > now ? .answered(.absent, begins: false) : .waits
@@ -54,7 +58,8 @@ struct LoadModel {
       let isDue =
         part < 1
         && Double(now - entry.validated) >= part * Double(entry.expires - entry.validated)
-      return .answered(given, begins: isDue && mayLoad)
+      let isEarly = isEarly(entry.expires - now, policy, past.loadTime, number)
+      return .answered(given, begins: (isDue || isEarly) && mayLoad)
     }
     let overdue = now - entry.expires
     if overdue < policy.staleWhileRevalidating.milliseconds {
@@ -66,24 +71,54 @@ struct LoadModel {
     return .waits
   }
 
+  /// XFetch, as in section 4 of the paper: `now - delta * beta * log(rand()) >= expiry`.
+  private func isEarly(
+    _ rest: Int64, _ policy: LoadPolicy, _ loadTime: Int64?, _ number: Double
+  ) -> Bool {
+    guard let beta = policy.earlyRefresh, let loadTime else { return false }
+    return -Double(loadTime) * beta * log(1 - number) >= Double(rest)
+  }
+
+  /// A lifetime that a load ends with.
+  func jittered(_ lifetime: Int64, _ policy: LoadPolicy, _ number: Double) -> Int64 {
+    max(1, lifetime - Int64(Double(lifetime) * policy.lifetimeJitter * number))
+  }
+
   func answer(_ entry: Entry) -> Answer {
     .value(entry.value, age: now - entry.validated, isStale: entry.expires <= now)
   }
 
-  /// What a caller gets that has waited for a load that failed.
-  func answer(afterFailureOf key: Int, _ policy: LoadPolicy, timedOut: Bool) -> Answer {
+  /// The value that a caller gets whose load has failed or exceeded a time limit, or `nil` if none is
+  /// fresh enough.
+  func stale(_ key: Int, _ policy: LoadPolicy) -> Answer? {
     let longest = max(policy.staleWhileRevalidating, policy.staleOnError).milliseconds
-    if let entry = entries[key], now - entry.expires < longest { return answer(entry) }
-    return timedOut ? .timedOut : .failure
+    guard let entry = entries[key], now - entry.expires < longest else { return nil }
+    return answer(entry)
   }
 
-  mutating func noteFailure(_ key: Int, _ policy: LoadPolicy) {
+  /// What a caller gets that has waited for a load that failed.
+  func answer(afterFailureOf key: Int, _ policy: LoadPolicy, timedOut: Bool) -> Answer {
+    stale(key, policy) ?? (timedOut ? .timedOut : .failure)
+  }
+
+  /// Whether a call that waits for a load may stop waiting before it ends.
+  func isSoft(_ key: Int, _ policy: LoadPolicy) -> Bool {
+    guard policy.softTimeLimit != nil, let entry = entries[key] else { return false }
+    return now - entry.expires < policy.staleOnError.milliseconds
+  }
+
+  /// What the end of a load makes the cache forget and know.
+  mutating func noteSuccess(_ key: Int, _ policy: LoadPolicy, from start: Int64) {
+    past[key] = policy.earlyRefresh == nil ? nil : Past(loadTime: now - start)
+  }
+
+  mutating func noteFailure(_ key: Int, _ policy: LoadPolicy, _ number: Double) {
     var past = past[key] ?? Past()
     past.failureCount += 1
     let delay = min(
       policy.firstRetryDelay.milliseconds << Int64(min(20, past.failureCount - 1)),
       policy.longestRetryDelay.milliseconds)
-    past.retryTime = now + delay
+    past.retryTime = now + max(1, Int64(Double(delay) * (1 - number / 2)))
     self.past[key] = past
   }
 

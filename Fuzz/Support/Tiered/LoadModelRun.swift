@@ -3,44 +3,57 @@ import CairnStore
 
 /// Calls that load with policies, to a cache on disk with or without memory. The model knows each
 /// answer exactly: no value is older than promised, one load of a key is in progress at a time, and
-/// no load is kept that began before a removal or a write that has returned. Time advances by whole
-/// seconds, which the disk knows exactly.
+/// no load is kept that began before a removal or a write that has returned. A load that a caller
+/// stopped waiting for is kept. Time advances by whole seconds, which the disk knows exactly.
 package struct LoadModelRun {
   typealias Cache = DiskCache<Int, String>
 
   static let keyCount = 3
 
+  /// A time limit.
+  struct Limit {
+    let end: Int64
+    let number: Int
+  }
+
   /// A waiting caller.
-  private struct Waiter {
+  struct Waiter {
     let policy: LoadPolicy
     let task: Task<LoadModel.Answer, Never>
+    /// When it stops waiting.
+    var softLimit: Limit?
   }
 
   /// A load that has not ended.
-  private struct Load {
+  struct Load {
     let key: Int
     let call: LoadOrigin.Call
     let policy: LoadPolicy
     /// What it should replace.
     let entry: LoadModel.Entry?
-    /// When its time limit ends it.
-    let end: Int64?
+    let start: Int64
+    /// When it ends by its time limit.
+    var limit: Limit?
     var waiters: [Waiter] = []
     /// Whether its result is not kept.
     var isOutdated = false
   }
 
-  private let scene = LoadModelScene()
+  let scene = LoadModelScene()
   private let origin = LoadOrigin()
   private let path: String
   private let hasMemory: Bool
-  private var random: FuzzRandom
-  private var cache: Cache
-  private var model: LoadModel
-  private var loads: [Load] = []
+  var random: FuzzRandom
+  var cache: Cache
+  var model: LoadModel
+  var loads: [Load] = []
   private var step = 0
+  private var callCount = 0
+  private var limitCount = 0
+  /// The random number that calls of this step use.
+  var number = 0.0
   private var done: [String] = []
-  private var tally = Tally()
+  var tally = Tally()
 
   package static func run(seed: UInt64) async throws -> Tally {
     let directory = try RunDirectory(onDisk: false)
@@ -63,6 +76,7 @@ package struct LoadModelRun {
     do {
       for _ in 0..<300 {
         step += 1
+        setNumber()
         try await takeStep(random.below(Self.keyCount))
         try compare()
       }
@@ -93,12 +107,24 @@ package struct LoadModelRun {
     }
   }
 
-  private mutating func note(_ text: String) {
+  mutating func note(_ text: String) {
     done.append(
       "\(step) at \((model.now - ManualClock.start.millisecondsSinceEpoch) / 1000) s: \(text)")
   }
 
   // MARK: Loads
+
+  private mutating func setNumber() {
+    let choices = [0, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999]
+    number = choices[random.below(choices.count)]
+    scene.numbers.set(first: number, others: number)
+  }
+
+  private mutating func newLimit(_ length: Duration?) -> Limit? {
+    guard let length else { return nil }
+    limitCount += 1
+    return Limit(end: model.now + length.milliseconds, number: limitCount)
+  }
 
   private mutating func newPolicy() -> LoadPolicy {
     var policy = LoadPolicy()
@@ -106,6 +132,12 @@ package struct LoadModelRun {
     if random.once(in: 2) { policy.staleWhileRevalidating = .seconds(random.below(20)) }
     if random.once(in: 2) { policy.staleOnError = .seconds(random.below(40)) }
     if random.once(in: 2) { policy.timeLimit = .seconds(1 + random.below(20)) }
+    // Unlike all other limits, so that a wait never ends together with its load.
+    if random.once(in: 2) {
+      policy.softTimeLimit = .milliseconds(1000 * random.below(8) + 1 + callCount % 999)
+    }
+    if random.once(in: 2) { policy.lifetimeJitter = Double(random.below(9)) / 8 }
+    if random.once(in: 2) { policy.earlyRefresh = Double(1 + random.below(16)) / 4 }
     policy.firstRetryDelay = .seconds(1 + random.below(3))
     policy.longestRetryDelay = .seconds(4 + random.below(10))
     return policy
@@ -113,35 +145,42 @@ package struct LoadModelRun {
 
   private mutating func ask(_ key: Int) async throws {
     let policy = newPolicy()
-    let expected = model.outcome(key, policy)
+    let expected = model.outcome(key, policy, number)
     note("ask for \(key): \(expected)")
+    // A call decides by one number, so another one must not change its decision.
+    scene.numbers.set(first: number, others: random.once(in: 2) ? 0 : number)
     let waitCount = cache.loadActivity.waitCount
+    callCount += 1
     let task = Task { [cache, origin] in
       await Self.answer(cache, origin, key, policy)
     }
-    let isUnderWay = loads.contains { $0.key == key && !$0.isOutdated }
+    var waiter = Waiter(policy: policy, task: task)
     switch expected {
     case .answered(let answer, let begins):
       try expect(await task.value, answer, "the answer")
       try expect(cache.loadActivity.waitCount, waitCount, "the number of waits")
       if case .value(_, _, isStale: true) = answer { tally["stale"] += 1 }
-      if begins, !isUnderWay {
+      if begins, underWay(key) == nil {
         try await begin(key, policy, nil)
         tally["loads in the background"] += 1
       }
     case .waits:
-      let waiter = Waiter(policy: policy, task: task)
       try await settle("a wait") { cache.loadActivity.waitCount == waitCount + 1 }
-      if isUnderWay {
-        for index in loads.indices where loads[index].key == key && !loads[index].isOutdated {
-          loads[index].waiters.append(waiter)
-        }
-        tally["joined"] += 1
-      } else {
-        try await begin(key, policy, waiter)
+      let isSoft = model.isSoft(key, policy)
+      if underWay(key) == nil {
+        try await begin(key, policy, nil)
         tally["loads"] += 1
+      } else {
+        tally["joined"] += 1
       }
+      if isSoft { waiter.softLimit = newLimit(policy.softTimeLimit) }
+      if let index = underWay(key) { loads[index].waiters.append(waiter) }
     }
+  }
+
+  /// The load of a key that callers join.
+  func underWay(_ key: Int) -> Int? {
+    loads.firstIndex { $0.key == key && !$0.isOutdated }
   }
 
   private static func answer(
@@ -161,7 +200,7 @@ package struct LoadModelRun {
   }
 
   /// Waits for a load to begin, and compares what it is shown.
-  private mutating func begin(_ key: Int, _ policy: LoadPolicy, _ waiter: Waiter?) async throws {
+  mutating func begin(_ key: Int, _ policy: LoadPolicy, _ waiter: Waiter?) async throws {
     try await settle("a load of \(key)") { origin.count > 0 }
     guard let call = origin.take() else { throw FuzzFailure("the load is gone") }
     try expect(call.key, key, "what is loaded")
@@ -173,9 +212,8 @@ package struct LoadModelRun {
       call.prior?.age, entry.map { .milliseconds(model.now - $0.validated) }, "its age")
     loads.append(
       Load(
-        key: key, call: call, policy: policy, entry: entry,
-        end: policy.timeLimit.map { model.now + $0.milliseconds },
-        waiters: waiter.map { [$0] } ?? []))
+        key: key, call: call, policy: policy, entry: entry, start: model.now,
+        limit: newLimit(policy.timeLimit), waiters: waiter.map { [$0] } ?? []))
   }
 
   private mutating func newLifetime() -> Int64 { 1000 * Int64(1 + random.below(20)) }
@@ -185,6 +223,7 @@ package struct LoadModelRun {
     let load = loads.remove(at: index)
     let key = load.key
     let lifetime = newLifetime()
+    let jittered = model.jittered(lifetime, load.policy, number)
     let value = "\(key) \(step)"
     let isRenewable = load.call.prior != nil
     let kind = random.below(isRenewable ? 5 : 4)
@@ -204,35 +243,35 @@ package struct LoadModelRun {
     case 0, 1:
       answer = .value(value, age: 0, isStale: false)
       if load.isOutdated { break }
-      model.forget(key)
+      model.noteSuccess(key, load.policy, from: load.start)
       model.entries[key] = LoadModel.Entry(
         value: value, version: try cache.info(forKey: key)?.version ?? 0, written: model.now,
-        validated: model.now, expires: model.now + lifetime)
-    case 2: if !load.isOutdated { model.noteFailure(key, load.policy) }
+        validated: model.now, expires: model.now + jittered)
+    case 2: if !load.isOutdated { model.noteFailure(key, load.policy, number) }
     case 3:
       answer = .absent
       if load.isOutdated { break }
-      model.forget(key)
+      model.noteSuccess(key, load.policy, from: load.start)
       if model.entries[key]?.version == load.call.prior?.version { model.entries[key] = nil }
       model.past[key, default: LoadModel.Past()].absenceEnd = model.now + lifetime
     default:
       answer = .value(load.call.prior?.value ?? "", age: 0, isStale: false)
       if load.isOutdated { break }
-      model.forget(key)
+      model.noteSuccess(key, load.policy, from: load.start)
       // A value that has meanwhile become too old for all policies is renewed if it still exists.
       let isLeft = try load.entry?.version == cache.info(forKey: key)?.version
       guard var entry = model.entries[key] ?? (isLeft ? load.entry : nil),
         entry.version == load.call.prior?.version
       else { break }
       entry.validated = model.now
-      entry.expires = max(entry.expires, model.now + lifetime)
+      entry.expires = max(entry.expires, model.now + jittered)
       model.entries[key] = entry
       tally["not modified"] += 1
     }
     try await tell(load, answer)
   }
 
-  private func tell(
+  func tell(
     _ load: Load, _ answer: LoadModel.Answer?, timedOut: Bool = false
   ) async throws {
     for waiter in load.waiters {
@@ -244,27 +283,6 @@ package struct LoadModelRun {
 
   private mutating func endLoads() async throws {
     while !loads.isEmpty { try await finish(0) }
-  }
-
-  // MARK: Time
-
-  private mutating func pass() async throws {
-    let seconds = random.below(8)
-    note("\(seconds) s pass")
-    scene.advance(by: .seconds(seconds))
-    model.now = scene.clock.now().millisecondsSinceEpoch
-    // A value that is too old for all policies is removed by maintenance, or stays. No answer shows
-    // that.
-    model.removeExpired(before: model.now - LoadModelScene.retention)
-    for index in loads.indices {
-      guard let end = loads[index].end, end <= model.now else { continue }
-      if !loads[index].isOutdated { model.noteFailure(loads[index].key, loads[index].policy) }
-      loads[index].isOutdated = true
-      let load = loads[index]
-      loads[index].waiters = []
-      try await tell(load, nil, timedOut: true)
-      tally["timed out"] += load.waiters.count
-    }
   }
 
   // MARK: Writes
@@ -348,7 +366,7 @@ package struct LoadModelRun {
 
   // MARK: Comparisons
 
-  private func expect<Value: Equatable>(
+  func expect<Value: Equatable>(
     _ found: Value, _ expected: Value, _ what: @autoclosure () -> String
   ) throws {
     if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
@@ -367,7 +385,7 @@ package struct LoadModelRun {
   }
 
   /// Waits for what other tasks do.
-  private func settle(_ what: String, _ condition: () -> Bool) async throws {
+  func settle(_ what: String, _ condition: () -> Bool) async throws {
     let end = ContinuousClock.now.advanced(by: .seconds(60))
     while !condition() {
       if ContinuousClock.now > end { throw FuzzFailure("it did not come to \(what)") }

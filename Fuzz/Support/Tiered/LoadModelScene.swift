@@ -11,6 +11,7 @@ struct LoadModelScene {
   static let retention: Int64 = 40_000
 
   let clock = ManualClock()
+  let numbers = LoadNumbers()
   private let diskBackground = ManualBackgroundQueue()
   private let background = ManualBackgroundQueue()
   private let monitor = PressureMonitor(source: SilentSource(), queue: ManualBackgroundQueue())
@@ -33,7 +34,7 @@ struct LoadModelScene {
         fileSystem: SystemFileSystem(), background: diskBackground, maintenance: diskBackground,
         pause: { _ in }),
       memory: MemoryCacheEnvironment(
-        background: background, pressureMonitor: monitor, random: { 0 }))
+        background: background, pressureMonitor: monitor, random: { [numbers] in numbers.next() }))
   }
 
   /// Lets time pass, and runs what is then due.
@@ -47,5 +48,19 @@ struct LoadModelScene {
   func discardAll() {
     diskBackground.discardAll()
     background.discardAll()
+  }
+}
+
+/// The random numbers of loads. A step of the run determines the first one, and all that follow.
+final class LoadNumbers: Sendable {
+  private let numbers = Lock((first: 0.0, others: 0.0))
+
+  func set(first: Double, others: Double) { numbers.withLock { $0 = (first, others) } }
+
+  func next() -> Double {
+    numbers.withLock { numbers in
+      defer { numbers.first = numbers.others }
+      return numbers.first
+    }
   }
 }

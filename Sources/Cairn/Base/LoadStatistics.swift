@@ -30,14 +30,20 @@ public struct LoadStatistics: Sendable, Hashable {
 
   /// The upper bounds of the buckets of ``durationCounts``, from 5 ms to 10 s, as in Prometheus
   /// clients.
-  public static let durationBounds: [Duration] =
-    [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
+  public static let durationBounds = DurationHistogram.bounds
   /// Finished loaders by duration, whatever their result. The first count is of loaders that took
   /// no longer than the first of ``durationBounds``, the second of those up to the second bound,
   /// and so on. The last count is of loaders above all bounds.
-  public var durationCounts = [UInt64](repeating: 0, count: durationBounds.count + 1)
+  public var durationCounts: [UInt64] {
+    get { durations.counts }
+    set { durations.counts = newValue }
+  }
   /// The total duration of all finished loaders.
-  public var totalDuration: Duration = .zero
+  public var totalDuration: Duration {
+    get { durations.total }
+    set { durations.total = newValue }
+  }
+  var durations = DurationHistogram()
 
   /// Makes empty statistics, so that a custom cache can use them.
   package init() {}
@@ -51,10 +57,7 @@ public struct LoadStatistics: Sendable, Hashable {
   ///   reopened, and the result covers everything since then.
   public func since(_ earlier: Self) -> Self {
     guard var difference = subtracting(earlier) else { return self }
-    for index in difference.durationCounts.indices where index < earlier.durationCounts.count {
-      difference.durationCounts[index] &-= earlier.durationCounts[index]
-    }
-    difference.totalDuration -= earlier.totalDuration
+    difference.durations = durations.since(earlier.durations)
     return difference
   }
 
@@ -67,13 +70,6 @@ public struct LoadStatistics: Sendable, Hashable {
     var text = PrometheusText(prefix: prefix)
     text.add(self)
     return text.text
-  }
-
-  /// Counts an ended loader.
-  mutating func note(_ duration: Duration) {
-    let bucket = Self.durationBounds.firstIndex { duration <= $0 } ?? Self.durationBounds.count
-    durationCounts[bucket] += 1
-    totalDuration += duration
   }
 }
 

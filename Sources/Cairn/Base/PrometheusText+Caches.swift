@@ -55,9 +55,11 @@ extension PrometheusText {
       ("stale_served", "Callers that received a stale value.", loads.staleServedCount),
     ]
     for (name, help, count) in counters { counter(name, help, [([:], count)]) }
+    add(loads.durations, "load_duration_seconds", "How long finished loaders took.")
+  }
+
+  mutating func add(_ durations: DurationHistogram, _ name: String, _ help: String) {
     histogram(
-      "load_duration_seconds", "How long finished loaders took.",
-      bounds: LoadStatistics.durationBounds, counts: loads.durationCounts,
-      sum: loads.totalDuration)
+      name, help, bounds: DurationHistogram.bounds, counts: durations.counts, sum: durations.total)
   }
 }

@@ -16,9 +16,10 @@ extension DiskCache {
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> UInt64 {
+    let began = callStart()
     if options.placement == .memory {
       return try await onWorkers { (cache) throws(CacheError) in
-        try cache.setAlone(value, forKey: key, options: options, durability: durability)
+        try cache.setAlone(value, forKey: key, options: options, durability: durability, began)
       }
     }
     var write: StartedWrite<EnteredResult, CacheError>?
@@ -29,7 +30,7 @@ extension DiskCache {
           encoded, bytes, of: key, expecting: nil, options: options, durability: durability
         ) { [self] in take($0, for: entry) }
       }
-      if let write { return try await finish(write, of: key).version }
+      if let write { return try await finish(write, of: key, began).version }
     } catch {
       guard case .store(.vanished) = error else { throw error }
     }
@@ -62,6 +63,7 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> CompareAndSetResult {
+    let began = callStart()
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
       let entry = try published(value, key, options)
@@ -71,7 +73,7 @@ extension DiskCache {
           durability: durability
         ) { [self] in take($0, for: entry) }
       }
-      if let write { return try await finish(write, of: key) }
+      if let write { return try await finish(write, of: key, began) }
     } catch {
       guard case .store(.vanished) = error else { throw error }
     }
@@ -143,8 +145,9 @@ extension DiskCache {
   public nonisolated(nonsending) func removeValue(
     forKey key: Key, durability: Durability?
   ) async throws(CacheError) -> Bool {
-    try await onWorkers { (cache) throws(CacheError) in
-      try cache.removeValue(forKey: key, durability: durability)
+    let began = callStart()
+    return try await onWorkers { (cache) throws(CacheError) in
+      try cache.removeValue(forKey: key, durability: durability, began)
     }
   }
 
@@ -159,8 +162,9 @@ extension DiskCache {
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
   ) async throws(CacheError) -> Bool {
-    try await onWorkers { (cache) throws(CacheError) in
-      try cache.compareAndRemove(forKey: key, expecting: version, durability: durability)
+    let began = callStart()
+    return try await onWorkers { (cache) throws(CacheError) in
+      try cache.compareAndRemove(forKey: key, expecting: version, durability: durability, began)
     }
   }
 
@@ -175,7 +179,10 @@ extension DiskCache {
   public nonisolated(nonsending) func takeValue(
     forKey key: Key
   ) async throws(CacheError) -> Value? {
-    try await onWorkers { (cache) throws(CacheError) in try cache.takeValue(forKey: key) }
+    let began = callStart()
+    return try await onWorkers { (cache) throws(CacheError) in
+      try cache.takeValue(forKey: key, began)
+    }
   }
 
   /// Makes many changes as one atomic batch. `body` runs in the caller's isolation. One of the
@@ -210,8 +217,9 @@ extension DiskCache {
   private nonisolated(nonsending) func commit(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
   ) async throws(CacheError) {
+    let began = callStart()
     try await onWorkers { (cache) throws(CacheError) in
-      try cache.commit(changes, last: last, durability: durability)
+      try cache.commit(changes, last: last, durability: durability, began)
     }
   }
 
@@ -221,9 +229,10 @@ extension DiskCache {
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) async throws(CacheError) -> Int {
+    let began = callStart()
     let keys = Array(keys)
     return try await onWorkers { (cache) throws(CacheError) in
-      try cache.removeValues(forKeys: keys, durability: durability)
+      try cache.removeValues(forKeys: keys, durability: durability, began)
     }
   }
 
@@ -240,8 +249,9 @@ extension DiskCache {
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
   ) async throws(CacheError) -> Bool {
-    try await onWorkers { (cache) throws(CacheError) in
-      try cache.extendLifetime(forKey: key, to: lifetime, durability: durability)
+    let began = callStart()
+    return try await onWorkers { (cache) throws(CacheError) in
+      try cache.extendLifetime(forKey: key, to: lifetime, durability: durability, began)
     }
   }
 
@@ -259,9 +269,10 @@ extension DiskCache {
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) async throws(CacheError) -> Int {
+    let began = callStart()
     let keys = Array(keys)
     return try await onWorkers { (cache) throws(CacheError) in
-      try cache.extendLifetimes(forKeys: keys, to: lifetime, durability: durability)
+      try cache.extendLifetimes(forKeys: keys, to: lifetime, durability: durability, began)
     }
   }
 
@@ -278,7 +289,10 @@ extension DiskCache {
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void
   ) async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.removeAll(progress: progress) }
+    let began = callStart()
+    try await perform { (cache) throws(CacheError) in
+      try cache.removeAll(began, progress: progress)
+    }
   }
 
   /// Makes every write acknowledged before the call durable.
@@ -353,8 +367,9 @@ extension DiskCache {
   /// Does all the waiting that an unfinished write requires.
   @usableFromInline
   nonisolated(nonsending) func finish(
-    _ write: StartedWrite<EnteredResult, CacheError>, of key: Key
+    _ write: StartedWrite<EnteredResult, CacheError>, of key: Key, _ began: CallStart
   ) async throws(CacheError) -> CompareAndSetResult {
+    defer { note(.write, of: key, since: began) }
     let entered: EnteredResult
     let pending: PendingWrite
     switch write {

@@ -102,12 +102,14 @@ extension DiskCache {
   private func commit(
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) {
-    try commit(batch.changes, last: batch.last, durability: durability)
+    try commit(batch.changes, last: batch.last, durability: durability, callStart())
   }
 
   func commit(
-    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
+    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
+    _ start: CallStart
   ) throws(CacheError) {
+    defer { note(.batch, of: nil, since: start) }
     do throws(CacheError) {
       return try commitOnce(changes, last: last, durability: durability)
     } catch {

@@ -2,6 +2,20 @@ internal import CairnStore
 
 // Reads that do not count as accesses, and reads that return more.
 extension DiskCache {
+  /// The entry that a read finds. While the store is the original one, this avoids a retain: all
+  /// threads would share its reference count.
+  @inline(__always)
+  func readingPinnedEntry(
+    forKey key: RawSpan, part: Record.Part, isAccess: Bool
+  ) throws(CacheError) -> PinnedEntry? {
+    do throws(StoreError) {
+      if replacement.isEmpty(0) {
+        return try original.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+      }
+      return try store.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
+    } catch { throw .store(error) }
+  }
+
   /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access in
   /// either tier: the access order, idle limits and the statistics stay the same. A value found on
   /// disk is not kept in memory.
@@ -67,5 +81,14 @@ extension DiskCache {
     infos.reserveCapacity(keys.count)
     for key in keys { infos.append(try info(forKey: key)) }
     return infos
+  }
+}
+
+extension CacheEntryInfo {
+  init(_ info: EntryInfo) {
+    self.init(
+      version: info.version, cost: info.cost ?? info.valueByteCount, written: info.written,
+      accessed: info.accessed, expires: info.expires, idleLimit: info.idleLimit,
+      valueByteCount: info.valueByteCount)
   }
 }

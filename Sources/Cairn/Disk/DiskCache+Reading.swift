@@ -113,6 +113,8 @@ extension DiskCache {
     if marks.isActive {
       return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
     }
+    let start = callStart()
+    defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.info(forKey: key) }
         .map { CacheEntryInfo($0) }
@@ -153,6 +155,8 @@ extension DiskCache {
   @usableFromInline
   package func containsStored(_ key: Key) throws(CacheError) -> Bool {
     if marks.isActive { return try fetch(key, part: .head) { _ in true } ?? false }
+    let start = callStart()
+    defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
       try storing { () throws(StoreError) in try store.contains(key) }
     }
@@ -275,6 +279,8 @@ extension DiskCache {
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
     _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
   ) throws(CacheError) {
+    let start = calls.start()
+    defer { if start.isSet { calls.noteRead(of: key, since: start) } }
     if marks.isActive {
       let record = try unhiddenEntry(forKey: key, part: part, isAccess: isAccess)
       guard let record else { return noteMiss(counts) }
@@ -436,14 +442,5 @@ extension DiskCache {
     case .undecodableValue: events.log(.info, .coding, "removed: \(error)")
     default: events.log(.warning, .damage, "removed: \(error)")
     }
-  }
-}
-
-extension CacheEntryInfo {
-  init(_ info: EntryInfo) {
-    self.init(
-      version: info.version, cost: info.cost ?? info.valueByteCount, written: info.written,
-      accessed: info.accessed, expires: info.expires, idleLimit: info.idleLimit,
-      valueByteCount: info.valueByteCount)
   }
 }

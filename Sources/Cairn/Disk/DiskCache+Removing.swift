@@ -9,6 +9,13 @@ extension DiskCache {
   /// - Throws: see `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
+    try removeValue(forKey: key, durability: durability, callStart())
+  }
+
+  func removeValue(
+    forKey key: Key, durability: Durability?, _ start: CallStart
+  ) throws(CacheError) -> Bool {
+    defer { note(.removal, of: key, since: start) }
     let removed: Bool? = try removing(key, alone: { _ in true }) { () throws(CacheError) in
       try removeStored(key, durability: durability) ? true : nil
     }
@@ -45,6 +52,13 @@ extension DiskCache {
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
   ) throws(CacheError) -> Bool {
+    try compareAndRemove(forKey: key, expecting: version, durability: durability, callStart())
+  }
+
+  func compareAndRemove(
+    forKey key: Key, expecting version: UInt64, durability: Durability?, _ start: CallStart
+  ) throws(CacheError) -> Bool {
+    defer { note(.removal, of: key, since: start) }
     let tierKey = held == nil ? nil : try tierKey(key)
     do throws(CacheError) {
       let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -80,6 +94,11 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. Nothing was removed, except with
   ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
+    try takeValue(forKey: key, callStart())
+  }
+
+  func takeValue(forKey key: Key, _ start: CallStart) throws(CacheError) -> Value? {
+    defer { note(.removal, of: key, since: start) }
     let value = try removing(key, alone: { $0 }) { () throws(CacheError) in try takeStored(key) }
     countRead(isHit: value != nil)
     return value
@@ -102,7 +121,8 @@ extension DiskCache {
         isLoading = false
         continue
       }
-      if try compareAndRemove(forKey: key, expecting: found.version) {
+      let untimed = CallStart()
+      if try compareAndRemove(forKey: key, expecting: found.version, durability: nil, untimed) {
         return found.value
       }
       // Another caller rewrote or took it.
@@ -119,6 +139,13 @@ extension DiskCache {
   public func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) throws(CacheError) -> Int {
+    try removeValues(forKeys: keys, durability: durability, callStart())
+  }
+
+  func removeValues(
+    forKeys keys: some Sequence<Key>, durability: Durability?, _ start: CallStart
+  ) throws(CacheError) -> Int {
+    defer { note(.removal, of: nil, since: start) }
     var encoded: [[UInt8]] = []
     var tierKeys: [TierKey<Key>] = []
     for key in keys {

@@ -149,6 +149,13 @@ extension DiskCache: Trimming {
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
   ///   then, reads find no entry.
   public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
+    try removeAll(callStart(), progress: progress)
+  }
+
+  func removeAll(
+    _ start: CallStart, progress: (WorkProgress) -> Void
+  ) throws(CacheError) {
+    defer { note(.removal, of: nil, since: start) }
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }

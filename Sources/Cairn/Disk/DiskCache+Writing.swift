@@ -26,13 +26,14 @@ extension DiskCache {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> UInt64 {
+    let start = callStart()
     if options.placement == .memory {
-      return try setAlone(value, forKey: key, options: options, durability: durability)
+      return try setAlone(value, forKey: key, options: options, durability: durability, start)
     }
     // Two calls, because an entry that may be absent takes a hundred instructions more.
-    guard let held else { return try write(value, key, options, durability) { _ in } }
+    guard let held else { return try write(value, key, options, durability, start) { _ in } }
     let entry = PublishedEntry(value, try tierKey(key), options, in: held)
-    return try write(value, key, options, durability) { entry.take($0, in: held) }
+    return try write(value, key, options, durability, start) { entry.take($0, in: held) }
   }
 
   /// Sets the value of a key, with the configured durability. See
@@ -57,11 +58,12 @@ extension DiskCache {
   @inlinable
   func write(
     _ value: Value, _ key: Key, _ options: EntryOptions, _ durability: Durability?,
-    _ tier: (TierStep) -> Void
+    _ start: CallStart, _ tier: (TierStep) -> Void
   ) throws(CacheError) -> UInt64 {
     var version: UInt64 = 0
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
-      version = try write(value, bytes, of: key, options: options, durability: durability, tier)
+      version = try write(
+        value, bytes, of: key, options: options, durability: durability, start, tier)
     }
     return version
   }
@@ -69,8 +71,9 @@ extension DiskCache {
   @usableFromInline
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
-    durability: Durability?, _ tier: (TierStep) -> Void
+    durability: Durability?, _ start: CallStart, _ tier: (TierStep) -> Void
   ) throws(CacheError) -> UInt64 {
+    defer { note(.write, of: key, since: start) }
     try noteWrite(bytes)
     let options = try stored(options)
     let result = try write(value, bytes, of: key, tier) {
@@ -239,6 +242,8 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> CompareAndSetResult {
+    let start = callStart()
+    defer { note(.write, of: key, since: start) }
     let entry = try published(value, key, options)
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
@@ -301,6 +306,13 @@ extension DiskCache {
   public func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
   ) throws(CacheError) -> Bool {
+    try extendLifetime(forKey: key, to: lifetime, durability: durability, callStart())
+  }
+
+  func extendLifetime(
+    forKey key: Key, to lifetime: Duration, durability: Durability?, _ start: CallStart
+  ) throws(CacheError) -> Bool {
+    defer { note(.write, of: key, since: start) }
     var inMemory: TierExtension<Key, Value>?
     if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
     let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -334,6 +346,14 @@ extension DiskCache {
   public func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) throws(CacheError) -> Int {
+    try extendLifetimes(forKeys: keys, to: lifetime, durability: durability, callStart())
+  }
+
+  func extendLifetimes(
+    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability?,
+    _ start: CallStart
+  ) throws(CacheError) -> Int {
+    defer { note(.write, of: nil, since: start) }
     var encoded: [[UInt8]] = []
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {

@@ -81,6 +81,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     var abandoned: [Store] = []
   }
   let streams = StreamEnds<CacheEvent<Key>>()
+  let calls: CallTimes
   var workers: WorkQueue { store.workers }
   /// Keyed by the bytes of keys.
   let flights: SingleFlight<[UInt8], Loaded<Value>?>
@@ -150,8 +151,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
     }
     comparesBytes = keyCoder.identity == .bytes
+    calls = CallTimes(threshold: configuration.slowCallThreshold, clock: original.clock)
     flights = SingleFlight(
-      clock: original.clock, background: memory.background, random: memory.random)
+      clock: original.clock, background: memory.background, random: memory.random,
+      noteLoad: { [calls] in calls.noteLoad(of: $0, $1) })
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     if let tier = configuration.memory {
       var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
@@ -226,20 +229,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       try recreate()
       isRepeated = true
     }
-  }
-
-  /// The entry that a read finds. While the store is the original one, this avoids a retain: all
-  /// threads would share its reference count.
-  @inline(__always)
-  func readingPinnedEntry(
-    forKey key: RawSpan, part: Record.Part, isAccess: Bool
-  ) throws(CacheError) -> PinnedEntry? {
-    do throws(StoreError) {
-      if replacement.isEmpty(0) {
-        return try original.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
-      }
-      return try store.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
-    } catch { throw .store(error) }
   }
 
   /// Opens another store if the current one has noticed that its directory is gone. Observers and
@@ -388,6 +377,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     statistics.memory = heldCache?.statistics()
     statistics.hitCount += statistics.memory?.hitCount ?? 0
     statistics.loads = loadStatistics
+    (statistics.readDurations, statistics.writeDurations) = calls.durations
     return statistics
   }
 

@@ -47,6 +47,10 @@ public struct DiskCacheConfiguration: Sendable {
   /// call's own policy applies from that call on.
   public var loadPolicy: LoadPolicy = .standard
 
+  /// How long a call must take to be kept in `DiskCache.slowCalls()`. `nil`, the default, means that
+  /// the cache times no calls. The cache's property of the same name changes this later.
+  public var slowCallThreshold: Duration?
+
   /// For named caches, the name of the directory between the user's cache directory and the cache.
   /// `nil`, the default, means the name of the program, so that caches of two programs do not
   /// clash. An empty name means no such directory.

@@ -55,6 +55,11 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var memory: MemoryCacheStatistics?
   /// Counts of the cache's loads.
   public var loads = LoadStatistics()
+  /// Reads of the disk by duration, counted while ``DiskCache/slowCallThreshold`` is set. Reads that
+  /// find their value in memory are not included.
+  public var readDurations = DurationHistogram()
+  /// Writes, removals and batches by duration, counted while ``DiskCache/slowCallThreshold`` is set.
+  public var writeDurations = DurationHistogram()
 
   init() {}
 
@@ -88,12 +93,14 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     guard var difference = subtracting(earlier) else { return self }
     if let before = earlier.memory { difference.memory = memory?.since(before) }
     difference.loads = loads.since(earlier.loads)
+    difference.readDurations = readDurations.since(earlier.readDurations)
+    difference.writeDurations = writeDurations.since(earlier.writeDurations)
     return difference
   }
 
   /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4
   /// (`text/plain; version=0.0.4`). The label `tier` is `memory` or `disk`, and each tier counts
-  /// only its own hits.
+  /// only its own hits. The durations of reads and writes follow once the cache has timed a call.
   ///
   /// - Parameter prefix: begins each name, followed by `_`. Several caches in one response need
   ///   different prefixes. Characters that a name may not contain become `_`.
@@ -122,6 +129,12 @@ public struct DiskCacheStatistics: Sendable, Hashable {
       [([:], sweepingTagCount)])
     memory?.addGauges(to: &text)
     text.add(loads)
+    if readDurations.count &+ writeDurations.count > 0 {
+      text.add(readDurations, "read_duration_seconds", "How long timed reads of the disk took.")
+      text.add(
+        writeDurations, "write_duration_seconds",
+        "How long timed writes, removals and batches took.")
+    }
     return text.text
   }
 

@@ -120,6 +120,8 @@ extension DiskCache {
     if let found { return found }
     let retention = flights.retained
     if retention == 0 { return nil }
+    let start = callStart()
+    defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
       let record = try unhidden { () throws(CacheError) in
         try storing { () throws(StoreError) in

@@ -21,18 +21,24 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func run() async throws -> Loaded<Value>? {
     while true {
       let found = try store.held(.answer)
-      let freshness = freshness(of: found)
+      var drawn: Double?
+      let freshness = freshness(of: found) {
+        let number = flights.random()
+        drawn = number
+        return number
+      }
       switch freshness {
       case .given: return given(found)
       case .givenAndLoaded:
-        flights.begin(key, load)
+        // The call has decided to load early, so the load does not draw again.
+        flights.begin(key, newLoad(drawn))
         return given(found)
       case .loaded, .loadedOrGiven: break
       }
       do {
         let isSoft = freshness == .loadedOrGiven
         let loaded = try await flights.value(
-          forKey: key, softLimit: isSoft ? policy.softTimeLimit : nil, load)
+          forKey: key, softLimit: isSoft ? policy.softTimeLimit : nil, newLoad(drawn))
         // A call with another policy may have begun the load, and may allow more than this one.
         if let loaded, !loaded.isStale { return loaded }
         if loaded == nil, acceptsAbsence { return nil }
@@ -58,7 +64,10 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return age < Double(policy.retention) ? given(found) : nil
   }
 
-  private func freshness(of found: HeldValue<Value>?) -> PolicyDecision {
+  /// - Parameter random: see `LoadPolicy.freshness`.
+  private func freshness(
+    of found: HeldValue<Value>?, random: () -> Double
+  ) -> PolicyDecision {
     let record = flights.history.record(key)
     let now = now()
     guard let found else {
@@ -67,7 +76,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     return policy.freshness(
       expires: found.expires, validated: validated(found, record), at: now,
-      retryTime: record?.retryTime ?? .min, loadTime: record?.loadTime, random: flights.random)
+      retryTime: record?.retryTime ?? .min, loadTime: record?.loadTime, random: random)
   }
 
   private func validated(
@@ -94,13 +103,14 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: The load
 
-  private var load: Flights.Load {
+  /// - Parameter drawn: the random number that the call has drawn, if any.
+  private func newLoad(_ drawn: Double?) -> Flights.Load {
     Flights.Load(
       found: {
         // A stale value was returned, so the key still needs a load, unless another caller has
         // loaded it.
         let found = try store.held(.check)
-        switch freshness(of: found) {
+        switch freshness(of: found, random: { drawn ?? flights.random() }) {
         case .given: return .some(given(found))
         case .givenAndLoaded, .loadedOrGiven, .loaded: return nil
         }

@@ -44,12 +44,16 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let timers: LoadTimers
   /// A number from 0 up to 1.
   let random: @Sendable () -> Double
+  /// Called when a loader has ended, with no lock held.
+  private let noteLoad: @Sendable (Key, Duration) -> Void
 
   init(
-    clock: StoreClock, background: any BackgroundQueue, random: @escaping @Sendable () -> Double
+    clock: StoreClock, background: any BackgroundQueue, random: @escaping @Sendable () -> Double,
+    noteLoad: @escaping @Sendable (Key, Duration) -> Void = { _, _ in }
   ) {
     timers = LoadTimers(clock: clock, background: background)
     self.random = random
+    self.noteLoad = noteLoad
   }
 
   var statistics: LoadStatistics {
@@ -278,7 +282,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         let start = timers.now()
         defer {
           let duration = Duration.milliseconds(timers.now() &- start)
-          count { $0.note(duration) }
+          count { $0.durations.note(duration) }
+          noteLoad(key, duration)
         }
         do {
           outcome = .success(

@@ -261,6 +261,26 @@ struct ConditionalLoadTests {
     #expect(origin.callCount == 2)
   }
 
+  @Test("XFetch draws one number for a call, which also begins the load")
+  func oneDraw() async throws {
+    // All further numbers are against a load.
+    let first = Lock(0.0)
+    let scene = LoadScene { first.withLock { exchange(&$0, with: 0) } }
+    let subject = try scene.cache(.tiered, policy { $0.earlyRefresh = 1 })
+    @Sendable func ask() async throws -> String? {
+      try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] _ in
+        scene.clock.advance(by: .seconds(10))
+        return .loaded(try origin.answer(), options: .lifetime(.seconds(100)))
+      }?.value
+    }
+    _ = try await ask()
+    scene.clock.advance(by: .seconds(80))
+    first.withLock { $0 = 0.87 }
+    #expect(try await ask() == "1")
+    await eventually { origin.callCount == 2 && subject.flightCount() == 0 }
+    #expect(try await ask() == "2")
+  }
+
   // MARK: Absent
 
   @Test(

@@ -12,8 +12,10 @@ extension DiskCache {
   /// Sets a value in memory only.
   @usableFromInline
   func setAlone(
-    _ value: Value, forKey key: Key, options: EntryOptions, durability: Durability?
+    _ value: Value, forKey key: Key, options: EntryOptions, durability: Durability?,
+    _ start: CallStart
   ) throws(CacheError) -> UInt64 {
+    defer { note(.write, of: key, since: start) }
     guard let held else {
       if store.isFollowing { throw .store(.readOnly(path: path)) }
       throw .store(.unsupportedOption(name: "entry in memory only"))

@@ -23,6 +23,13 @@ extension DiskCache {
   ///   being removed. Otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
   public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
+    try removeAll(tagged: tag, durability: durability, callStart())
+  }
+
+  private func removeAll(
+    tagged tag: String, durability: Durability?, _ start: CallStart
+  ) throws(CacheError) {
+    defer { note(.removal, of: nil, since: start) }
     let tag = try TagLimits.bytes(of: tag)
     let store = store
     do throws(CacheError) {
@@ -40,8 +47,9 @@ extension DiskCache {
   public nonisolated(nonsending) func removeAll(
     tagged tag: String, durability: Durability? = nil
   ) async throws(CacheError) {
+    let start = callStart()
     try await onWorkers { (cache) throws(CacheError) in
-      try cache.removeAll(tagged: tag, durability: durability)
+      try cache.removeAll(tagged: tag, durability: durability, start)
     }
   }
 
