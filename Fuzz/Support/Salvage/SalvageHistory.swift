@@ -56,6 +56,9 @@ struct SalvageHistory {
   /// The last record of a log that was not closed, and the last record of its last batch if that
   /// ends the log.
   var lastRecord: (file: String, range: Range<Int>)?
+  /// Keys of records after the first gap of a segment that was still open. If a power cut made the
+  /// gap, they may belong to the last batch, whose sound records a salvage copies.
+  var keysAfterGap: Set<[UInt8]> = []
   var lastOfLastBatch: (file: String, range: Range<Int>)?
   /// The versions of the records of that batch.
   var lastBatch: Set<UInt64> = []
@@ -238,12 +241,26 @@ struct SalvageHistory {
       guard let bytes = disk.contents(of: "/store/\(name)") else { continue }
       let isSettled = end < .max
       bytes.withSpan { findRecords(in: $0, file: name, end: end, isSettled: isSettled) }
+      if !isSettled { bytes.withSpan { noteKeysAfterGap(in: $0, file: name) } }
     }
     for key in records.keys { records[key]?.sort { $0.version < $1.version } }
     let lengths = Dictionary(uniqueKeysWithValues: ends.map { (FileName.segment($0.0), $0.1) })
     for name in disk.names(at: "/store") where FileName.isSegment(name) {
       if lengths[name] == nil { unlisted.append(name) }
       findStrays(in: name, from: lengths[name] ?? SegmentHeader.byteCount)
+    }
+  }
+
+  private mutating func noteKeysAfterGap(in bytes: RawSpan, file: String) {
+    guard let header = try? SegmentHeader(decoding: bytes, file: file) else { return }
+    let known = Set(records.values.joined().lazy.filter { $0.file == file }.map(\.head.lowerBound))
+    for offset in stride(from: SegmentHeader.byteCount, to: bytes.byteCount, by: 8) {
+      let rest = bytes.extracting(offset..<bytes.byteCount)
+      guard !known.contains(offset),
+        let record = RecordHeader(decoding: rest, limit: rest.byteCount),
+        record.hasValidChecksum(rest, at: offset, seed: header.recordSeed)
+      else { continue }
+      keysAfterGap.insert(rest.extracting(record.keyRange).copied())
     }
   }
 

@@ -339,6 +339,8 @@ package struct SalvageRun {
       } else if hasManifest || history.end != .powerCut,
         // Without a manifest, a removal that a power cut had put after a hole counts again.
         allowed.count == 1, newest.bytes != nil, isSound,
+        // A batch with a hole may have removed it.
+        report.isComplete || !history.keysAfterGap.contains(key),
         // It is also unknown whether the contents of a segment without its header are newer.
         records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),
         // What the manifest excludes counts without it, including the remains of compactions.

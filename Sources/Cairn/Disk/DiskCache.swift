@@ -44,9 +44,9 @@ internal import Synchronization
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // Inlinable code is specialised for its types at the call site, where closures pass keys and
   // values on. All other code is here and sees only bytes.
-  private let original: Store
+  let original: Store
   /// The store that replaced it, once its directory was removed.
-  private let replacement = ReferenceTable<Store>(slotCount: 1)
+  let replacement = ReferenceTable<Store>(slotCount: 1)
   /// Opens a store that continues from the old one, with higher versions and at its time.
   private let reopen: @Sendable (_ old: Store) throws(CacheError) -> Store
   private let reopening = Lock(Reopening(), waits: true)

@@ -2,9 +2,10 @@
 public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// The entry whose last read or write is longest ago.
   ///
-  /// A read moves its entry to the front. When reads on several threads get in each other's way,
-  /// they only mark their entries, and an eviction moves a marked entry to the front instead of
-  /// evicting it. So the order is exact on one thread, and approximate on several.
+  /// A read moves its entry to the front. But after a read had to wait for another thread, reads
+  /// only mark their entries for a while, and an eviction moves a marked entry to the front instead
+  /// of evicting it. So the order is exact while one thread uses the cache, and approximate while
+  /// several do.
   case leastRecentlyUsed
   /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024): entries stay in insertion order. A
   /// hand moves from the oldest to the newest, and evicts the first entry that was not used since

@@ -74,7 +74,8 @@ extension MemoryCache {
     look(key, isRead: false) { _, _ in true } ?? false
   }
 
-  /// The keys that a read would find. The last to be evicted comes first.
+  /// The keys that a read would find. The last to be evicted comes first, unless other threads read
+  /// at the same time.
   ///
   /// - Complexity: O(count), under the lock.
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }

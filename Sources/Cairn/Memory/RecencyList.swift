@@ -66,7 +66,7 @@ struct RecencyList: Sendable {
     }
   }
 
-  /// The maximum number of entries to move before an eviction, so that a write takes microseconds.
+  /// The maximum number of entries to move before an eviction, so that it takes microseconds.
   private static var mostMoves: Int { 256 }
 
   /// The oldest entry other than `spared`, or `noSlot` if there is none. Entries that parallel hits
@@ -75,12 +75,16 @@ struct RecencyList: Sendable {
   mutating func leastRecentlyUsed(
     sparing spared: UInt32, _ nodes: inout SlotArray<EntryNode>
   ) -> UInt32 {
-    for _ in 0..<Self.mostMoves {
-      let slot = oldest(sparing: spared, nodes)
-      if slot == noSlot || !nodes[Int(slot)].isVisited { return slot }
+    var slot = oldest(sparing: spared, nodes)
+    var moveCount = 0
+    while slot != noSlot, nodes[Int(slot)].isVisited, moveCount < Self.mostMoves {
       touch(slot, policy: .leastRecentlyUsed, &nodes)
+      moveCount += 1
+      slot = oldest(sparing: spared, nodes)
     }
-    return oldest(sparing: spared, nodes)
+    // It was written after these were read.
+    if moveCount > 0, spared != noSlot { touch(spared, policy: .leastRecentlyUsed, &nodes) }
+    return slot
   }
 
   private func oldest(sparing spared: UInt32, _ nodes: borrowing SlotArray<EntryNode>) -> UInt32 {

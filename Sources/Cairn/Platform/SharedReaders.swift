@@ -87,11 +87,13 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   @usableFromInline
   func endSharing(forReading isRead: Bool, hasWaited: Bool) {
     let counted: UInt64 = sharing == .afterReading ? 1 : 0
-    let reads = unsafe isRead ? words[Self.readCount].load(ordering: .relaxed) &+ counted : 0
-    unsafe words[Self.readCount].store(reads, ordering: .relaxed)
-    if isRead && hasWaited { noteWait() }
-    if unsafe words[0].load(ordering: .relaxed) == 0 { return }
-    unsafe words[Self.readCount].store(0, ordering: .relaxed)
+    let isShared = unsafe words[0].load(ordering: .relaxed) != 0
+    let old = unsafe words[Self.readCount].load(ordering: .relaxed)
+    let reads =
+      !isRead ? 0 : hasWaited ? Self.readsBeforeSharing : isShared ? 0 : old &+ counted
+    // Readers look at this cache line.
+    if reads != old { unsafe words[Self.readCount].store(reads, ordering: .relaxed) }
+    if !isShared { return }
     unsafe words[0].store(0, ordering: .sequentiallyConsistent)
     var entered = unsafe words[1].load(ordering: .sequentiallyConsistent)
     while entered != 0 {

@@ -263,13 +263,19 @@ extension MemoryCache {
 
   private func takeRecentKeysByWalk() -> [Key] {
     // Every access moves an entry to the front, so the accessed entries are the first of the list.
+    // Between them are entries that an eviction moved long after their last access.
+    let now = clock.now()
+    var last = Int64.min
     var keys: [Key] = []
     // The number of entries down to the one whose read was longest ago.
     var count = 0
     var isStart = true
     while true {
       let isDone = lock.withLock { state in
-        if isStart { state.table.list.walk = state.table.list.newest }
+        if isStart {
+          state.table.list.walk = state.table.list.newest
+          last = exchange(&state.lastReport, with: now)
+        }
         for _ in 0..<Self.recentGroupCount {
           let slot = state.table.list.walk
           guard slot != noSlot, state.table.nodes[Int(slot)].isRecent else {
@@ -277,7 +283,8 @@ extension MemoryCache {
             return true
           }
           let isRead = state.table.nodes[Int(slot)].isRead
-          if let payload = state.table.payloads[Int(slot)], state.takesToTell(slot) {
+          let isNew = isRead || state.table.nodes[Int(slot)].accessed >= last
+          if let payload = state.table.payloads[Int(slot)], state.takesToTell(slot), isNew {
             keys.append(payload.key)
           }
           if isRead { count = keys.count }
