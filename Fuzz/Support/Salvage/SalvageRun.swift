@@ -149,7 +149,7 @@ package struct SalvageRun {
         // A salvage may need neither a value that its own batch replaces nor the segment's header,
         // but an open discards the batch.
         let isPartOfBatch =
-          !history.lastBatch.isEmpty
+          !(history.lastBatch.isEmpty && history.keysAfterGap.isEmpty)
           && (!report.isComplete || !isLastBatchIntact(history, disk))
         let (one, other) =
           isPartOfBatch
@@ -369,13 +369,14 @@ package struct SalvageRun {
 }
 
 extension SalvageHistory {
-  /// The contents without the keys of the batch at the end of the log.
+  /// The contents without the keys that the batch at the end of the log has or may have.
   fileprivate func withoutLastBatch(_ contents: SalvageContents) -> SalvageContents {
     var contents = contents
     for (key, records) in records where records.contains(where: { lastBatch.contains($0.version) })
     {
       contents.entries[key] = nil
     }
+    for key in keysAfterGap { contents.entries[key] = nil }
     return contents
   }
 

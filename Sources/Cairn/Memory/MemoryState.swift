@@ -26,7 +26,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var untoldReadCount = 0
   /// Keys of entries that were read, and evicted before the tier below knew.
   @usableFromInline var evictedUntold: [Key] = []
-  /// When the last report of accesses to the tier below began.
+  /// When the newest entry was accessed that the last report to the tier below found.
   @usableFromInline var lastReport = Int64.min
   /// Whether a report of accesses to the tier below, if there is one, is scheduled.
   @usableFromInline var isTellingScheduled = false

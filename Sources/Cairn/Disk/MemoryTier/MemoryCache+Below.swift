@@ -264,7 +264,6 @@ extension MemoryCache {
   private func takeRecentKeysByWalk() -> [Key] {
     // Every access moves an entry to the front, so the accessed entries are the first of the list.
     // Between them are entries that an eviction moved long after their last access.
-    let now = clock.now()
     var last = Int64.min
     var keys: [Key] = []
     // The number of entries down to the one whose read was longest ago.
@@ -273,8 +272,11 @@ extension MemoryCache {
     while true {
       let isDone = lock.withLock { state in
         if isStart {
-          state.table.list.walk = state.table.list.newest
-          last = exchange(&state.lastReport, with: now)
+          let newest = state.table.list.newest
+          state.table.list.walk = newest
+          if newest != noSlot {
+            last = exchange(&state.lastReport, with: state.table.nodes[Int(newest)].accessed)
+          }
         }
         for _ in 0..<Self.recentGroupCount {
           let slot = state.table.list.walk
