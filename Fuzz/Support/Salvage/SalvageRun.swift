@@ -148,12 +148,10 @@ package struct SalvageRun {
       if !report.warnings.contains(.olderValuesMayBeBack) {
         // A salvage may need neither a value that its own batch replaces nor the segment's header,
         // but an open discards the batch.
-        let isPartOfBatch =
-          !(history.lastBatch.isEmpty && history.keysAfterGap.isEmpty)
-          && (!report.isComplete || !isLastBatchIntact(history, disk))
         let (one, other) =
-          isPartOfBatch
-          ? (history.withoutLastBatch(copy), history.withoutLastBatch(opened)) : (copy, opened)
+          report.isComplete && areOpenBatchesIntact(history, disk)
+          ? (copy, opened)
+          : (history.withoutOpenBatches(copy), history.withoutOpenBatches(opened))
         if one.copied(report) != other.copied(report) {
           throw FuzzFailure(
             "the copy is not what opening gives: "
@@ -249,9 +247,9 @@ package struct SalvageRun {
     return new.count >= range.upperBound && old[range] == new[range]
   }
 
-  private func isLastBatchIntact(_ history: SalvageHistory, _ disk: SimulatedDisk) -> Bool {
+  private func areOpenBatchesIntact(_ history: SalvageHistory, _ disk: SimulatedDisk) -> Bool {
     history.records.values.joined().allSatisfy { record in
-      !history.lastBatch.contains(record.version)
+      record.isSettled || !record.isInBatch
         || isIntact(
           record.head.lowerBound..<record.value.upperBound, of: record.file, history, disk)
           && isIntact(0..<72, of: record.file, history, disk)
@@ -369,11 +367,10 @@ package struct SalvageRun {
 }
 
 extension SalvageHistory {
-  /// The contents without the keys that the batch at the end of the log has or may have.
-  fileprivate func withoutLastBatch(_ contents: SalvageContents) -> SalvageContents {
+  /// The contents without the keys that the batch at which an open cuts the log has or may have.
+  fileprivate func withoutOpenBatches(_ contents: SalvageContents) -> SalvageContents {
     var contents = contents
-    for (key, records) in records where records.contains(where: { lastBatch.contains($0.version) })
-    {
+    for (key, records) in records where records.contains(where: { $0.isInBatch && !$0.isSettled }) {
       contents.entries[key] = nil
     }
     for key in keysAfterGap { contents.entries[key] = nil }
