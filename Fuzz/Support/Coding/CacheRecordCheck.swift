@@ -96,6 +96,12 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
 
   func run() throws -> CacheRecordCheck.Outcome {
     let version = try makeStore()
+    if input.key.withBytes({ ReservedKey.contains($0) }) {
+      try withCache(.drop) { cache in
+        try require(try cache.keys().isEmpty, "a reserved key is shown")
+      }
+      return .other
+    }
     try withCache(.keep) { cache in
       try readAll(cache, version)
       if let key = try usableKey(cache) { try read(cache, key, version) }

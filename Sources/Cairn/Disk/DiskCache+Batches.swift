@@ -109,7 +109,7 @@ extension DiskCache {
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
     _ start: CallStart
   ) throws(CacheError) {
-    defer { note(.batch, of: nil, since: start) }
+    defer { note(.batch, since: start) }
     do throws(CacheError) {
       return try commitOnce(changes, last: last, durability: durability)
     } catch {

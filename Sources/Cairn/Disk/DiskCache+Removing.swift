@@ -145,7 +145,7 @@ extension DiskCache {
   func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?, _ start: CallStart
   ) throws(CacheError) -> Int {
-    defer { note(.removal, of: nil, since: start) }
+    defer { note(.removal, since: start) }
     var encoded: [[UInt8]] = []
     var tierKeys: [TierKey<Key>] = []
     for key in keys {

@@ -155,7 +155,7 @@ extension DiskCache: Trimming {
   func removeAll(
     _ start: CallStart, progress: (WorkProgress) -> Void
   ) throws(CacheError) {
-    defer { note(.removal, of: nil, since: start) }
+    defer { note(.removal, since: start) }
     flights.noteRemovalOfAll()
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }

@@ -353,7 +353,7 @@ extension DiskCache {
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability?,
     _ start: CallStart
   ) throws(CacheError) -> Int {
-    defer { note(.write, of: nil, since: start) }
+    defer { note(.write, since: start) }
     var encoded: [[UInt8]] = []
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {

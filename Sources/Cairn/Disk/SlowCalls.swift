@@ -65,13 +65,18 @@ extension DiskCache {
 
   /// Call at the end of a call.
   @inline(__always)
-  func note(_ operation: CacheOperation, of key: Key?, since start: CallStart) {
+  func note(_ operation: CacheOperation, of key: Key, since start: CallStart) {
     if start.isSet { noteTimed(operation, of: key, since: start) }
   }
 
   @inline(never)
-  private func noteTimed(_ operation: CacheOperation, of key: Key?, since start: CallStart) {
-    calls.note(operation, since: start) { key.flatMap { try? bytes(of: $0) } }
+  private func noteTimed(_ operation: CacheOperation, of key: Key, since start: CallStart) {
+    calls.note(operation, since: start) { try? bytes(of: key) }
+  }
+
+  /// The same for a call that concerns no single key.
+  func note(_ operation: CacheOperation, since start: CallStart) {
+    if start.isSet { calls.note(operation, since: start) { nil } }
   }
 }
 

@@ -41,12 +41,8 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   func withLock<Result: ~Copyable>(
     forReading isRead: Bool = false, _ body: (inout State) -> Result
   ) -> Result {
-    let hasWaited = unsafe lockMutex(mutex)
-    readers.endSharing(forReading: isRead, hasWaited: hasWaited)
-    defer {
-      readers.shareIfRead()
-      unsafe unlockMutex(mutex)
-    }
+    unsafe readers.lock(mutex, forReading: isRead)
+    defer { unsafe readers.unlock(mutex) }
     return unsafe body(&state.pointee)
   }
 }
@@ -68,10 +64,10 @@ extension CacheLock where State: SharedState & ~Copyable {
   /// - Returns: what was found, which counts as a hit, or `nil` if the caller needs the lock.
   @inlinable
   @inline(__always)
-  func sharedFind(_ query: borrowing State.Query) -> State.Found? {
+  func sharedFind(_ query: @autoclosure () -> State.Query) -> State.Found? {
     guard let stripe = readers.enter() else { return nil }
     // SAFETY: no thread changes the state while a reader is inside.
-    let found = unsafe state.pointee.sharedFind(query)
+    let found = unsafe state.pointee.sharedFind(query())
     readers.leave(stripe, isHit: found != nil)
     return found
   }
@@ -104,7 +100,6 @@ func destroyMutex(_ mutex: UnsafeMutableRawPointer) {
 /// Locks a mutex.
 ///
 /// - Returns: whether another thread had it.
-@usableFromInline
 func lockMutex(_ mutex: UnsafeMutableRawPointer) -> Bool {
   let mutex = unsafe mutex.assumingMemoryBound(to: pthread_mutex_t.self)
   if unsafe pthread_mutex_trylock(mutex) == 0 { return false }
@@ -112,7 +107,6 @@ func lockMutex(_ mutex: UnsafeMutableRawPointer) -> Bool {
   return true
 }
 
-@usableFromInline
 func unlockMutex(_ mutex: UnsafeMutableRawPointer) {
   unsafe pthread_mutex_unlock(mutex.assumingMemoryBound(to: pthread_mutex_t.self))
 }

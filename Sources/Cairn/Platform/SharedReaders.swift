@@ -81,11 +81,26 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       (isHit ? Self.hit : 0) &- 1, ordering: .releasing)
   }
 
+  /// Takes the mutex and ends the sharing.
+  @usableFromInline
+  func lock(_ mutex: UnsafeMutableRawPointer, forReading isRead: Bool) {
+    endSharing(forReading: isRead, hasWaited: unsafe lockMutex(mutex))
+  }
+
+  /// Shares reads if enough came in a row, and releases the mutex.
+  @usableFromInline
+  func unlock(_ mutex: UnsafeMutableRawPointer) {
+    if unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing {
+      unsafe words[0].store(1, ordering: .sequentiallyConsistent)
+    }
+    unsafe unlockMutex(mutex)
+  }
+
   /// Call once the mutex is taken.
   ///
   /// - Parameter hasWaited: whether another thread had the mutex.
-  @usableFromInline
-  func endSharing(forReading isRead: Bool, hasWaited: Bool) {
+  @inline(__always)
+  private func endSharing(forReading isRead: Bool, hasWaited: Bool) {
     let counted: UInt64 = sharing == .afterReading ? 1 : 0
     let isShared = unsafe words[0].load(ordering: .relaxed) != 0
     let old = unsafe words[Self.readCount].load(ordering: .relaxed)
@@ -115,14 +130,6 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   /// Shares reads when the mutex is released.
   func noteWait() {
     unsafe words[Self.readCount].store(Self.readsBeforeSharing, ordering: .relaxed)
-  }
-
-  /// Call before the mutex is released.
-  @usableFromInline
-  func shareIfRead() {
-    if unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing {
-      unsafe words[0].store(1, ordering: .sequentiallyConsistent)
-    }
   }
 
   /// The hits of shared reads so far. Call under the mutex.

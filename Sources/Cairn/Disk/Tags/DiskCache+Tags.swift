@@ -29,7 +29,7 @@ extension DiskCache {
   private func removeAll(
     tagged tag: String, durability: Durability?, _ start: CallStart
   ) throws(CacheError) {
-    defer { note(.removal, of: nil, since: start) }
+    defer { note(.removal, since: start) }
     let tag = try TagLimits.bytes(of: tag)
     let store = store
     do throws(CacheError) {

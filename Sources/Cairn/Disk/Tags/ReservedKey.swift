@@ -1,7 +1,7 @@
 internal import CairnStore
 
 /// The keys reserved for the cache itself. A user's key with the same prefix is refused.
-enum ReservedKey {
+package enum ReservedKey {
   /// Sixteen bytes, so that no integer and hardly any UUID has this prefix.
   private static let prefix: [UInt8] = [0] + Array("cairn/reserved/".utf8)
   private static var byteCount: Int { 16 }
@@ -10,7 +10,7 @@ enum ReservedKey {
 
   /// Whether a key is one of them.
   @inline(__always)
-  static func contains(_ key: RawSpan) -> Bool {
+  package static func contains(_ key: RawSpan) -> Bool {
     key.byteCount >= byteCount && key.load(UInt8.self, at: 0) == 0 && hasPrefix(key)
   }
 
