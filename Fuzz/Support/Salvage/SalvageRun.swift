@@ -146,12 +146,16 @@ package struct SalvageRun {
       // With a checkpoint, an open may continue although records are lost that a salvage does not
       // know of.
       if !report.warnings.contains(.olderValuesMayBeBack) {
-        // A salvage may need neither a value that its own batch replaces nor the segment's header,
-        // but an open discards the batch.
+        // A salvage may need neither a value that its own batch replaces nor the header of an open
+        // segment. But an open discards the batch, or what is in the segment.
+        func isHeaderIntact(_ file: String) -> Bool { isIntact(0..<72, of: file, history, disk) }
         let (one, other) =
-          report.isComplete && areOpenBatchesIntact(history, disk)
+          report.isComplete && isOpenPartIntact(history, disk)
           ? (copy, opened)
-          : (history.withoutOpenBatches(copy), history.withoutOpenBatches(opened))
+          : (
+            history.withoutOpenBatches(copy, isHeaderIntact),
+            history.withoutOpenBatches(opened, isHeaderIntact)
+          )
         if one.copied(report) != other.copied(report) {
           throw FuzzFailure(
             "the copy is not what opening gives: "
@@ -247,12 +251,13 @@ package struct SalvageRun {
     return new.count >= range.upperBound && old[range] == new[range]
   }
 
-  private func areOpenBatchesIntact(_ history: SalvageHistory, _ disk: SimulatedDisk) -> Bool {
+  /// Whether the headers and the batches of open segments are as they were before the damage.
+  private func isOpenPartIntact(_ history: SalvageHistory, _ disk: SimulatedDisk) -> Bool {
     history.records.values.joined().allSatisfy { record in
-      record.isSettled || !record.isInBatch
-        || isIntact(
-          record.head.lowerBound..<record.value.upperBound, of: record.file, history, disk)
-          && isIntact(0..<72, of: record.file, history, disk)
+      let range = record.head.lowerBound..<record.value.upperBound
+      return record.isSettled
+        || isIntact(0..<72, of: record.file, history, disk)
+          && (!record.isInBatch || isIntact(range, of: record.file, history, disk))
     }
   }
 
@@ -367,10 +372,16 @@ package struct SalvageRun {
 }
 
 extension SalvageHistory {
-  /// The contents without the keys that the batch at which an open cuts the log has or may have.
-  fileprivate func withoutOpenBatches(_ contents: SalvageContents) -> SalvageContents {
+  /// The contents without the keys that an open may discard: those of batches, and of open segments
+  /// whose header is damaged.
+  fileprivate func withoutOpenBatches(
+    _ contents: SalvageContents, _ isHeaderIntact: (String) -> Bool
+  ) -> SalvageContents {
     var contents = contents
-    for (key, records) in records where records.contains(where: { $0.isInBatch && !$0.isSettled }) {
+    for (key, records) in records
+    where records.contains(where: {
+      !$0.isSettled && ($0.isInBatch || !isHeaderIntact($0.file))
+    }) {
       contents.entries[key] = nil
     }
     for key in keysAfterGap { contents.entries[key] = nil }

@@ -28,8 +28,8 @@ public struct LoadStatistics: Sendable, Hashable {
   /// Callers that received a stale value.
   public var staleServedCount: UInt64 = 0
 
-  /// The upper bounds of the buckets of ``durationCounts``, from 5 ms to 10 s, as in Prometheus
-  /// clients.
+  /// The upper bounds of the buckets of ``durationCounts``, from 10 µs to 10 s. Loads are timed by
+  /// the cache's clock, to the millisecond.
   public static let durationBounds = DurationHistogram.bounds
   /// Finished loaders by duration, whatever their result. The first count is of loaders that took
   /// no longer than the first of ``durationBounds``, the second of those up to the second bound,

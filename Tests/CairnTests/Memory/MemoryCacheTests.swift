@@ -137,6 +137,12 @@ struct MemoryCacheTests {
     let data: MemoryCache<Int, Data> = scene.cache()
     data[1] = Data([1, 2])
     #expect(data.totalCost() == 2)
+    // Only the type of the values counts, not what is in one.
+    let optionals: MemoryCache<Int, [UInt8]?> = scene.cache()
+    optionals.setValue([1, 2], forKey: 1)
+    let any: MemoryCache<Int, any Sendable> = scene.cache()
+    any[1] = "text"
+    #expect(optionals.totalCost() == 0 && any.totalCost() == 0)
     let numbers: MemoryCache<String, Int> = scene.cache()
     numbers["a"] = 7
     #expect(numbers.totalCost() == 0)
