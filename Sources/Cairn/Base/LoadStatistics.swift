@@ -28,22 +28,9 @@ public struct LoadStatistics: Sendable, Hashable {
   /// Callers that received a stale value.
   public var staleServedCount: UInt64 = 0
 
-  /// The upper bounds of the buckets of ``durationCounts``, from 10 µs to 10 s. Loads are timed by
-  /// the cache's clock, to the millisecond.
-  public static let durationBounds = DurationHistogram.bounds
-  /// Finished loaders by duration, whatever their result. The first count is of loaders that took
-  /// no longer than the first of ``durationBounds``, the second of those up to the second bound,
-  /// and so on. The last count is of loaders above all bounds.
-  public var durationCounts: [UInt64] {
-    get { durations.counts }
-    set { durations.counts = newValue }
-  }
-  /// The total duration of all finished loaders.
-  public var totalDuration: Duration {
-    get { durations.total }
-    set { durations.total = newValue }
-  }
-  var durations = DurationHistogram()
+  /// Finished loaders by duration, whatever their result. Loads are timed by the cache's clock, to
+  /// the millisecond.
+  public var durations = DurationHistogram()
 
   /// Makes empty statistics, so that a custom cache can use them.
   package init() {}

@@ -66,7 +66,7 @@ struct RecencyList: Sendable {
     }
   }
 
-  /// The maximum number of entries to move before an eviction, so that it takes microseconds.
+  /// The maximum number of entries to move before an eviction, so that no write has to move all.
   private static var mostMoves: Int { 256 }
 
   /// The oldest entry other than `spared`, or `noSlot` if there is none. Entries that parallel hits

@@ -9,8 +9,8 @@ internal import Synchronization
 /// 2. A thread that takes the mutex ends the sharing. Then it waits for the readers in the stripes.
 /// 3. Both are in one total order. So either the reader sees the end and leaves, or the other
 ///    thread sees the reader and waits.
-/// 4. After some reads in a row under the mutex, reads are shared again when the mutex is released.
-///    With `.afterWaiting`, one read that had to wait for the mutex is enough, and others do not
+/// 4. After a read that had to wait for the mutex, or after some reads in a row under it, reads are
+///    shared again when the mutex is released. With `.afterWaiting`, only reads that had to wait
 ///    count.
 ///
 /// Each stripe has its own cache lines and also counts the hits. So a hit writes nothing that a hit

@@ -24,8 +24,8 @@ struct StatisticsExportTests {
     statistics.memory = distinct(MemoryCacheStatistics(), from: 200)
     statistics.loads = distinct(LoadStatistics(), from: 300)
     statistics.loads.refreshedCount = 5000
-    statistics.loads.durationCounts = (1...17).map { $0 }
-    statistics.loads.totalDuration = .milliseconds(12_345)
+    statistics.loads.durations.counts = (1...17).map { $0 }
+    statistics.loads.durations.total = .milliseconds(12_345)
     (statistics.heldCount, statistics.liveByteCount, statistics.deadByteCount) = (401, 402, 403)
     (statistics.allocatedByteCount, statistics.pinnedByteCount) = (404, 405)
     statistics.sweepingTagCount = 409
@@ -102,12 +102,12 @@ struct StatisticsExportTests {
     var statistics = Self.full()
     statistics.hitCount = 0
     statistics.loads.refreshedCount = 0
-    statistics.loads.durationCounts = [.max, .max]
-    statistics.loads.totalDuration = .seconds(-1)
+    statistics.loads.durations.counts = [.max, .max]
+    statistics.loads.durations.total = .seconds(-1)
     let text = statistics.prometheus(prefix: "x")
     #expect(text.contains("x_hits_total{tier=\"disk\"} 0\n"))
     #expect(text.contains("x_loads_total{outcome=\"refreshed\"} 0\n"))
-    statistics.loads.durationCounts = []
+    statistics.loads.durations.counts = []
     #expect(
       try PrometheusPage(statistics.prometheus(prefix: "x"))["x_entries", ["tier": "disk"]] == 401)
   }
@@ -229,9 +229,9 @@ struct StatisticsExportTests {
     }
     // A present value is not loaded.
     _ = try await subject.cache.value(forKey: "0") { "" }
-    #expect(subject.loads.durationCounts == [1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 1])
-    #expect(subject.loads.totalDuration == .milliseconds(22_261))
-    #expect(subject.loads.durationCounts.count == LoadStatistics.durationBounds.count + 1)
+    #expect(subject.loads.durations.counts == [1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1, 1])
+    #expect(subject.loads.durations.total == .milliseconds(22_261))
+    #expect(subject.loads.durations.counts.count == DurationHistogram.bounds.count + 1)
   }
 
   @Test("A loader that exceeded its time limit is counted when it ends")
@@ -250,11 +250,11 @@ struct StatisticsExportTests {
     await eventually { gate.arrivedCount == 1 }
     scene.advance(by: .seconds(1))
     await #expect(throws: CacheError.loadTimedOut(limit: .seconds(1))) { try await waiter.value }
-    #expect(subject.loads.timedOutCount == 1 && subject.loads.totalDuration == .zero)
+    #expect(subject.loads.timedOutCount == 1 && subject.loads.durations.total == .zero)
     scene.advance(by: .seconds(3))
     gate.open()
-    await eventually { subject.loads.totalDuration == .seconds(4) }
-    #expect(subject.loads.durationCounts[14] == 1)
+    await eventually { subject.loads.durations.total == .seconds(4) }
+    #expect(subject.loads.durations.counts[14] == 1)
   }
 
   @Test("A clock that goes back makes no duration below zero")
@@ -265,7 +265,7 @@ struct StatisticsExportTests {
       scene.clock.advance(by: .seconds(-5))
       return ""
     }
-    #expect(subject.loads.durationCounts[0] == 1 && subject.loads.totalDuration == .zero)
+    #expect(subject.loads.durations.counts[0] == 1 && subject.loads.durations.total == .zero)
   }
 
   // MARK: Since
@@ -286,7 +286,7 @@ struct StatisticsExportTests {
     let recent = now.since(before)
     #expect(recent.hitCount == 2 && recent.missCount == 3 && recent.hitRatio == 0.4)
     #expect(recent.memory?.hitCount == 1 && recent.memory?.hitRatio == 0.2)
-    #expect(recent.loads.freshCount == 1 && recent.loads.durationCounts[0] == 1)
+    #expect(recent.loads.freshCount == 1 && recent.loads.durations.counts[0] == 1)
     // The held entries are those of now.
     #expect(recent.heldCount == now.heldCount && recent.liveByteCount == now.liveByteCount)
     #expect(recent.memory?.heldCount == 1)
@@ -301,7 +301,8 @@ struct StatisticsExportTests {
     for (name, number) in all { #expect(number > 0, "\(name) is in no list") }
     for (name, number) in Self.numbers(nothing) { #expect(number == 0, "\(name)") }
     #expect(
-      nothing.loads.durationCounts.allSatisfy { $0 == 0 } && nothing.loads.totalDuration == .zero)
+      nothing.loads.durations.counts.allSatisfy { $0 == 0 }
+        && nothing.loads.durations.total == .zero)
   }
 
   @Test("Since statistics from before a restart, the result is everything since the restart")
