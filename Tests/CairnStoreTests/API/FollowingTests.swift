@@ -208,28 +208,36 @@ final class FollowingEndTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  @Test("A recovery's loss is reported once")
-  func discarded() throws {
-    let process = try KillWriterProcess(["followed", directory.store, "5", "0"])
-    var bytes: [UInt8] = []
-    while bytes.count < 30 * 8 { bytes += try process.read() }
-    process.kill()
-    _ = try process.readAll()
-    _ = try process.wait()
-    let follower = try Store.following(directory.store)
+  @Test(
+    "A recovery's loss is reported once, also after a kill before a manifest was announced",
+    arguments: [false, true])
+  func discarded(isUnannounced: Bool) throws {
+    var last: (name: String, record: Image.PlacedRecord)?
+    // The writer may be killed in a segment that is still empty.
+    while last == nil {
+      let process = try KillWriterProcess(["followed", directory.store, "5", "0"])
+      var bytes: [UInt8] = []
+      while bytes.count < 30 * 8 { bytes += try process.read() }
+      process.kill()
+      _ = try process.readAll()
+      _ = try process.wait()
+      last = try lastOpenRecord()
+    }
+    let (name, record) = try #require(last)
+    if isUnannounced {
+      try overwriteFile(
+        "\(directory.store)/\(FileName.followPage)", [UInt8](repeating: 0, count: 8),
+        at: FollowPageLayout.generationOffset)
+    }
+    let clock = ManualClock()
+    let follower = try Store.following(directory.store, .everyRead, .small(clock: clock))
     let before = try follower.contents()
     guard let found = try "number".withBytes({ try follower.pinnedEntry(forKey: $0) }) else {
       Issue.record("nothing is there")
       return
     }
+    if isUnannounced { clock.advance(by: .seconds(1)) }
     // Like a page that never reached the disk.
-    let image = try Image(of: directory.store)
-    let manifest = try image.manifest
-    let name = try #require(
-      manifest.openSegments.map { FileName.segment($0.id) }.last {
-        try image.files[$0] != nil && !image.records(in: $0).isEmpty
-      })
-    let record = try #require(try image.records(in: name).last { $0.header.kind != .roll })
     try overwriteFile(
       directory.store + "/" + name, [UInt8](repeating: 0, count: 24), at: record.offset)
     let writer = try Store.announcing(
@@ -244,6 +252,19 @@ final class FollowingEndTests {
     try writer.setValue("1", forKey: "a")
     #expect(try follower.text("a") == "1")
     try writer.close()
+  }
+
+  /// The last record of the open segments.
+  private func lastOpenRecord() throws -> (name: String, record: Image.PlacedRecord)? {
+    let image = try Image(of: directory.store)
+    for segment in try image.manifest.openSegments.reversed() {
+      let name = FileName.segment(segment.id)
+      if image.files[name] == nil { continue }
+      if let record = try image.records(in: name).last(where: { $0.header.kind != .roll }) {
+        return (name, record)
+      }
+    }
+    return nil
   }
 
   @Test(
@@ -417,25 +438,4 @@ final class FollowingEndTests {
     #expect(try follower.count() == 0)
     try writer.close()
   }
-
-  @Test("An open waits for another opener to close the store, for as long as it may")
-  func waiting() throws {
-    let first = try Store(directory.store, background: queue)
-    let impatient = StoreConfiguration.small { $0.lockTimeout = .milliseconds(20) }
-    #expect(storeError { _ = try Store(directory.store, impatient) }?.isLocked == true)
-    let path = directory.store
-    let second = Background {
-      try Store(path, .small { $0.lockTimeout = .seconds(100) }).setValue("2", forKey: "a")
-    }
-    second.waitUntilBlocked()
-    try first.setValue("1", forKey: "a")
-    try first.close()
-    #expect(second.finishes())
-    #expect(second.error == nil)
-    #expect(try Store(directory.store).text("a") == "2")
-  }
-}
-
-extension StoreError {
-  fileprivate var isLocked: Bool { if case .locked = self { true } else { false } }
 }

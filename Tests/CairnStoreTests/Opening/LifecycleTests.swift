@@ -302,6 +302,25 @@ struct LifecycleTests {
     try Store(directory.store).setValue("w", forKey: "key")
   }
 
+  @Test("An open waits for another opener to close the store, for as long as it may")
+  func waiting() throws {
+    let first = try Store(directory.store)
+    let impatient = StoreConfiguration.small { $0.lockTimeout = .milliseconds(20) }
+    #expect(
+      storeError { _ = try Store(directory.store, impatient) }
+        == .locked(path: directory.store, inThisProcess: true))
+    let path = directory.store
+    let second = Background {
+      try Store(path, .small { $0.lockTimeout = .seconds(100) }).setValue("2", forKey: "a")
+    }
+    second.waitUntilBlocked()
+    try first.setValue("1", forKey: "a")
+    try first.close()
+    #expect(second.finishes())
+    #expect(second.error == nil)
+    #expect(try Store(directory.store).text("a") == "2")
+  }
+
   @Test("If there is no store, opening for reading throws", arguments: [true, false])
   func noStore(readOnly: Bool) throws {
     let configuration = StoreConfiguration.small { $0.createsStore = false }

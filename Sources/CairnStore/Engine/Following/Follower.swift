@@ -238,6 +238,7 @@ package final class Follower: Sendable {
       followed, configuration: configuration, environment: environment)
     let isOutdated =
       state.followed.page != nil && !isSame
+      || isSame && view.session != state.view.session
       || followed.storeIdentifier != state.followed.storeIdentifier
       || view.lastVersion < state.view.lastVersion
     state.followed = followed
