@@ -163,14 +163,13 @@ extension DiskCache {
       throw error
     }
     if atOnce, pending.isLeft { return (result, pending) }
+    drop(removals)
     switch result {
     case .stored(let version):
-      // The old value leaves memory when the new one replaces it.
-      drop(removals, but: bytes, before: version)
       tier(.publish(version: version, byteCount: value.byteCount))
-      events.settle(key, bytes, version: version, after: removals)
+      events.settle(
+        key, bytes, version: version, replacing: pending.replaced, after: removals)
     case .mismatch(let current):
-      drop(removals)
       // A load that is not kept shows no caller a value.
       if showsMismatch { tier(.show(version: current)) }
       // The limits may have evicted entries first.

@@ -98,21 +98,30 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The same for one value. Copies the bytes of its key only for observers.
   func settle(
-    _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
+    _ key: Key, _ bytes: RawSpan, version: UInt64, replacing replaced: PendingWrite.Replacement?,
+    after removals: [RemovalEvent]
   ) {
     counters.insertions.add()
+    if let replaced { counters.note(replaced.cause) }
     for removal in removals { count(removal) }
-    if isObserved.load(ordering: .relaxed) { tell(key, bytes, version: version, after: removals) }
-    if let storeObserver { for removal in removals { storeObserver(removal) } }
+    if isObserved.load(ordering: .relaxed) || storeObserver != nil {
+      tell(key, bytes, version: version, replacing: replaced, after: removals)
+    }
   }
 
   // Separate, because the type of the array is looked up wherever this is inlined.
   @inline(never)
   private func tell(
-    _ key: Key, _ bytes: RawSpan, version: UInt64, after removals: [RemovalEvent]
+    _ key: Key, _ bytes: RawSpan, version: UInt64, replacing replaced: PendingWrite.Replacement?,
+    after removals: [RemovalEvent]
   ) {
-    tell(
-      [Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)], after: removals)
+    var removals = removals
+    if let replaced { removals.insert(replaced.event(ofKey: bytes), at: 0) }
+    if isObserved.load(ordering: .relaxed) {
+      tell(
+        [Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)], after: removals)
+    }
+    if let storeObserver { for removal in removals { storeObserver(removal) } }
   }
 
   private func tell(_ insertions: [Insertion], after removals: [RemovalEvent]) {

@@ -26,7 +26,7 @@ extension Engine {
     expecting expectation: Expectation
   ) throws(StoreError) -> StartedWrite<CompareAndSetResult, StoreError> {
     try session.checkWritable()
-    let (result, pending) = try tellingRemovals { (removals) throws(StoreError) in
+    let (result, pending) = try tellingRemovals(ofWriteTo: key) { (removals) throws(StoreError) in
       try enterAtOnce(
         value, forKey: key, options: options, durability: durability, expecting: expectation,
         removals: &removals)
@@ -34,9 +34,9 @@ extension Engine {
     if !pending.isLeft { return .entered(result, pending) }
     let (key, value) = (key.copied(), value.copied())
     return .left { [self] () throws(StoreError) in
-      try tellingRemovals { (removals: inout [RemovalEvent]) throws(StoreError) in
-        try key.withBytes { (key) throws(StoreError) in
-          try value.withBytes { (value) throws(StoreError) in
+      try key.withBytes { (key) throws(StoreError) in
+        try value.withBytes { (value) throws(StoreError) in
+          try tellingRemovals(ofWriteTo: key) { (removals) throws(StoreError) in
             let (result, pending) = try put(
               value, forKey: key, options: options, durability: durability,
               expecting: expectation, &removals)

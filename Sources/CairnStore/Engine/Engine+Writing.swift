@@ -5,11 +5,12 @@ extension Engine {
   package func setValue(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
-    let result = try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
+    let (result, pending) = try tellingRemovals(ofWriteTo: key) { (removals) throws(StoreError) in
       try put(
         value, forKey: key, options: options, durability: durability, expecting: .anything,
         &removals)
     }
+    try finish(pending)
     return result.version
   }
 
@@ -18,22 +19,26 @@ extension Engine {
     _ value: RawSpan, forKey key: RawSpan, expecting version: SequenceNumber?,
     options: EntryOptions, durability: Durability?
   ) throws(StoreError) -> CompareAndSetResult {
-    try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
+    let (result, pending) = try tellingRemovals(ofWriteTo: key) { (removals) throws(StoreError) in
       try put(
         value, forKey: key, options: options, durability: durability,
         expecting: version.map { .version($0) } ?? .absent, &removals)
     }
-  }
-
-  /// Does a write, reports its removals to the observer, and does all the waiting that the write
-  /// requires.
-  @inline(__always)
-  private func finish<Result>(
-    _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
-  ) throws(StoreError) -> Result {
-    let (result, pending) = try tellingRemovals(write)
     try finish(pending)
     return result
+  }
+
+  /// Writes one value, and reports the replaced value and other removals to the observer.
+  @inline(__always)
+  func tellingRemovals(
+    ofWriteTo key: RawSpan,
+    _ write: (inout [RemovalEvent]) throws(StoreError) -> (CompareAndSetResult, PendingWrite)
+  ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
+    try tellingRemovals { (removals: inout [RemovalEvent]) throws(StoreError) in
+      let (result, pending) = try write(&removals)
+      if let replaced = pending.replaced { removals.insert(replaced.event(ofKey: key), at: 0) }
+      return (result, pending)
+    }
   }
 
   /// Does a write, and reports its removals to the observer.
@@ -106,7 +111,7 @@ extension Engine {
     }
     // A lookup in a loaded shard does not throw, so whatever is appended is also published.
     if !looksFirst { try lookup.index.load(shardOf: hash) }
-    var event: RemovalEvent?
+    var replaced: PendingWrite.Replacement?
     var isSlowed = false
     // The options are taken apart first, so that the body holds no reference to them.
     let result = try options.metadataBytes.withSpan {
@@ -115,7 +120,7 @@ extension Engine {
         let put = try writer.putAside(
           value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
           keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
-        event = put.event
+        replaced = put.replaced
         return put.result
       }
       return try writer.withRoom(
@@ -149,17 +154,15 @@ extension Engine {
         }
         writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
         if let existing { isSlowed = appender.allowance.spend(existing.byteCount ?? 0) }
-        if writer.removalObserver != nil {
-          event = writer.removalEvent(existing, key: key, cause: .replaced)
-        }
+        replaced = writer.replacement(existing)
         return .stored(version: version)
       }
     }
-    if let event { removals.append(event) }
     guard let result else { return (.mismatch(current: nil), .left) }
     guard case .stored(let version) = result else { return (result, PendingWrite()) }
     var pending = PendingWrite(
       sequence: version, durability: durability, slowedByteCount: isSlowed ? template.byteCount : 0)
+    pending.replaced = replaced
     if atOnce {
       pending.keepsLimits = evictor.isAsked(adding: 0)
     } else {
@@ -299,10 +302,12 @@ extension Engine {
     _ batch: consuming BatchRecords, durability: Durability?
   ) throws(StoreError) -> SequenceNumber {
     var unwritten = Optional(batch)
-    return try finish { (removals: inout [RemovalEvent]) throws(StoreError) in
+    let (first, pending) = try tellingRemovals { (removals) throws(StoreError) in
       guard let batch = unwritten.take() else { preconditionFailure("it is written once") }
       return try enter(batch, durability: durability, removals: &removals)
     }
+    try finish(pending)
+    return first
   }
 
   /// Enters a batch, as `enter(_:forKey:)` enters a value.

@@ -11,6 +11,19 @@ package struct PendingWrite: Sendable {
   /// Whether it was not made because it would have had to wait. Only for a write that had to be
   /// made at once.
   package private(set) var isLeft = false
+  /// The value of the same key that it replaced, if removals are observed. Reported without an
+  /// array and without a copy of the key unless someone listens.
+  package var replaced: Replacement?
+
+  /// A value that a write replaced.
+  package struct Replacement: Sendable {
+    package var version: SequenceNumber
+    package var cause: RemovalCause
+
+    package func event(ofKey key: RawSpan) -> RemovalEvent {
+      .entry(key: key.copied(), version: version, cause: cause)
+    }
+  }
 
   init(sequence: SequenceNumber, durability: Durability, slowedByteCount: Int = 0) {
     self.sequence = sequence

@@ -3,7 +3,7 @@ extension Writer {
   /// The result of writing a large record.
   struct AsidePut {
     var result: CompareAndSetResult
-    var event: RemovalEvent?
+    var replaced: PendingWrite.Replacement?
   }
 
   /// Writes one large record outside the log, head last.
@@ -44,7 +44,7 @@ extension Writer {
         appender.allowance.spendAside(existing?.byteCount ?? 0)
         return AsidePut(
           result: .stored(version: version),
-          event: removalEvent(existing, key: key, cause: .replaced))
+          replaced: replacement(existing))
       }
     }
   }

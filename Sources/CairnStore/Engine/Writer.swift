@@ -212,6 +212,14 @@ struct Writer: Sendable {
     }
   }
 
+  /// The value that a write replaces, if removals are observed.
+  @inline(__always)
+  func replacement(_ existing: Existing?) -> PendingWrite.Replacement? {
+    guard removalObserver != nil, let existing else { return nil }
+    return PendingWrite.Replacement(
+      version: existing.sequence, cause: existing.hasExpired ? .expired : .replaced)
+  }
+
   func removalEvent(
     _ existing: Existing?, key: RawSpan, cause: RemovalCause
   ) -> RemovalEvent? {

@@ -95,9 +95,10 @@ extension DiskCache {
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
       let result = try storing { () throws(StoreError) in
-        try store.enter(
-          value, forKey: key, options: options, durability: nil, removals: &removals
-        ).result
+        let (result, pending) = try store.enter(
+          value, forKey: key, options: options, durability: nil, removals: &removals)
+        if let replaced = pending.replaced { removals.append(replaced.event(ofKey: key)) }
+        return result
       }
       if case .stored(let stored) = result { version = stored }
     }

@@ -162,20 +162,9 @@ extension DiskCache {
   }
 
   /// Drops the entries that a write removed from memory.
-  ///
-  /// - Parameters:
-  ///   - key: the key of a value about to be published, which itself replaces the old one.
-  ///   - version: the version of that value.
-  func drop(_ removals: [RemovalEvent], but key: RawSpan = RawSpan(), before version: UInt64 = 0) {
+  func drop(_ removals: [RemovalEvent]) {
     guard let recency else { return }
-    for removal in removals {
-      if case .entry(let bytes, let removed, _) = removal, removed < version,
-        bytes.withBytes({ $0.equals(key) })
-      {
-        continue
-      }
-      recency.drop(removal)
-    }
+    for removal in removals { recency.drop(removal) }
   }
 
   /// Call after a write threw. If the state on disk is unknown, memory drops the key.
