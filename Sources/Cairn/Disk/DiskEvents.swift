@@ -116,7 +116,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     after removals: [RemovalEvent]
   ) {
     var removals = removals
-    if let replaced { removals.insert(replaced.event(ofKey: bytes), at: 0) }
+    replaced?.add(to: &removals, ofKey: bytes)
     if isObserved.load(ordering: .relaxed) {
       tell(
         [Insertion(key: key, bytes: [UInt8](copying: bytes), version: version)], after: removals)

@@ -61,7 +61,8 @@ extension Store {
   }
 
   // A cache writes in two steps. The first enters the write and returns the removed entries, even
-  // if it throws, without calling the observer. The second finishes the write.
+  // if it throws, without calling the observer. The value that a write of one key replaced is in
+  // `PendingWrite.replaced`. The second step finishes the write.
 
   /// Enters the value of a key.
   ///

@@ -36,7 +36,7 @@ extension Engine {
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try tellingRemovals { (removals: inout [RemovalEvent]) throws(StoreError) in
       let (result, pending) = try write(&removals)
-      if let replaced = pending.replaced { removals.insert(replaced.event(ofKey: key), at: 0) }
+      pending.replaced?.add(to: &removals, ofKey: key)
       return (result, pending)
     }
   }
@@ -163,6 +163,7 @@ extension Engine {
     var pending = PendingWrite(
       sequence: version, durability: durability, slowedByteCount: isSlowed ? template.byteCount : 0)
     pending.replaced = replaced
+    pending.replaced?.index = removals.count
     if atOnce {
       pending.keepsLimits = evictor.isAsked(adding: 0)
     } else {

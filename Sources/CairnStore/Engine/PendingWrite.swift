@@ -11,17 +11,21 @@ package struct PendingWrite: Sendable {
   /// Whether it was not made because it would have had to wait. Only for a write that had to be
   /// made at once.
   package private(set) var isLeft = false
-  /// The value of the same key that it replaced, if removals are observed. Reported without an
-  /// array and without a copy of the key unless someone listens.
+  /// The value that it replaced, if removals are observed. The removals in the array are of other
+  /// values. So a write that replaces a value needs no array, and no copy of the key.
   package var replaced: Replacement?
 
   /// A value that a write replaced.
   package struct Replacement: Sendable {
     package var version: SequenceNumber
     package var cause: RemovalCause
+    /// How many of the write's other removals came before.
+    var index = 0
 
-    package func event(ofKey key: RawSpan) -> RemovalEvent {
-      .entry(key: key.copied(), version: version, cause: cause)
+    /// Adds the replacement to the other removals of the write.
+    package func add(to removals: inout [RemovalEvent], ofKey key: RawSpan) {
+      removals.insert(
+        .entry(key: key.copied(), version: version, cause: cause), at: min(index, removals.count))
     }
   }
 

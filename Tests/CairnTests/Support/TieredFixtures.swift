@@ -97,7 +97,7 @@ extension DiskCache {
       let result = try storing { () throws(StoreError) in
         let (result, pending) = try store.enter(
           value, forKey: key, options: options, durability: nil, removals: &removals)
-        if let replaced = pending.replaced { removals.append(replaced.event(ofKey: key)) }
+        pending.replaced?.add(to: &removals, ofKey: key)
         return result
       }
       if case .stored(let stored) = result { version = stored }

@@ -237,8 +237,7 @@ package final class Follower: Sendable {
     let view = try FollowedView.open(
       followed, configuration: configuration, environment: environment)
     let isOutdated =
-      state.followed.page != nil && !isSame
-      || isSame && view.session != state.view.session
+      state.followed.page != nil && (!isSame || view.session != state.view.session)
       || followed.storeIdentifier != state.followed.storeIdentifier
       || view.lastVersion < state.view.lastVersion
     state.followed = followed
