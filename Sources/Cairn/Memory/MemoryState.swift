@@ -289,6 +289,6 @@ struct WriteStripe: Sendable {
   @inlinable init() {}
 }
 
-/// After this many reads, the tier below should soon receive a report. Making one takes some
-/// milliseconds.
+/// After this many reads, the tier below should soon receive a report if it evicts. Making one takes
+/// some milliseconds. A power of two.
 @usableFromInline let manyReadsCount = 4096

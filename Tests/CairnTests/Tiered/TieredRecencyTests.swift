@@ -162,9 +162,9 @@ struct TieredRecencyTests {
     #expect(try cache.store.usage().indexedKeyCount <= 200)
   }
 
-  @Test("If many were read, the background reports them at once, so that no write has to")
+  @Test("If writes may evict, the background reports many reads at once, so that no write has to")
   func many() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache()
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 6000)
     for key in 0..<5000 { try cache.setValue(key, forKey: key) }
     let read = Array((0..<5000).reversed())
     for key in read.prefix(4000) { for _ in 0..<2 { _ = try cache.value(forKey: key) } }
@@ -177,6 +177,22 @@ struct TieredRecencyTests {
     // And again.
     for key in read { _ = try cache.value(forKey: key) }
     #expect(scene.background.delays == [.seconds(1), .zero])
+  }
+
+  @Test("Below the limits, many reads cause one report a second")
+  func manyBelowLimits() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 12_500)
+    func fill(_ keys: Range<Int>) throws {
+      for key in keys { try cache.setValue(key, forKey: key) }
+      for key in keys { _ = try cache.value(forKey: key) }
+    }
+    try fill(0..<4200)
+    #expect(scene.background.delays == [.seconds(1)])
+    // From here on, another 4,096 writes may exceed the limit.
+    try fill(4200..<8500)
+    #expect(scene.background.delays == [.seconds(1), .zero])
+    scene.background.runAll(dueAfter: .zero)
+    #expect(cache.tier.held.untoldReadCount == 0)
   }
 
   @Test("An entry that is about to be reported counts as used until it is")

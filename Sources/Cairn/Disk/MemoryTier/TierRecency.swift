@@ -173,8 +173,12 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Schedules a background report soon, so that no write has to report. Call after many reads.
+  /// Schedules a background report soon if writes may evict, so that no write has to report. Call
+  /// after each `manyReadsCount` reads.
   func tellSoon() {
+    guard let store = store.withLock({ $0 }),
+      store.isNearLimit(adding: manyReadsCount, byteCount: 0)
+    else { return }
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in
       self?.isAskedFor.store(false, ordering: .relaxed)
