@@ -1,7 +1,7 @@
 import CairnStore
 import CommandText
 
-/// Adds up the sizes of the files of a tree, so that an import can show its progress. It reads no
+/// Adds up the sizes of the files in a tree, so that an import can show its progress. It reads no
 /// files, so it takes a small part of the import's time.
 enum TreeSize {
   private static let byteLimit = StoreConfiguration().valueByteLimit

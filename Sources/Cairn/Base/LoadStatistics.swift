@@ -38,7 +38,7 @@ public struct LoadStatistics: Sendable, Hashable {
   /// All counts with their names, for a metrics library.
   public var metrics: [(name: String, value: UInt64)] { counters }
 
-  /// The counts and durations since earlier statistics of the same cache.
+  /// The counts and durations since an earlier reading of the same cache's statistics.
   ///
   /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache has been
   ///   reopened, and the result covers everything since then.

@@ -42,8 +42,8 @@ internal import Synchronization
 /// On disk, cost means bytes, as in `StoreStatistics.liveByteCount`. The `cost` given to a value
 /// counts only in memory. The disk stores it for when the value returns to memory.
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  // Inlinable code is specialised for its types at the call site, where closures pass keys and
-  // values on. All other code is here and sees only bytes.
+  // Inlinable code is specialised for its types at the call site. There, closures pass on the keys
+  // and values. All other code is here and sees only bytes.
   let original: Store
   /// The store that replaced it, once its directory was removed.
   let replacement = ReferenceTable<Store>(slotCount: 1)

@@ -3,7 +3,7 @@
 struct SpreadCounter: ~Copyable, Sendable {
   private struct Part: ~Copyable, Sendable {
     let count = Counter()
-    /// Processors fetch lines of 64 bytes in pairs.
+    /// Processors fetch 64-byte cache lines in pairs.
     private let apart = InlineArray<15, UInt64>(repeating: 0)
   }
 

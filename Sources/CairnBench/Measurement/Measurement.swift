@@ -1,6 +1,6 @@
 import Glibc
 
-/// Nanoseconds of a clock that never goes back. Reading it takes about 25 ns.
+/// The time of a clock that never goes backwards, in nanoseconds. Reading it takes about 25 ns.
 @inline(__always)
 func monotonicNanoseconds() -> UInt64 {
   var time = timespec()

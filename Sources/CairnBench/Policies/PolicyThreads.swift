@@ -18,7 +18,7 @@ struct PolicyThreads {
   var medians: [EvictionPolicy: Rates] {
     get throws {
       var rates: [EvictionPolicy: [[Double]]] = [:]
-      // Rounds take turns, so that disturbances affect all of them.
+      // The policies take turns in each round, so that a disturbance affects all of them.
       for _ in 0..<(isQuick ? 1 : 7) {
         for policy in EvictionPolicy.allCases {
           rates[policy, default: []].append([try rate(policy, 1), try rate(policy, 2)])

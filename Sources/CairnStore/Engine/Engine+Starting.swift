@@ -48,8 +48,8 @@ extension Engine {
   }
 
   /// Writes the value of a key if the write need not wait: for a long hold of the log's lock, for
-  /// growth of the log, or for an eviction. Otherwise it does nothing and sets `pending.isLeft`.
-  /// Like a read, the first lookup in a part of the index reads that part from the checkpoint.
+  /// growth of the log, or for an eviction. Otherwise it does nothing and sets `pending.isLeft`. As
+  /// with a read, the first lookup in a part of the index loads that part from the checkpoint.
   func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]

@@ -264,7 +264,7 @@ struct Lookup: Sendable {
 
   // MARK: Compaction and removals
 
-  /// An entry of the index, the segment of its record, and its extended end of lifetime.
+  /// An index entry, the segment of its record, and the end of its extended lifetime.
   struct Place {
     var entry: IndexEntry
     var segment: Segment

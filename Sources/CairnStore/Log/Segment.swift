@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// One file of the log: a header, then records that are only ever appended.
 ///
-/// Readers share it by reference and keep its mapping alive, even after its file was unlinked. The
-/// appender writes only after the last record. A record's location reaches readers through the
+/// Readers share it by reference and keep its mapping alive, even after its file has been unlinked.
+/// The appender writes only after the last record. A record's location reaches readers through the
 /// index's locks, after its bytes.
 package final class Segment: Sendable {
   /// Allocated space in the active segment that only removals may use, so that they still work on a

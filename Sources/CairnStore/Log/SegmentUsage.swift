@@ -167,7 +167,7 @@ package final class SegmentUsage: Sendable {
     }
   }
 
-  /// Continues from the counts in a checkpoint, before anything was added.
+  /// Continues from the counts in a checkpoint. Call before anything is added.
   package func restore(_ covered: Checkpoint.CoveredSegment) {
     endOffset.store(covered.end, ordering: .relaxed)
     puts.store(covered.putCount, ordering: .relaxed)

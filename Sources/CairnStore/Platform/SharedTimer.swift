@@ -4,7 +4,7 @@
 /// The thread lives while anything waits. It runs a job itself only if the job's queue cannot start
 /// a thread.
 package final class SharedTimer: Sendable {
-  /// The timer of the process.
+  /// The process-wide timer.
   package static let shared = SharedTimer()
 
   private struct Entry {

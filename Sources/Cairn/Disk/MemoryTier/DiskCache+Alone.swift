@@ -7,7 +7,8 @@ internal import CairnStore
 //    newest version. So every later write of the key is newer, and replaces it when it is published.
 // 2. It is at or below the mark of every tag whose removal begins later, so it is in doubt, and the disk
 //    does not vouch for it. The removal of any tag hides all older entries with tags.
-// 3. A read that does not find its key on disk leaves it in memory. Calls that compare versions drop it.
+// 3. A read that does not find the key on disk leaves the entry in memory. Calls that compare
+//    versions drop it.
 extension DiskCache {
   /// Sets a value in memory only.
   @usableFromInline

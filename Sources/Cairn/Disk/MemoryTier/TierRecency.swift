@@ -120,9 +120,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Call before a write that may remove entries to keep limits. In a later report, earlier
-  /// accesses would count as later than the write. With many entries, it reports only each time a
-  /// sixty-fourth of them was removed or read, because a report costs more than an eviction.
-  /// Entries in use are spared in between.
+  /// accesses would count as later than the write. With many entries, it reports only once a
+  /// sixty-fourth of them have been removed or read since the last report, because a report costs
+  /// more than an eviction. Entries in use are spared in between.
   ///
   /// - Parameters:
   ///   - count: the number of entries to write.

@@ -33,8 +33,7 @@ extension DiskCache {
     let tag = try TagLimits.bytes(of: tag)
     let store = store
     do throws(CacheError) {
-      // If it fails, another removal or the sweep has written the record and has not published it
-      // yet.
+      // If it fails, another removal or the sweep has written the record but not yet published it.
       while try !mark(tag, in: store, durability) { try refreshMarks(in: store) }
     } catch {
       guard case .store(.vanished) = error else { throw error }

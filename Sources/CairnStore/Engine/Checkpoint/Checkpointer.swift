@@ -249,7 +249,7 @@ final class Checkpointer: Sendable {
   }
 
   private func note(_ written: WrittenCheckpoint) {
-    // No compaction has switched meanwhile, because the lock for that is held.
+    // No compaction can switch segments in the meantime, because the lock for that is held.
     progress.isOvertaken.store(false, ordering: .relaxed)
     progress.isDueSinceOpen.store(false, ordering: .relaxed)
     progress.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)

@@ -55,7 +55,8 @@ package final class Follower: Sendable {
       state = Lock(State(followed: followed, view: view))
     } catch { throw error.located(in: path) }
     lookTime = Atomic(clock.now().millisecondsSinceEpoch)
-    // Later opens happen under a lock. The log may use the store, so it must not be called there.
+    // Later opens happen under a lock. The caller's log may use the store, so it must not be called
+    // under that lock.
     var quiet = configuration
     quiet.log = .none
     self.configuration = quiet

@@ -76,7 +76,7 @@ final class Evictor: Sendable {
     }
   }
 
-  /// Whether enforcing the limits needs work, with this many more entries.
+  /// Whether adding this many entries would require work to enforce the limits.
   func isAsked(adding count: Int) -> Bool {
     lookup.index.count + count > start.count.load(ordering: .relaxed)
       || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
