@@ -51,7 +51,7 @@ public enum CacheError: Error, Sendable, Hashable {
 
   /// The task was cancelled before the work began.
   case cancelled
-  /// The shared cache of this name is already open with keys or values of another type.
+  /// The shared cache with this name is already open with keys or values of another type.
   case otherType(found: String, expected: String)
   /// A load would wait for itself: its loader asked for its own key, or for a key whose load waits
   /// for this one. The call that asked throws this error.

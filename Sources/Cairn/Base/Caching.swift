@@ -118,8 +118,8 @@ public protocol Caching<Key, Value>: Sendable {
   /// several callers take a value at once, only one gets it.
   func takeValue(forKey key: Key) throws(Failure) -> Value?
 
-  /// Removes every entry for which `shouldRemove` returns `true`. An entry that was rewritten after
-  /// the closure saw it stays.
+  /// Removes every entry for which `shouldRemove` returns `true`. An entry that is rewritten after
+  /// the closure has seen it stays.
   ///
   /// - Throws: any error of `shouldRemove`; nothing is then removed.
   @discardableResult

@@ -2,8 +2,8 @@ internal import CairnStore
 
 /// An error that a custom coder can throw, with a reason that is safe to log.
 ///
-/// Of any other error, the cache reports only the type and the case, because the rest may reveal
-/// the value. Of a `DecodingError` or an `EncodingError`, it also reports the place in the value,
+/// For any other error, the cache reports only the type and the case, because the rest may reveal
+/// the value. For a `DecodingError` or an `EncodingError`, it also reports the place in the value,
 /// without dictionary keys.
 public struct CodingFailure: Error, Sendable, Hashable {
   /// Why the coder failed. It may be logged, so it must not reveal the value.

@@ -8,9 +8,9 @@ public struct LoadStatistics: Sendable, Hashable {
   public var joinedCount: UInt64 = 0
   /// Loaders that threw.
   public var failedCount: UInt64 = 0
-  /// Loads cancelled because no caller waited any more.
+  /// Loads cancelled because no caller was waiting any more.
   public var cancelledCount: UInt64 = 0
-  /// Loaded values that were not kept, because the key was written or removed meanwhile.
+  /// Loaded values that were not kept, because the key was written or removed during the load.
   public var outdatedCount: UInt64 = 0
   /// Loaded values that could not be written to disk. The waiting callers got them. The log reports
   /// why they could not be written.
@@ -91,7 +91,7 @@ func counted(_ count: UInt64, _ singular: String? = nil, _ plural: String? = nil
   return singular.map { DisplayText.count(count, $0, plural) } ?? DisplayText.count(count)
 }
 
-/// Lookups, insertions and removals, as parts of a line, for both kinds of caches.
+/// Lookups, insertions and removals, as parts of a line, for both kinds of cache.
 func describe(
   hits: UInt64, misses: UInt64, insertions: UInt64, removals: UInt64, expirations: UInt64,
   evictions: UInt64

@@ -17,7 +17,7 @@ public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
 /// A source of reports that memory is short.
 package protocol PressureSource: Sendable {
   /// Waits until memory is short, and returns the degree. `nil` means that no more reports will
-  /// come.
+  /// follow.
   func next() -> MemoryPressure?
 }
 

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// The counts of a tier of a cache, for both kinds of caches.
+/// The counts of a cache tier, for both kinds of caches.
 struct TierCounts {
   /// The value of the label `tier`.
   var name: String

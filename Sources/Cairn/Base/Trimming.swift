@@ -35,8 +35,8 @@ public protocol Trimming: Sendable {
   @discardableResult
   func trim(olderThan age: Duration, by basis: AgeBasis) throws(Failure) -> RemovalSummary
 
-  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
-  /// read finds them.
+  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
+  /// No read finds them.
   @discardableResult
   func removeExpired() throws(Failure) -> RemovalSummary
 }

@@ -1,13 +1,12 @@
 internal import CairnStore
 
-/// Which keys were loaded of late: two Bloom filters. The older one is emptied when the younger one
-/// is full, and becomes the younger one.
+/// Which keys have been loaded lately: two Bloom filters. The older one is emptied when the younger
+/// one is full, and becomes the younger one.
 final class AdmissionSketch: Sendable {
   /// The keys in a filter when it is full: 10.5 bits for each.
   static let keyLimit = 100_000
   private static let wordCount = 1 << 14
-  /// The bits of a key. With them, about 1 % of the keys that a full filter does not have look as if it
-  /// had them.
+  /// The bits of a key. With them, a full filter seems to have about 1 % of the keys that it lacks.
   private static let bitCount = 5
 
   private struct State: Sendable {
@@ -26,7 +25,7 @@ final class AdmissionSketch: Sendable {
 
   /// Notes that a key is loaded.
   ///
-  /// - Returns: whether it was noted before, as far as known.
+  /// - Returns: whether it has been noted before, as far as is known.
   func note(_ key: RawSpan) -> Bool {
     let hash = hash.hash(key)
     return state.withLock { state in

@@ -7,7 +7,7 @@ package enum CacheLocation {
   /// and a file name may have at most 255 bytes.
   package static let nameByteLimit = 200
 
-  /// The environment of the process.
+  /// The process's environment.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
   /// The file name of this program, however it was called, or "cairn" if that name is invalid for a
@@ -66,7 +66,7 @@ package enum CacheLocation {
 
   private static func has(_ name: String, _ directory: Directory) -> Bool {
     do throws(StoreError) { return try directory.openFile(name, mode: .readOnly) != nil } catch {
-      // It exists, but has the wrong kind or owner.
+      // The file exists, but has the wrong kind or owner.
       if case .unsafeFile = error { return true }
       return false
     }

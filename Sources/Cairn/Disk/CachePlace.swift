@@ -36,7 +36,7 @@ public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
   /// - Parameter name: up to 200 bytes, without slashes, and not "." or "..".
   public static func name(_ name: String) -> CachePlace { CachePlace(.name(name)) }
 
-  /// The cache of this name that the whole process shares. Opening it returns the open cache, or
+  /// The cache with this name that the whole process shares. Opening it returns the open cache, or
   /// opens it if it is not open yet.
   ///
   /// The library holds the cache weakly, so keep a reference as long as the cache should stay open.

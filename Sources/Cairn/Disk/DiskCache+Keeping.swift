@@ -80,7 +80,7 @@ extension DiskCache {
     }
   }
 
-  /// Sets a loaded value, unless its key was written or removed since the load began, or has a
+  /// Sets a loaded value, unless its key has been written or removed since the load began, or has a
   /// value of another version.
   ///
   /// - Returns: whether it was set.

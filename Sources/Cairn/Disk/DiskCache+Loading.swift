@@ -121,7 +121,7 @@ extension DiskCache: Loading {
   ) async throws -> Value {
     let damage = Lock<CacheError?>(nil)
     let load = SingleFlight<[UInt8], Loaded<Value>?>.Load { [self] in
-      // Check again, because it may have arrived meanwhile.
+      // Check again, because it may have arrived in the meantime.
       try orDropped(key, counts: false) { error in
         damage.withLock { $0 = error }
       } _: { () throws(CacheError) in

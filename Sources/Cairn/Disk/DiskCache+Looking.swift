@@ -52,7 +52,7 @@ extension DiskCache {
       let hasExpired = try keyCoder.encode(key) { (key) throws(CacheError) in
         try storing { () throws(StoreError) in try store.hasExpired(key) }
       }
-      // It may have been written between the two reads.
+      // The key may have been written between the two reads.
       if hasExpired == false, try !hasHidden(key) { continue }
       try noteShown(nil, of: key)
       return hasExpired == true ? .expired : .absent

@@ -159,7 +159,7 @@ extension DiskCache {
   }
 
   /// Makes every write durable, marks the store clean and releases its lock, like the synchronous
-  /// form. Does not wait behind other calls of the cache. Cancellation does not stop it.
+  /// form. Does not queue behind other calls to the cache. Cancellation does not stop it.
   ///
   /// - Throws: see the synchronous form. Never `cancelled`.
   public nonisolated(nonsending) func close() async throws(CacheError) {

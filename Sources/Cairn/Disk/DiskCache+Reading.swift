@@ -66,7 +66,7 @@ extension DiskCache {
       return CacheEntry(key: key, value: entry.value, info: entry.info)
     }
     guard let found = try storedEntry(forKey: key) else {
-      // A set in memory only may have displaced it meanwhile.
+      // A set in memory only may have displaced it in the meantime.
       if let entry = held.entryAlone(forKey: tierKey) {
         return CacheEntry(key: key, value: entry.value, info: entry.info)
       }
@@ -165,7 +165,7 @@ extension DiskCache {
   /// Calls `body` with the bytes of a value, as the value coder made them, without a copy. Returns
   /// the result of `body`, or `nil` if the key has no value. Counts as an access.
   ///
-  /// The bytes stay unchanged and valid while `body` runs, even if the key is removed meanwhile.
+  /// The bytes stay unchanged and valid while `body` runs, even if the key is removed.
   ///
   /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `value(forKey:)`.
   public func withValue<Result>(
@@ -419,7 +419,7 @@ extension DiskCache {
   ) throws(CacheError) {
     // The writer of the store may be able to decode the value, or removes it.
     if store.isFollowing { return }
-    // Remove only that version, because another caller may have written a newer one meanwhile.
+    // Remove only that version, because another caller may have written a newer one since.
     let isRemoved = try storing { () throws(StoreError) in
       return try store.compareAndRemove(forKey: key, expecting: version)
     }

@@ -29,7 +29,7 @@ extension DiskCache {
       return try storing { () throws(StoreError) in
         if try store.removeValue(forKey: key, durability: durability) { return true }
         if isLoading {
-          // A loaded value may have been kept just after that check. From here on, none is kept.
+          // A loaded value may have been kept just after that check. From here on, none is.
           store.passWriters()
           if try store.removeValue(forKey: key, durability: durability) { return true }
         }
@@ -69,7 +69,7 @@ extension DiskCache {
         }
       }
       // The caller learns that this version is gone, so memory must not show it.
-      // It may name any number; memory believes none that the store has not given.
+      // The caller may name any number; memory believes none that the store has not assigned.
       if !isRemoved, let tierKey {
         held?.invalidate(tierKey, through: min(version, store.lastVersion), .replaced)
       }

@@ -86,8 +86,8 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
-  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
-  /// read finds them, but until they are removed they count towards the limits. Maintenance also
+  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
+  /// No read finds them, but until they are removed they count towards the limits. Maintenance also
   /// removes them.
   ///
   /// - Throws: see the same method of the store. Earlier removals stay.
@@ -103,9 +103,9 @@ extension DiskCache: Trimming {
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
   /// The closure is called once for each unexpired entry on disk, in no particular order, with no
-  /// lock held. Removal begins after the closure has seen every entry. An entry that was rewritten
-  /// since then stays. So does an entry whose key cannot be decoded, which the log reports. Entries
-  /// in memory only are all removed, and the closure is not called for them.
+  /// lock held. Removal begins after the closure has seen every entry. An entry that has been
+  /// rewritten since then stays. So does an entry whose key cannot be decoded, which the log
+  /// reports. Entries in memory only are all removed, and the closure is not called for them.
   ///
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed. Otherwise a
   ///   ``CacheError``.

@@ -6,8 +6,9 @@ extension DiskCache {
   ///     try visits.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
   /// The call reads the value on disk, calls `change`, and writes the result unless another caller
-  /// has written the key meanwhile. In that case it starts over, so `change` may run more than once
-  /// and must have no side effects. `change` runs outside all locks and may use the cache.
+  /// has written the key in the meantime. In that case it starts over, so `change` may run more
+  /// than once and must have no side effects. `change` runs outside all locks and may use the
+  /// cache.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -108,7 +108,7 @@ extension DiskCache {
       let (result, pending) = try enter(
         value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
       do throws(StoreError) {
-        // Another store, without this write, may have replaced this one meanwhile.
+        // Another store, without this write, may have replaced this one in the meantime.
         try (entered ?? store).finish(pending)
         return result
       } catch {
@@ -261,14 +261,14 @@ extension DiskCache {
     return result
   }
 
-  /// The tags of the entry to replace. The write fails if one of them is removed meanwhile. Removes
-  /// the entry if a mark hides it already.
+  /// The tags of the entry to replace. The write fails if one of them is removed in the meantime.
+  /// Removes the entry if a mark hides it already.
   func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
     guard let present = try settle(key), present.version == version else { return [] }
     return present.tags
   }
 
-  /// Enters a write of one value if its version is the expected one and none of these tags was
+  /// Enters a write of one value if its version is the expected one and none of these tags has been
   /// removed since.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?, _ tags: [[UInt8]],

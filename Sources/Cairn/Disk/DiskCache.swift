@@ -274,8 +274,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     old.abandon()
   }
 
-  /// The default lifetime: how long entries live that are set from now on without a lifetime of
-  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
+  /// The default lifetime, for entries that are set from now on without one of their own. `nil`
+  /// means for ever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {

@@ -143,7 +143,7 @@ public enum UnreadableValuePolicy: Sendable, Hashable, CaseIterable {
   /// The read throws, and the value stays, because another version of the program may be able to
   /// decode it. A call with a loader loads the value again.
   case keep
-  /// The read is a miss, and the cache removes the value, unless it was rewritten meanwhile.
+  /// The read is a miss, and the cache removes the value, unless it has been rewritten since.
   case drop
 }
 
@@ -172,8 +172,7 @@ public enum CacheAdmission: Sendable, Hashable {
   /// its value stays in the memory tier, if there is one. So values that nobody requests again
   /// cause no write.
   ///
-  /// Two Bloom filters of 128 KiB each remember at least the last 100,000 loaded keys, and at most
-  /// twice as many. They mistake about 1 % of new keys for known ones. They are empty after an
-  /// open.
+  /// Two 128 KiB Bloom filters remember at least the last 100,000 loaded keys, and at most twice as
+  /// many. They mistake about 1 % of new keys for known ones. They are empty after an open.
   case secondRequest
 }

@@ -35,7 +35,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Loaded values that were not written to disk because of the configured admission or budget.
   public var admissionRefusedCount: UInt64 = 0
 
-  /// Entries in the cache, including expired entries that were not removed yet.
+  /// Entries in the cache, including expired entries that have not been removed yet.
   public var heldCount: Int = 0
   /// Removed tags whose entries are still being removed in the background. `heldCount` includes
   /// these entries.
@@ -55,8 +55,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var memory: MemoryCacheStatistics?
   /// Counts of the cache's loads.
   public var loads = LoadStatistics()
-  /// Reads of the disk by duration, counted while ``DiskCache/slowCallThreshold`` is set. Reads that
-  /// find their value in memory are not included.
+  /// Disk reads by duration, counted while ``DiskCache/slowCallThreshold`` is set. Reads that find
+  /// their value in memory are not included.
   public var readDurations = DurationHistogram()
   /// Writes, removals and batches by duration, counted while ``DiskCache/slowCallThreshold`` is set.
   public var writeDurations = DurationHistogram()

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// The named caches of a process: at most one live cache for each directory.
+/// A process's named caches: at most one live cache for each directory.
 ///
 /// From its open by `shared` until it begins to close, a cache has a place here. Then the place is
 /// empty, though the entry remains: the next caller opens another cache, and waits for the store.
@@ -95,7 +95,7 @@ enum SharedCaches {
   /// Call if no cache was opened. The earlier cache gets its place back if it is still alive.
   private static func leave(_ key: [UInt8]) {
     places.withLock { places in
-      // If the earlier cache has closed its store meanwhile, it has given up its place.
+      // If the earlier cache has since closed its store, it has given up its place.
       guard case .opening(_, let old?) = places[key] else {
         places[key] = nil
         return

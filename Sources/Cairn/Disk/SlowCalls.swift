@@ -107,7 +107,7 @@ final class CallTimes: Sendable {
 
   /// The number of slow calls that are kept.
   static var countLimit: Int { 128 }
-  /// The threshold while calls are not timed. Every other one is smaller.
+  /// The threshold while calls are not timed. Every other threshold is smaller.
   private static var off: UInt64 { .max }
 
   /// In nanoseconds.

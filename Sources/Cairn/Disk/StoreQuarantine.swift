@@ -16,8 +16,8 @@ struct StoreQuarantine {
   /// - Parameters:
   ///   - damage: the error of opening the store.
   ///   - open: opens the store.
-  /// - Returns: the store and the salvage report, or `nil` if another process replaced the store
-  ///   meanwhile.
+  /// - Returns: the store and the salvage report, or `nil` if another process has replaced the
+  ///   store.
   /// - Throws: `locked` if another process is replacing the store or has it open; the errors of a
   ///   salvage; `unsupportedFileSystem`; `damage` if the path is a symbolic link or the store
   ///   contains foreign directories. The store is then unchanged, unless only the sync after the
@@ -33,7 +33,7 @@ struct StoreQuarantine {
       try directory.identity()
         == Directory(path: path, fileSystem: fileSystem, readOnly: false).identity()
     else { throw .locked(path: path) }
-    // Another process may have done it meanwhile.
+    // Another process may have done this in the meantime.
     do throws(StoreError) { return (try open(), nil) } catch {
       guard case .corrupt = error else { throw error }
     }
@@ -158,15 +158,15 @@ struct StoreQuarantine {
     return nil
   }
 
-  /// Whether this type makes directories of such a name next to a store. False for directories of a
-  /// cache with a similar name.
+  /// Whether this type makes directories with such a name next to a store. False for directories of
+  /// a cache with a similar name.
   private static func isCopyName(_ other: String, of name: String) -> Bool {
     guard other.hasPrefix(name + infix) else { return false }
     let stamp = other.dropFirst(name.count + infix.count)
     return !stamp.isEmpty && stamp.allSatisfy { $0.isASCII && $0.isNumber }
   }
 
-  /// Whether a copy of a store may have a file of this name.
+  /// Whether a copy of a store may have a file with this name.
   private static func isFileOfCopy(_ name: String) -> Bool {
     [
       FileName.lock, FileName.manifest, FileName.newManifest, FileName.nextManifest,

@@ -83,8 +83,8 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   /// Changes the value of a key, without losing concurrent changes. `change` runs with no lock
-  /// held. It runs again if another caller has written the key meanwhile, so it must have no side
-  /// effects.
+  /// held. It runs again if another caller has written the key in the meantime, so it must have no
+  /// side effects.
   ///
   /// - Parameters:
   ///   - key: the key without the prefix.

@@ -29,8 +29,8 @@ final class Flight<Value: Sendable>: Sendable {
 
   init(inBackground: Bool = false) { state = Lock(State(isInBackground: inBackground)) }
 
-  /// Whether the key was written or removed since the load began, so that its result must not be
-  /// kept.
+  /// Whether the key has been written or removed since the load began, so that its result must not
+  /// be kept.
   var isOutdated: Bool { outdated.load(ordering: .acquiring) }
 
   func noteWrite() { outdated.store(true, ordering: .releasing) }
@@ -138,7 +138,7 @@ final class Flight<Value: Sendable>: Sendable {
     return isGivenUp
   }
 
-  /// Resumes all waiters, unless they were resumed before.
+  /// Resumes all waiters, unless they have been resumed already.
   ///
   /// - Returns: whether this became the outcome.
   @discardableResult

@@ -124,8 +124,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return mayKeep
   }
 
-  /// As `noteWrite`, but only keeps the result of the load from being kept, so that it can be called
-  /// under a lock. Call `noteWrite` later.
+  /// Like `noteWrite`, but only prevents the result of the load from being kept, so that it can be
+  /// called under a lock. Call `noteWrite` later.
   func markOutdated(_ key: Key) {
     if isActive { state.withLock { $0.flights[key]?.noteWrite() } }
   }
@@ -227,7 +227,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private func endByTimeLimit(
     _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
   ) {
-    // It may have ended before its timer was removed. That is not a failure.
+    // The load may have ended before its timer was removed. That is not a failure.
     if flight.hasOutcome { return }
     load.noteTimeOut(flight)
     // A late result is not kept.

@@ -61,7 +61,7 @@ struct DeadlineHeap: Sendable {
   mutating func firstDue(at now: Int64, _ nodes: inout SlotArray<EntryNode>) -> UInt32 {
     while let first = items.first, first.deadline <= now {
       if nodes[Int(first.slot)].hasExpired(at: now) { return first.slot }
-      // It was read since its deadline was added.
+      // The entry has been read since its deadline was added.
       update(first.slot, &nodes)
     }
     return noSlot

@@ -19,9 +19,9 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version. The seven lowest bits hold the use count (two bits), whether it was used since a
-  /// tier below was told, whether that was a read, whether it is in the small queue, whether it has
-  /// tags, and whether the tier below lacks it.
+  /// The version. The seven lowest bits hold the use count (two bits), whether it has been used
+  /// since a tier below was told, whether that was a read, whether it is in the small queue,
+  /// whether it has tags, and whether the tier below lacks it.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
   /// Its place in the heap of deadlines, or `noSlot`.
@@ -35,8 +35,8 @@ struct EntryNode: Sendable {
     set { mark = newValue << 7 | mark & 127 }
   }
 
-  /// With SIEVE, whether the hand must pass over it. With LRU, whether parallel hits used it since
-  /// it last moved.
+  /// With SIEVE, whether the hand must pass over it. With LRU, whether parallel hits have used it
+  /// since it last moved.
   @inlinable
   var isVisited: Bool {
     get { mark & 1 != 0 }
@@ -51,14 +51,14 @@ struct EntryNode: Sendable {
     set { mark = mark & ~3 | newValue }
   }
 
-  /// Whether it was read or written since `MemoryCache.takeRecentKeys` last returned its key.
+  /// Whether it has been read or written since `MemoryCache.takeRecentKeys` last returned its key.
   @inlinable
   var isRecent: Bool {
     get { mark & 4 != 0 }
     set { mark = mark & ~4 | (newValue ? 4 : 0) }
   }
 
-  /// Whether it was read since the tier below last learned of its use.
+  /// Whether it has been read since the tier below last learned of its use.
   @inlinable
   var isRead: Bool {
     get { mark & 8 != 0 }

@@ -8,8 +8,8 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// several do.
   case leastRecentlyUsed
   /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024): entries stay in insertion order. A
-  /// hand moves from the oldest to the newest, and evicts the first entry that was not used since
-  /// the hand last passed it.
+  /// hand moves from the oldest to the newest, and evicts the first entry that has not been used
+  /// since the hand last passed it.
   ///
   /// A read only sets a bit, so hits on several threads need no lock. Entries that are used only
   /// once are evicted early, so SIEVE often has more hits than LRU on web and content traffic,

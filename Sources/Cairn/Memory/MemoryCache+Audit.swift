@@ -10,7 +10,7 @@ extension MemoryCache {
   /// Lets hits run in parallel, as after a read that had to wait: for tests.
   package func shareHits() { lock.withLock { _ in lock.readers.noteWait() } }
 
-  /// Inconsistencies in the cache, for tests. Empty if everything is as it must be.
+  /// Inconsistencies in the cache, for tests. Empty if the cache is sound.
   package func audit() -> [String] {
     lock.withLock { state in
       var faults = state.table.audit()

@@ -1,9 +1,9 @@
 extension MemoryCache {
   /// Calls `body` with every later event of the cache and with the inserted or removed value.
   ///
-  /// Calls come after the change and outside all locks, on the thread that made the change, so
-  /// `body` may use the cache. The events of one thread come in order. The events of several
-  /// threads come in any order.
+  /// Calls follow the change, outside all locks, on the thread that made the change, so `body` may
+  /// use the cache. The events of one thread arrive in order. The events of several threads may
+  /// arrive in any order.
   ///
   /// There is one exception. If an observer changes the cache, that change is reported at once,
   /// before the remaining events of the original change. Observers that were added later therefore

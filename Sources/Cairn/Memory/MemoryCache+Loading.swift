@@ -126,8 +126,8 @@ extension MemoryCache: Loading {
     }
   }
 
-  /// Inserts a loaded value, unless its key was written or removed since the load began, or has a
-  /// value of another version.
+  /// Inserts a loaded value, unless its key has been written or removed since the load began, or
+  /// has a value of another version.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?,
     _ flight: Flight<Loaded<Value>?>

@@ -81,8 +81,8 @@ extension MemoryCache {
   public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
 
   /// Calls `body` with each entry that a read would find, until `body` returns `.stop`. Visits the
-  /// entries of one moment. The last to be evicted comes first. `body` runs outside the lock and
-  /// may use the cache. Does not count as an access.
+  /// entries present at one moment. The last to be evicted comes first. `body` runs outside the
+  /// lock and may use the cache. Does not count as an access.
   ///
   ///     cache.forEachEntry { entry in
   ///       print(entry.key, entry.info.cost)

@@ -3,7 +3,7 @@ public import CairnStore
 /// Removing many entries at once.
 ///
 /// A call holds the lock for a few dozen removals at a time, so other calls continue. It may miss
-/// entries that are written meanwhile. If no other call uses the cache, the result is exact.
+/// entries that are written in the meantime. If no other call uses the cache, the result is exact.
 extension MemoryCache: Trimming {
   /// The maximum number of entries removed under one hold of the lock.
   private static var groupCount: Int { 64 }
@@ -56,8 +56,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
-  /// read finds them.
+  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
+  /// No read finds them.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Complexity: O(1), plus O(log n) for each removed entry.
@@ -81,8 +81,8 @@ extension MemoryCache: Trimming {
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
   /// The closure is called once for each unexpired entry, outside the lock, so it may use the
-  /// cache. An entry that was rewritten after the closure saw it stays. To decide by value, call
-  /// `compareAndRemove` in `forEachEntry`.
+  /// cache. An entry that is rewritten after the closure has seen it stays. To decide by value,
+  /// call `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed.
@@ -115,8 +115,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Tells the cache that the program goes to the background. Clears the cache if the configuration
-  /// sets `clearsInBackground`. Observers receive the event in any case.
+  /// Tells the cache that the program is going to the background. Clears the cache if the
+  /// configuration sets `clearsInBackground`. Observers receive the event in any case.
   public func enterBackground() {
     tell(.enteredBackground)
     if configuration.clearsInBackground { removeAll(cause: .evicted(.background)) }
@@ -134,7 +134,7 @@ extension MemoryCache: Trimming {
     if order == .largestFirst {
       summary.add(trimLargest(cause: cause, while: isTooMuch))
     }
-    // With the largest first, this removes the entries written meanwhile.
+    // With the largest first, this removes the entries written in the meantime.
     summary.add(
       removeGroups { state, removed in
         isTooMuch(state) ? state.removeNext(at: now, cause, &removed) : nil
@@ -160,7 +160,7 @@ extension MemoryCache: Trimming {
     var rest = candidates[...]
     return removeGroups { state, removed in
       while isTooMuch(state), let candidate = rest.popFirst() {
-        // By now the slot may have another entry, or another value.
+        // The slot may now have another entry, or another value.
         guard Int(candidate.slot) < state.table.nodes.count,
           state.table.payloads[Int(candidate.slot)] != nil,
           state.table.nodes[Int(candidate.slot)].version == candidate.version

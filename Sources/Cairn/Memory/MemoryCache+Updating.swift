@@ -6,8 +6,8 @@ extension MemoryCache {
   ///     cache.update(forKey: page) { ($0 ?? 0) + 1 }
   ///
   /// The call reads the value, calls `change`, and sets the result unless another caller has
-  /// written the key meanwhile. In that case it starts over, so `change` may run more than once and
-  /// must have no side effects. `change` runs outside the lock and may use the cache.
+  /// written the key in the meantime. In that case it starts over, so `change` may run more than
+  /// once and must have no side effects. `change` runs outside the lock and may use the cache.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -153,8 +153,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The default lifetime: how long entries live that are set from now on without a lifetime of
-  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
+  /// The default lifetime, for entries that are set from now on without one of their own. `nil`
+  /// means for ever. Existing entries keep their lifetimes.
   public var lifetime: Duration? {
     get { clock.lifetime }
     set { clock.lifetime = newValue }

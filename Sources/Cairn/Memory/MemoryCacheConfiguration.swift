@@ -41,7 +41,7 @@ public struct MemoryCacheConfiguration: Sendable {
   /// Any other interval below 10 ms means 10 ms.
   ///
   /// Maintenance only frees memory sooner: reads never find expired entries, and writes remove some
-  /// of them too. It runs on a thread that all caches of a process share, and only while the cache
+  /// of them too. It runs on a thread that all caches in a process share, and only while the cache
   /// has an entry that can expire.
   public var maintenanceInterval: Duration? = .seconds(60)
 

@@ -17,7 +17,7 @@ package struct MemoryCacheEnvironment: Sendable {
     self.random = random
   }
 
-  /// The environment that all caches of a process share.
+  /// The environment that all caches in a process share.
   package static let shared = MemoryCacheEnvironment(
     background: ThreadBackgroundQueue(), pressureMonitor: .shared)
 }

@@ -27,7 +27,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   /// Evictions because the program went to the background.
   public var backgroundEvictionCount: UInt64 = 0
 
-  /// Entries in the cache, including expired entries that were not removed yet.
+  /// Entries in the cache, including expired entries that have not been removed yet.
   public var heldCount: Int = 0
   /// The total cost of these entries, at most `Int.max`.
   public var heldCost: Int = 0
@@ -51,8 +51,8 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
   ///
   /// For example, pass statistics that are a minute old to get the ``hitRatio`` of the last minute.
   ///
-  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache was made
-  ///   anew, and the result covers everything since then.
+  /// - Parameter earlier: earlier statistics. If one of their counts is higher, the cache is a new
+  ///   one, and the result covers everything since then.
   public func since(_ earlier: Self) -> Self { subtracting(earlier) ?? self }
 
   /// The statistics as text for Prometheus to scrape, in exposition format 0.0.4

@@ -24,9 +24,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var isTrimScheduled = false
   /// The maximum number of read entries that the tier below does not know of yet.
   @usableFromInline var untoldReadCount = 0
-  /// Keys of entries that were read, and evicted before the tier below knew.
+  /// Keys of entries that were read, and were evicted before the tier below knew.
   @usableFromInline var evictedUntold: [Key] = []
-  /// When the newest entry was accessed that the last report to the tier below found.
+  /// The access time of the newest entry that the last report to the tier below found.
   @usableFromInline var lastReport = Int64.min
   /// Whether a report of accesses to the tier below, if there is one, is scheduled.
   @usableFromInline var isTellingScheduled = false
@@ -258,7 +258,7 @@ extension EntryPayload {
   mutating func exchange(_ other: inout Value) { swap(&value, &other) }
 }
 
-/// Marks when a fetch of a key's value began, and shows whether the key was written since.
+/// Marks when a fetch of a key's value began, and shows whether the key has been written since.
 @usableFromInline
 package struct CacheTicket: Sendable, Equatable {
   /// The hash of the key.

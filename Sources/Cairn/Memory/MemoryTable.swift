@@ -176,7 +176,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       bucket = (bucket + 1) & mask
       let word = buckets[bucket]
       if word == 0 { break }
-      // It may move if its home is not between the hole and its place.
+      // The entry may move if its home is not between the hole and its place.
       let home = Int(word >> 32) & mask
       if (bucket - home) & mask >= (bucket - hole) & mask {
         buckets[hole] = word

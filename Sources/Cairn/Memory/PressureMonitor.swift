@@ -1,11 +1,11 @@
 package import CairnStore
 
-/// Tells caches that memory is short. One thread serves all caches of a process. It starts with the
+/// Tells caches that memory is short. One thread serves all caches in a process. It starts with the
 /// first cache that asks.
 ///
-/// Caches respond one after the other on that thread. Reports that arrive meanwhile are neither
-/// lost nor delivered twice: the kernel reports at most once in a window of two seconds. The caches
-/// are held weakly.
+/// Caches respond one after the other on that thread. Reports that arrive in the meantime are
+/// neither lost nor delivered twice: the kernel reports at most once in a window of two seconds.
+/// The caches are held weakly.
 package final class PressureMonitor: Sendable {
   private struct Weak: Sendable {
     weak var responder: (any PressureResponder)?
@@ -18,7 +18,7 @@ package final class PressureMonitor: Sendable {
     var isStarted = false
   }
 
-  /// The monitor of the process, which listens to the kernel.
+  /// The process-wide monitor, which listens to the kernel.
   package static let shared = PressureMonitor(
     source: SystemPressureSource(), queue: ThreadBackgroundQueue())
 

@@ -17,7 +17,7 @@ struct RecencyList: Sendable {
   /// How many entries the hand has evicted to make room since it last started over, minus
   /// `survivorWeight` for each entry that it passed over. Never below 0.
   @usableFromInline var takenCount = 0
-  /// Where a walk from the newest to the oldest continues, even if entries move meanwhile.
+  /// Where a walk from the newest to the oldest continues, even if entries move in the meantime.
   @usableFromInline var walk = noSlot
   /// The newest entry of the small queue, or `noSlot` if the queue is empty.
   @usableFromInline var newestSmall = noSlot
@@ -82,7 +82,7 @@ struct RecencyList: Sendable {
       moveCount += 1
       slot = oldest(sparing: spared, nodes)
     }
-    // It was written after these were read.
+    // The spared entry was written after these were read.
     if moveCount > 0, spared != noSlot { touch(spared, policy: .leastRecentlyUsed, &nodes) }
     return slot
   }

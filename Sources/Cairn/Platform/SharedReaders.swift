@@ -87,7 +87,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     endSharing(forReading: isRead, hasWaited: unsafe lockMutex(mutex))
   }
 
-  /// Shares reads if enough came in a row, and releases the mutex.
+  /// Shares reads if enough have come in a row, and releases the mutex.
   @usableFromInline
   func unlock(_ mutex: UnsafeMutableRawPointer) {
     if unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing {

@@ -6,14 +6,14 @@ internal import CairnStore
   internal import Musl
 #endif
 
-/// The Linux kernel's reports of a shortage of memory. Waiting takes no processor time if the
-/// kernel can notify:
+/// The Linux kernel's reports of a memory shortage. Waiting takes no processor time if the kernel
+/// can notify:
 ///
-/// - Pressure stall information (Weiner, 2018; Linux 4.20) notifies when tasks had to wait for
+/// - Pressure stall information (Weiner, 2018; Linux 4.20) notifies when tasks have had to wait for
 ///   memory for longer than a given part of two seconds. That is the window allowed without
 ///   privileges. Uses `memory.pressure` of the process's own group if available, else that of the
 ///   machine.
-/// - `memory.events` of a version 2 group notifies when a limit was reached. That alone means
+/// - `memory.events` of a version 2 group notifies when a limit is reached. That alone means
 ///   little: a group that reads files reaches its limit all the time. So the group's usage decides.
 ///
 /// Checks once a second how much of its limit a group uses, in version 1 groups and if there is no
@@ -31,7 +31,7 @@ package final class SystemPressureSource: PressureSource {
     (0.98, .critical), (0.95, .high), (0.90, .moderate),
   ]
 
-  /// A descriptor, and what it means when the kernel signals it.
+  /// A descriptor, and the meaning of its signal.
   private enum Watch: Sendable {
     case stall(MemoryPressure)
     case events(MemoryGroup)
@@ -48,7 +48,7 @@ package final class SystemPressureSource: PressureSource {
     var stopper: Int32 = -1
     /// The groups that are polled.
     var polledGroups: [MemoryGroup] = []
-    /// The last report about the usage of a group, and its time.
+    /// The last report about a group's usage, and its time.
     var lastShare: (pressure: MemoryPressure, time: ContinuousClock.Instant)?
     /// `oom` of `memory.events`, by descriptor.
     var killCounts: [Int32: UInt64] = [:]
@@ -57,7 +57,7 @@ package final class SystemPressureSource: PressureSource {
   private let state = Lock(State())
   private let files: SystemFiles
   private let pollInterval: Duration
-  /// How long to wait before a report about the usage of a group is repeated.
+  /// How long to wait before a report about a group's usage is repeated.
   private let repeatInterval: Duration
 
   /// - Parameter root: the directory that replaces `/`: for tests.

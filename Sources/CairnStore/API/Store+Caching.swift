@@ -12,8 +12,8 @@ extension Store {
     }
   }
 
-  /// Whether the value of a key has expired but was not removed yet, or `nil` if the key has none.
-  /// Does not count as an access.
+  /// Whether the value of a key has expired but has not been removed yet, or `nil` if the key has
+  /// none. Does not count as an access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     guard let follower else { return try reader.hasExpired(key) }
     return try follower.read { (reader) throws(StoreError) in try reader.hasExpired(key) }
@@ -53,7 +53,7 @@ extension Store {
     }
   }
 
-  /// Removes the value of a key if it is damaged. A value written meanwhile stays.
+  /// Removes the value of a key if it is damaged. A value written in the meantime stays.
   ///
   /// - Returns: whether the value was damaged and is now removed.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {

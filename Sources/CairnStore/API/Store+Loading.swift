@@ -86,7 +86,7 @@ extension Store {
   ///
   /// - Parameter place: receives the newest version. Called under a lock, so it must not use the
   ///   store, and must run no caller code but the `==` of keys.
-  /// - Returns: the wait that the call still owes, for `finish`.
+  /// - Returns: the wait that is left to `finish`.
   package func displaceValue(
     forKey key: RawSpan, durability: Durability?, _ place: (_ version: UInt64) -> Void
   ) throws(StoreError) -> PendingWrite {

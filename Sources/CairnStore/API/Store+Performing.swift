@@ -33,7 +33,7 @@ extension Store {
   }
 
   /// Makes every write durable, marks the store clean and releases its lock, like the synchronous
-  /// form. Does not wait behind other calls of the store. Cancellation does not stop it.
+  /// form. Does not queue behind other calls to the store. Cancellation does not stop it.
   public nonisolated(nonsending) func close() async throws(StoreError) {
     try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }

@@ -22,8 +22,7 @@ extension Store {
   /// or `nil` if the key has no value.
   ///
   /// The compiler does not let the span escape. The bytes stay unchanged and valid while `body`
-  /// runs, even if the key is removed meanwhile. `body` runs outside all locks and may use the
-  /// store.
+  /// runs, even if the key is removed. `body` runs outside all locks and may use the store.
   ///
   /// - Throws: any error of `body`, unchanged. Otherwise a ``StoreError``: see `value(forKey:)`.
   @inlinable

@@ -4,7 +4,7 @@
 /// lock is held for longer than a few dozen removals. Each removal is one write, a tombstone in the
 /// log. A call first chooses entries, then removes them. An entry that is rewritten in between
 /// stays. So does an entry that was chosen as least recently used and is then read. If no other
-/// call uses the store meanwhile, the result is exact.
+/// call uses the store at the same time, the result is exact.
 ///
 /// The removals of one call share one sync. A crash during the call may keep only the first
 /// removals. If a call throws, the entries that it has removed stay removed, and their removal
@@ -39,8 +39,8 @@ extension Store {
     try engine.evictor.setLimits(countLimit: countLimit, byteLimit: byteLimit)
   }
 
-  /// The default lifetime: how long entries live that are written from now on without a lifetime of
-  /// their own. `nil` means for ever. Existing entries keep their lifetimes.
+  /// The default lifetime, for entries written from now on without one of their own. `nil` means
+  /// for ever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -138,8 +138,8 @@ extension Store {
     try engine.trimmer.trim(olderThan: age, by: basis, durability: durability)
   }
 
-  /// Removes expired entries: those whose lifetime has ended or that were idle for too long. No
-  /// read finds them, but until they are removed they take memory and count as live bytes.
+  /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
+  /// No read finds them, but until they are removed they take memory and count as live bytes.
   ///
   /// - Returns: a summary of the entries that this call removed.
   /// - Throws: see `trim(toCount:order:durability:)`.
@@ -183,7 +183,7 @@ extension Store {
   ///
   /// The closure is called once for each unexpired entry, in no particular order, with no lock
   /// held. These calls do not count as accesses, and the closure may use the store. Removal begins
-  /// after the closure has seen every entry. An entry that was rewritten since then stays.
+  /// after the closure has seen every entry. An entry that has been rewritten since then stays.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see

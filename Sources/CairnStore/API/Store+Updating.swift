@@ -7,8 +7,8 @@ extension Store {
   ///     }
   ///
   /// The call reads the value, calls `change`, and writes the result unless another caller has
-  /// written the key meanwhile. In that case it starts over, so `change` may run more than once and
-  /// must have no side effects. `change` runs outside all locks and may use the store.
+  /// written the key in the meantime. In that case it starts over, so `change` may run more than
+  /// once and must have no side effects. `change` runs outside all locks and may use the store.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.
@@ -117,8 +117,8 @@ extension Store {
   ///
   ///     let visits = try store.increment(forKey: "visits")
   ///
-  /// A counter is a value of 8 bytes: a signed, little-endian 64-bit integer. An existing entry
-  /// keeps its cost, expiry, idle limit and metadata.
+  /// A counter is an 8-byte value: a signed, little-endian 64-bit integer. An existing entry keeps
+  /// its cost, expiry, idle limit and metadata.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes. An absent key counts as 0.

@@ -174,7 +174,7 @@ public final class Store: Sendable {
 
   package var writeFailure: SystemFailure? { engine.log.failure }
 
-  /// Errors in the usage counts of the segments: for tests.
+  /// Errors in the segments' usage counts: for tests.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     try currentEngine.auditUsage(mayCountMore: mayCountMore)
   }
@@ -210,8 +210,8 @@ public final class Store: Sendable {
   /// - Returns: a report. The call lists damage in it and does not throw it.
   /// - Throws: `locked`, `noStore`, `notAStore`, `unsupportedVersion`, `unsupportedFileSystem`,
   ///   `unsafeFile`, `outOfMemory`, `system`: the store could not be checked.
-  /// - Complexity: O(bytes). Takes memory for the manifest and a window of 1 MiB. If the store has
-  ///   a checkpoint, also takes as much memory as the index of the open store, and a descriptor for
+  /// - Complexity: O(bytes). Takes memory for the manifest and a 1 MiB window. If the store has a
+  ///   checkpoint, also takes as much memory as the index of the open store, and a descriptor for
   ///   each segment.
   public static func verify(
     path: String, progress: (WorkProgress) -> Void = { _ in }
@@ -255,8 +255,7 @@ public final class Store: Sendable {
   /// - Throws: `locked` if a process has the store open for writing; `noStore`, `notAStore`;
   ///   `unusableDestination`; `unsupportedVersion` if a part has a newer version of the
   ///   format; `unsafeFile`, `unsupportedFileSystem`, `noSpace`, `system`.
-  /// - Complexity: O(bytes). Takes memory for all keys and for windows of 1 MiB, but not for
-  ///   values.
+  /// - Complexity: O(bytes). Takes memory for all keys and for 1 MiB windows, but not for values.
   @discardableResult
   public static func salvage(
     path: String, to destination: String, progress: (WorkProgress) -> Void = { _ in }

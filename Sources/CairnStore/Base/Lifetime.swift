@@ -75,7 +75,7 @@ public struct Lifetime: Sendable, Hashable {
     Lifetime(.after, milliseconds: milliseconds(count, of: 3_600_000))
   }
 
-  /// This many days of 24 hours, counted from the write; see `after(_:)`.
+  /// This many 24-hour days, counted from the write; see `after(_:)`.
   @inlinable
   public static func days(_ count: some BinaryInteger) -> Lifetime {
     Lifetime(.after, milliseconds: milliseconds(count, of: 86_400_000))

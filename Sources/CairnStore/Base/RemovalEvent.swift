@@ -6,8 +6,8 @@ public enum RemovalCause: Sendable, Hashable {
   case evicted(EvictionCause)
   /// A newer value replaced it.
   case replaced
-  /// Its lifetime had ended, or it was idle for too long. Reported when the entry is removed: by a
-  /// write to its key, a trim, maintenance, `removeExpired` or, in memory, a read.
+  /// Its lifetime had ended, or it had been idle for too long. Reported when the entry is removed:
+  /// by a write to its key, a trim, maintenance, `removeExpired` or, in memory, a read.
   case expired
 }
 
@@ -24,7 +24,7 @@ public enum EvictionCause: Sendable, Hashable, CaseIterable {
   case freeDiskSpace
   /// A caller's trim to a number, a size or an age.
   case trim
-  /// A shortage of memory in the system.
+  /// A system memory shortage.
   case memoryPressure
   /// The program went to the background.
   case background

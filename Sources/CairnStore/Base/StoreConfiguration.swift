@@ -86,7 +86,8 @@ public struct StoreConfiguration: Sendable {
   public var lifetime: Duration?
 
   /// The idle limit of entries that are written without one: how long they may go without a read or
-  /// write. `nil`, the default, means no limit. No read finds an entry that was idle for longer.
+  /// write. `nil`, the default, means no limit. No read finds an entry that has been idle for
+  /// longer.
   public var idleLimit: Duration?
 
   /// How many bytes of the filesystem should stay free. `nil`, the default, means none.
@@ -147,15 +148,15 @@ public struct StoreConfiguration: Sendable {
   /// The clock that decides expiry. The default is the system's.
   public var clock: any WallClock = SystemClock()
 
-  /// Called for every removed entry, with the cause. Default `nil`. The call comes after the
-  /// removal, on the thread that made it and outside all locks, so the closure may use the store.
-  /// For entries that maintenance removed just before a close, the call may come after the close.
+  /// Called for every removed entry, with the cause. Default `nil`. The call follows the removal,
+  /// on the thread that made it and outside all locks, so the closure may use the store. For
+  /// entries that maintenance removed just before a close, the call may follow the close.
   ///
   /// With an observer, each overwrite also copies the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
-  /// Called for every damaged place that a scrub finds, once per cycle. Default `nil`. The call
-  /// comes on the scrubbing thread and outside all locks, so the closure may use the store. After a
+  /// Called for every damaged place that a scrub finds, once per cycle. Default `nil`. The call is
+  /// made on the scrubbing thread and outside all locks, so the closure may use the store. After a
   /// crash, the last calls may be repeated.
   public var damageObserver: (@Sendable (DamageEvent) -> Void)?
 
@@ -184,10 +185,10 @@ public struct StoreConfiguration: Sendable {
   package var asideOperationCount: Int = 8192
 
   /// The background makes a checkpoint once this many bytes, or four times the checkpoint's size,
-  /// were appended since the last one. Lower in simulations.
+  /// have been appended since the last one. Lower in simulations.
   package var checkpointByteThreshold: Int = 64 << 20
 
-  /// A close makes no checkpoint if at most this many records were written since the last one,
+  /// A close makes no checkpoint if at most this many records have been written since the last one,
   /// because the next open reads them as quickly.
   package var checkpointRecordThreshold: Int = 16
 

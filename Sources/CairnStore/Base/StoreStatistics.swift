@@ -31,7 +31,7 @@ public struct StoreStatistics: Sendable, Hashable {
   /// Writes that have waited for compaction, for room on the disk or for room within
   /// `diskByteLimit` since the store was opened.
   public var delayedWriteCount = 0
-  /// The total time these writes waited.
+  /// The total time that these writes have waited.
   public var writeDelay: Duration = .zero
   /// Bytes of memory that the index takes.
   public var indexByteCount: Int

@@ -19,7 +19,7 @@ final class BackPressure: Sendable {
     self.log = log
   }
 
-  /// Slows a writer that has made `byteCount` bytes dead, as `SpaceAllowance.spend` asked. Call
+  /// Slows a writer that has made `byteCount` bytes dead, as `SpaceAllowance.spend` has asked. Call
   /// under no lock.
   @inline(never)
   func waitForCompaction(afterMakingDead byteCount: Int) {

@@ -1,8 +1,8 @@
 /// Copies a snapshot to a directory, as an independent store.
 ///
-/// Before its end at the moment of the snapshot, a segment never changes. So the backup copies
-/// files unchanged while writers continue, and shares blocks if the filesystem can. Then it reads
-/// the whole copy back with system calls. Only then does a manifest make the copy a store.
+/// Up to its end at the moment of the snapshot, a segment never changes. So the backup copies files
+/// unchanged while writers continue, and shares blocks if the filesystem can. Then it reads the
+/// whole copy back with system calls. Only then does a manifest make the copy a store.
 struct Backup {
   let session: Session
   let catalog: Catalog

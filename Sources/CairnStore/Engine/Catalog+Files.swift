@@ -38,10 +38,10 @@ extension Catalog {
     return unlink(id, in: &state)
   }
 
-  /// Removes the files of abandoned segments.
+  /// Removes abandoned segments' files.
   func abandon(_ ids: [SegmentID]) {
     if ids.isEmpty { return }
-    // If the store was closed meanwhile, the close has removed them.
+    // If the store has been closed in the meantime, the close has removed them.
     let messages = try? change { (state) throws(StoreError) in
       ids.compactMap { discard($0, in: &state) }
     }
@@ -84,7 +84,7 @@ extension Catalog {
 
   // MARK: Checkpoints
 
-  /// Removes the file of an abandoned checkpoint.
+  /// Removes an abandoned checkpoint's file.
   func discard(_ basis: CheckpointBasis) {
     _ = whileUsable { state in
       // If this fails, the id stays pending, and the next open removes the file.

@@ -28,7 +28,7 @@ final class Catalog: Sendable {
     var manifest: Manifest
     /// The segment with room that a clean close left open.
     var resumable: Segment?
-    /// Retired ids whose files were unlinked since the manifest was written.
+    /// Retired ids whose files have been unlinked since the manifest was written.
     var unlinkedIDs: Set<UInt64>
     /// The manifest for the start of the next session, if it is ready.
     var next: Manifest?
@@ -42,10 +42,10 @@ final class Catalog: Sendable {
     /// Why it is unknown which manifest is on disk, if a replacement has failed that way.
     var failure: SystemFailure?
 
-    /// Takes an id for a file that takes long to make. Manifests written meanwhile list the id as
-    /// pending, so that the next open removes the file if a crash leaves it. Until such a manifest
-    /// is written, the id is beyond the highest id of the manifest on disk, which has the same
-    /// effect.
+    /// Takes an id for a file that takes a long time to make. Manifests written in the meantime
+    /// list the id as pending, so that the next open removes the file if a crash leaves it. Until
+    /// such a manifest is written, the id is beyond the highest id of the manifest on disk, which
+    /// has the same effect.
     ///
     /// The caller must remove the id from `pendingIDs`, in the manifest that lists the file or
     /// after unlinking the file.
@@ -115,7 +115,7 @@ final class Catalog: Sendable {
         return value
       }
     } catch {
-      // The directory may have vanished meanwhile.
+      // The directory may have vanished in the meantime.
       if case .closed = error {
       } else if session.lookForPlace() {
         throw .vanished(path: session.path)

@@ -4,8 +4,8 @@ extension Engine {
   ///
   /// - Parameter place: called under the log's lock, with the newest version. Every later write is
   ///   newer, and until this call returns, a read finds either the old value or what it placed.
-  /// - Returns: the wait that the call still owes, for `finish`, or `nil` if the value was not as
-  ///   expected. Then nothing was done.
+  /// - Returns: the wait that is left to `finish`, or `nil` if the value was not as expected. Then
+  ///   nothing was done.
   func displace(
     _ key: RawSpan, expecting expectation: Expectation, durability: Durability?,
     _ place: (_ version: SequenceNumber) -> Void

@@ -17,7 +17,7 @@ extension Engine {
     let durability = session.durability(durability)
     let extended = try extend(
       key, to: lifetime, forSync: durability == .durable, renewal: renewal)
-    // If nothing had to be written, this makes the write that gave the entry its end durable.
+    // If nothing has to be written, this makes the write that gave the entry its end durable.
     if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
     return extended.isThere
   }

@@ -73,7 +73,7 @@ extension Engine {
   package func closeAtEnd() {
     do throws(StoreError) { try close() } catch {
       switch error {
-      // The log already has it.
+      // The error has already been logged.
       case .poisoned, .vanished: break
       // The parent closes it.
       case .usedAfterFork: break
@@ -90,7 +90,8 @@ extension Engine {
     defer { if let written, !isListed { catalog.discard(written.basis) } }
     return try catalog.change { (state) throws(StoreError) -> String? in
       let (active, prepared, failure) = log.withLock { ($0.active, $0.prepared, $0.failure) }
-      // If a failure occurred meanwhile, nothing was sealed, and rolled segments are not listed.
+      // If a failure has occurred in the meantime, nothing was sealed, and rolled segments are not
+      // listed.
       if let failure { throw .poisoned(cause: failure) }
       state.dropEmptied()
       // DURABILITY: the last removal of all was synced above, so this is not the manifest on disk.
@@ -121,7 +122,7 @@ extension Engine {
               id: active.id, salt: active.header.salt, byteCount: active.usage.end)
           ]
         } else if !manifest.isClean {
-          // A session began, but its first segment could not be made.
+          // A session has begun, but its first segment could not be made.
           manifest.openSegments = []
         }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }

@@ -35,7 +35,7 @@ extension Engine {
     var shares: [SegmentStatistics] = []
     for segment in segments {
       let usage = segment.usage
-      // A segment that was retired since has released its space.
+      // A segment retired since then has released its space.
       let onDisk = try segment.file.openIfNamed()?.status().allocatedByteCount ?? 0
       allocated += onDisk
       shares.append(

@@ -205,7 +205,7 @@ extension Engine {
   }
 
   /// The pending sync of a removal that found nothing. The write that made the key absent may have
-  /// come a moment ago, without a sync, and a power cut must not undo that write either.
+  /// been made a moment ago, without a sync, and a power cut must not undo that write either.
   func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
     guard case .anything = expectation, durability != .process else { return PendingWrite() }
     return PendingWrite(sequence: log.lastSequence, durability: durability)
@@ -260,8 +260,8 @@ extension Engine {
     return removed
   }
 
-  /// Removes the key's value if it is damaged, and returns whether it was. A value written
-  /// meanwhile stays.
+  /// Removes the key's value if it is damaged, and returns whether it was. A value written in the
+  /// meantime stays.
   package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
     defer { Reclamation.reclaimIfDue() }
     var damage: StoreError?

@@ -1,8 +1,8 @@
 internal import Synchronization
 
 /// Group commit: threads and tasks that wait for durability share syncs. The first thread syncs
-/// everything appended so far. Threads that arrive meanwhile wait, and one of them syncs next.
-/// Tasks hold no thread while they wait, so a background thread syncs for them.
+/// everything appended so far. Threads that arrive during the sync wait, and one of them syncs
+/// next. Tasks hold no thread while they wait, so a background thread syncs for them.
 ///
 /// 1. One thread syncs at a time: if two threads sync a file, the kernel reports an error to only
 ///    one of them.
@@ -11,7 +11,7 @@ internal import Synchronization
 /// 3. A failed sync is never retried: the kernel forgets the failed pages, and the next sync would
 ///    report success.
 /// 4. A name counts as unsynced from the moment it is created. A sync of the directory notes the
-///    state before it begins. So it leaves a name that is created meanwhile to the next sync.
+///    state before it begins. So a name that is created during the sync is left to the next one.
 /// 5. While tasks wait, a thread is about to sync for them (`isLed`).
 final class GroupCommit: Sendable {
   private struct State {

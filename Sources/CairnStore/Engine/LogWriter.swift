@@ -12,8 +12,8 @@ enum SyncedPart {
 /// The end of the log. Writers append here one at a time, and writers that wait for durability
 /// share syncs.
 ///
-/// 1. `Appender` is touched only under this lock. The record that an entry of the index names
-///    changes only under it.
+/// 1. `Appender` is touched only under this lock. The record that an index entry names changes only
+///    under it.
 /// 2. Nothing waits for the disk under it, with three exceptions: a record that needs its own
 ///    segment at once, a removal of all without a ready manifest, and the last attempt of a large
 ///    write that other writes have overtaken.
@@ -54,8 +54,8 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Runs `body` if no other thread appends, and keeps others from appending meanwhile. Otherwise
-  /// does nothing.
+  /// Runs `body` if no other thread appends, and keeps others from appending while it runs.
+  /// Otherwise does nothing.
   @inline(__always)
   func withLockIfFree<Value, Failure: Error>(
     _ body: (inout Appender) throws(Failure) -> Value?
@@ -67,8 +67,7 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Announces the end of the log, if it has moved. Everything before it is in the page cache by
-  /// now.
+  /// Announces the end of the log, if it has moved. Everything before it is now in the page cache.
   @inline(__always)
   private func announce(_ appender: inout Appender) {
     guard let page = page.map({ Unretained($0) }), let position = appender.position,

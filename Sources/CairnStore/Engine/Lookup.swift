@@ -138,7 +138,8 @@ struct Lookup: Sendable {
         segment = table.segment(at: $0.location)
       }
       if !isFound { return nil }
-      // The table has every segment that the index names. If not, the entry has changed meanwhile.
+      // The table has every segment that the index names. If not, the entry has changed in the
+      // meantime.
       if let segment { return segment }
     }
   }

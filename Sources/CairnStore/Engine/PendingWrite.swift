@@ -19,7 +19,7 @@ package struct PendingWrite: Sendable {
   package struct Replacement: Sendable {
     package var version: SequenceNumber
     package var cause: RemovalCause
-    /// How many of the write's other removals came before.
+    /// How many of the write's other removals came before it.
     var index = 0
 
     /// Adds the replacement to the other removals of the write.

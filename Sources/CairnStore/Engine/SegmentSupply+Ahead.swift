@@ -1,7 +1,7 @@
 internal import Synchronization
 
 // These jobs run ahead of the writers, so that writers need not wait. A job ends at once if the
-// store was closed. A failure is logged; the next write that needs the result meets the error
+// store has been closed. A failure is logged; the next write that needs the result meets the error
 // itself. If no thread can be started, the job is dropped. It does not run on the caller's thread,
 // which may hold a lock that the job takes.
 extension SegmentSupply {

@@ -18,7 +18,7 @@ extension SegmentSupply {
   /// the numbers in between.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// How often other writes may roll the segment while a manifest is prepared.
+  /// How often other writes may roll the segment while a manifest is being prepared.
   private static let tryLimit = 5
 
   /// One attempt of `Writer.appendAside`. Returns `nil` if a removal of all came in between, or if
@@ -57,7 +57,7 @@ extension SegmentSupply {
           return (appender.active, appender.prepared)
         }
         guard let active else { return .tooLate }
-        // The log may have moved on meanwhile.
+        // The log may have moved on in the meantime.
         guard let prepared else { return .again }
         let next = try catalog.successor(&state) { manifest in
           manifest.pendingIDs.removeAll { $0 == segment.id.rawValue }

@@ -1,7 +1,7 @@
 /// Separate segments for records that fit no other.
 extension SegmentSupply {
   /// Runs `body` with a new active segment of exactly the needed size. Returns `nil` if a removal
-  /// of all ended the session meanwhile.
+  /// of all has ended the session in the meantime.
   func inOwnSegment<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {

@@ -19,7 +19,7 @@ final class SegmentSupply: Sendable {
   /// them is in the index.
   let asides = Lock(())
   /// Held while the next segment is made, and while everything is removed. Held across a sync only
-  /// if all reserved places were taken or no manifest was ready.
+  /// if all reserved places are taken or no manifest is ready.
   private let preparation = Lock(())
   /// Whether such a job is queued, so that none is queued twice.
   let isPreparing = Atomic(false)
@@ -72,7 +72,7 @@ final class SegmentSupply: Sendable {
   }
 
   /// Makes the first write after an open possible: the manifest no longer marks the store as clean,
-  /// and the log has an active segment. Does not wait for a sync if the next manifest was ready.
+  /// and the log has an active segment. Does not wait for a sync if the next manifest is ready.
   private func beginSession() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       try catalog.change { (state) throws(StoreError) in
@@ -182,7 +182,7 @@ final class SegmentSupply: Sendable {
     do throws(StoreError) {
       // If the directory is no longer this store's, the file would belong to another store.
       if session.lookForPlace() { throw .vanished(path: session.path) }
-      // Remove the file of a failed creation.
+      // Remove the file left by a failed creation.
       try session.directory.unlink(FileName.segment(place.id))
       let next = log.withLock { $0.nextSequence }
       // A sync of the directory may have begun before the file had its name.
@@ -219,7 +219,7 @@ final class SegmentSupply: Sendable {
 
   // MARK: Sealing
 
-  /// Lists rolled segments as sealed, once they are durable: all that exist by now.
+  /// Lists rolled segments as sealed, once they are durable: all that exist so far.
   ///
   /// With slow syncs and fast writers there is always a later one. It waits for another call, so
   /// that compaction gets its turn.
@@ -240,7 +240,8 @@ final class SegmentSupply: Sendable {
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
       try catalog.change { (state) throws(StoreError) in
-        // A removal of all may have taken them meanwhile, or another thread may have sealed some.
+        // A removal of all may have taken them in the meantime, or another thread may have sealed
+        // some.
         let (isThere, missing) = log.withLock { appender in
           (
             appender.rolled.starts(with: rolled, by: ===),
@@ -260,7 +261,7 @@ final class SegmentSupply: Sendable {
           appender.sealed += rolled
         }
         // Guards against stray writes and frees unused space; neither is necessary. Still under the
-        // catalog's lock, because nothing may change once the store was closed.
+        // catalog's lock, because nothing may change once the store is closed.
         for segment in rolled {
           try? segment.mapping?.makeReadOnly()
           try? segment.trim(to: segment.usage.end)
@@ -298,7 +299,7 @@ final class SegmentSupply: Sendable {
       hasLeft = try log.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: session.path)
         guard let active = appender.active, hasDead(active.usage) else { return true }
-        // A writer may have taken it meanwhile.
+        // A writer may have taken it in the meantime.
         guard let next = appender.prepared else { return false }
         try appender.roll(to: next)
         appender.prepared = nil

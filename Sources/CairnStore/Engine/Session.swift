@@ -130,7 +130,7 @@ final class Session: Sendable {
     if isClosed { return true }
     do { try job() } catch {
       if isClosed { return true }
-      // It was already logged once.
+      // This error has already been logged.
       if case .vanished = error { return false }
       log(level, .maintenance, "\(what): \(error)")
       return false

@@ -13,7 +13,8 @@ struct SpaceAllowance {
   private(set) var byteCount = Int.max
   /// The share that a large write leaves to the others.
   private var share = 0
-  /// Bytes that large writes have made dead beyond the allowance and that were not reclaimed since.
+  /// Bytes that large writes have made dead beyond the allowance and that have not been reclaimed
+  /// since.
   private(set) var debt = 0
   /// When fewer bytes than this are left, writers keep to the pace.
   private var paceLimit = Int.min
@@ -29,7 +30,7 @@ struct SpaceAllowance {
   private(set) var excess = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether it was logged that writers wait.
+  /// Whether it has been logged that writers wait.
   private var isTold = false
 
   /// Notes bytes that a write has made dead.

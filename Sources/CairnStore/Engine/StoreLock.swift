@@ -12,7 +12,8 @@ internal import Synchronization
 /// 1. A store writes to named files only while it holds the lock.
 /// 2. Once a store has vanished, it stays vanished.
 ///
-/// The lock is taken under the catalog's or none. Under it, only the reserve's lock is taken.
+/// The lock is taken under the catalog's lock or no other. Under it, only the reserve's lock is
+/// taken.
 final class StoreLock: Sendable {
   /// How long writes may continue in a directory that is gone, in milliseconds.
   private static let lookInterval: Int64 = 1000
@@ -33,7 +34,7 @@ final class StoreLock: Sendable {
   /// Whether the lock is still held.
   var isHeld: Bool { held.withLock { $0 } }
 
-  /// Runs `body` unless the lock was released. The lock is not released meanwhile.
+  /// Runs `body` unless the lock has been released. It is not released while `body` runs.
   func whileHeld<Value>(_ body: (File) -> Value) -> Value? {
     held.withLock { $0 ? body(file) : nil }
   }
@@ -68,7 +69,7 @@ final class StoreLock: Sendable {
     return vanished.exchange(true, ordering: .relaxed) ? .isGone : .hasJustGone
   }
 
-  /// Whether the last check was a second ago or more. If several threads ask, only one gets `true`
+  /// Whether the last check was at least a second ago. If several threads ask, only one gets `true`
   /// and checks.
   func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch

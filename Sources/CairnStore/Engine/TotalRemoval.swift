@@ -86,7 +86,7 @@ final class TotalRemoval: Sendable {
     evictor.restart()
     // Readers that hold a segment continue. Its file is removed at once, or at the next pass of
     // housekeeping. A file that must stay open for them is closed before the next one is opened. If
-    // the store is closed meanwhile, the next open removes the rest.
+    // the store is closed in the meantime, the next open removes the rest.
     let fileCount = segments.count
     segments.reverse()
     while let segment = segments.popLast() {

@@ -37,7 +37,7 @@ extension Writer {
       }
       return first
     }
-    // The segment may have been rolled meanwhile, and not sealed because of this batch.
+    // The segment may have been rolled in the meantime, and not sealed because of this batch.
     session.wakeHousekeeping()
     return first
   }

@@ -71,7 +71,7 @@ final class CheckpointSource: ShardSource {
       if !isThere(put) {
         contents.extensions[put] = nil
       } else if !isThere(known.location) {
-        // Replay finds it in its new place.
+        // Replay finds the extension in its new place.
         contents.extensions[put]?.location = .none
       }
     }
@@ -79,7 +79,7 @@ final class CheckpointSource: ShardSource {
   }
 
   /// The least recently used entries, in that order. Every other entry of the checkpoint has a tick
-  /// at least as high as the last one's. Some may have been accessed or replaced since.
+  /// at least as high as the last one's. Some may have been accessed or replaced since then.
   func oldest() -> [RemovalCandidate] {
     if !knowsOldest.load(ordering: .relaxed) { return [] }
     do throws(StoreError) { return try file.oldest(in: places) } catch {

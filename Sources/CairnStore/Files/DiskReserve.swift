@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// It is a file beside the log. Writers that add data first ensure that it exists, so they are
 /// refused while there is still room to remove something. A file also works for the next process
-/// after a kill, and when other programs filled the disk.
+/// after a kill, and when other programs have filled the disk.
 final class DiskReserve: Sendable {
   /// The size for a small store.
   static let lowestByteCount = 128 << 10
@@ -28,7 +28,7 @@ final class DiskReserve: Sendable {
     self.isUsed = isUsed
   }
 
-  /// Whether part of it was released or lent and has not been taken back.
+  /// Whether part of it has been released or lent, and not taken back.
   var isShort: Bool { short.load(ordering: .relaxed) }
 
   /// Whether a compaction is using it.
@@ -97,7 +97,7 @@ final class DiskReserve: Sendable {
     while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
-  /// Releases one half for removals; `false` if that was done before.
+  /// Releases one half for removals; `false` if that has been done before.
   ///
   /// A log that has just grown beyond a step has the reserve of the previous step. A file of that
   /// size may also be what an earlier process left of a larger one, so a quarter of the log's

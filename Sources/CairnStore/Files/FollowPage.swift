@@ -1,9 +1,9 @@
 /// The page in which a store open for writing announces the end of its log to followers: one file
 /// for the life of the store, never renamed or truncated.
 ///
-/// 1. `position` is stored after the bytes before it are in the page cache: a record, or a whole
+/// 1. `position` is stored once the bytes before it are in the page cache: a record, or a whole
 ///    batch.
-/// 2. `generation` is stored after the manifest of that generation is in place, and before a
+/// 2. `generation` is stored once the manifest of that generation is in place, and before a
 ///    position in a segment that no earlier manifest lists.
 /// 3. `session` changes when something published no longer exists.
 ///

@@ -145,8 +145,8 @@ package struct ManifestFile: Sendable {
 
   /// Prepares a manifest that removes everything.
   package func makeReady(emptied manifest: Manifest) throws(StoreError) {
-    // DURABILITY: never overwrites the file of that name, which may be the manifest before the last
-    // removal. That manifest may still be in place on disk if a sync has failed.
+    // DURABILITY: never overwrites the file with that name, which may be the manifest before the
+    // last removal. That manifest may still be in place on disk if a sync has failed.
     try directory.unlink(FileName.emptiedManifest)
     try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
   }

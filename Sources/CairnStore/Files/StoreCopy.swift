@@ -67,7 +67,7 @@ struct StoreCopy: ~Copyable {
       let text = "This copy of a store was not finished. Delete the whole directory.\n"
       try Array(text.utf8).withSpan { (bytes) throws(StoreError) in try mark.write(bytes, at: 0) }
     } catch {
-      // Without the lock, the file may by now belong to a store.
+      // Without the lock, the file may now belong to a store.
       if isOurs {
         try? directory.unlink(FileName.unfinishedCopy)
         try? directory.unlink(FileName.lock)
@@ -106,8 +106,8 @@ struct StoreCopy: ~Copyable {
   /// Removes everything that was written. Leaves the directory empty, if possible.
   func discard() {
     // The manifest is removed first, then the files, then the note, and last the lock file, while
-    // its lock is held. A process that already has the lock file open then finds that the file has
-    // no name any more.
+    // its lock is held. A process that already has the lock file open then finds that the file no
+    // longer has a name.
     for name in names.reversed() { try? directory.unlink(name) }
     try? directory.synchronize()
     lockFile.unlock()

@@ -1,5 +1,5 @@
 /// A second use of the file LOCK: its length is 1 once a sync of the log has failed, and 0 again
-/// after the store was recovered.
+/// once the store has been recovered.
 ///
 /// After a failed sync, the kernel treats unwritten pages as clean. A process that opens the store
 /// then finds holes, as after a power cut, though the machine has not restarted. Without this mark

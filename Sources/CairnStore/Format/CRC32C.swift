@@ -46,7 +46,7 @@ package struct CRC32C: Sendable {
   }
 }
 
-/// CRC32C with eight tables of 256 words, eight bytes a step (Kounavis and Berry, 2005).
+/// CRC32C with eight 256-word tables, eight bytes a step (Kounavis and Berry, 2005).
 package enum PortableCRC32C {
   /// `tables[k * 256 + b]` is the register after byte `b` and `k` zero bytes.
   private static let tables: [UInt32] = {

@@ -1,5 +1,5 @@
-/// The first part of a checkpoint's file: everything except the entries of the index, which follow
-/// it shard by shard.
+/// The first part of a checkpoint's file: everything except the index entries, which follow it
+/// shard by shard.
 package struct Checkpoint: Sendable, Hashable {
   /// The time at which a tick was assigned.
   package struct Sample: Sendable, Hashable {

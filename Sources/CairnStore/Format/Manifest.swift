@@ -61,7 +61,7 @@ package struct Manifest: Sendable, Hashable {
   package var lastTime = Timestamp(millisecondsSinceEpoch: 0)
   /// The run of the kernel in which it was written: 16 bytes.
   package var bootIdentifier: [UInt8]
-  /// Whether nothing was appended since, so that the lengths of the open segments are exact.
+  /// Whether nothing has been appended since, so that the lengths of the open segments are exact.
   package var isClean = true
   /// In the order of the log. In an unclean manifest, the last ones are places reserved for future
   /// segments, which may have no file yet.

@@ -1,13 +1,13 @@
-/// The deadlines of the entries of a shard, by their slots: 4 bytes each.
+/// The deadlines of a shard's entries, by their slots: 4 bytes each.
 ///
 ///     31                               1 0
 ///     ┌─────────────────────────────────┬─┐
 ///     │ moment + 1 (31)                 │i│   i: inexact; all zero: no deadline
 ///     └─────────────────────────────────┴─┘
 ///
-/// A moment counts units of 16 ms since the table's origin. Words are in chunks of 64 slots; a
-/// chunk without a deadline takes no memory. Each chunk has a lower bound of its words, and so has
-/// the table. A search for due entries skips everything above them.
+/// A moment counts 16 ms units since the table's origin. Words are in 64-slot chunks; a chunk
+/// without a deadline takes no memory. Each chunk has a lower bound of its words, and so has the
+/// table. A search for due entries skips everything above them.
 struct DeadlineTable: ~Copyable {
   private static let chunkLength = 64
   private static let unit: Int64 = 16
@@ -176,7 +176,7 @@ struct DeadlineTable: ~Copyable {
     if word != 0 { set(word, at: target) }
   }
 
-  /// Notes an access to the entry in a slot. If another thread had found the entry idle for too
+  /// Notes an access to the entry in a slot. If another thread has found the entry idle for too
   /// long, it no longer is.
   mutating func noteAccess(at slot: Int) {
     if settledTime > .min, isDue(at: slot, by: settledTime) { makeInexact(at: slot) }

@@ -33,7 +33,7 @@ extension HashIndex {
   /// Notes the result of reading an entry's record and last access, unless either has changed
   /// since.
   ///
-  /// - Parameter end: the extended end of its lifetime, as it was known then.
+  /// - Parameter end: the extended end of its lifetime, as it was then known.
   package func settleDeadline(
     _ deadline: Deadline, of hash: UInt64, _ entry: IndexEntry, extendedTo end: Int64,
     by now: Timestamp

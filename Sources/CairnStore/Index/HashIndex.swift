@@ -155,7 +155,8 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Makes an entry the most recently read, even if a compaction has moved its record meanwhile.
+  /// Makes an entry the most recently read, even if a compaction has moved its record in the
+  /// meantime.
   package func touch(_ hash: UInt64, _ entry: IndexEntry) {
     shards[Self.shard(of: hash)].withLock { shard in
       let stored = Self.stored(hash)

@@ -84,7 +84,7 @@ package final class IndexSnapshot: Sendable {
 
 extension HashIndex {
   /// The current index. Call while nothing changes it, under the log's lock. The caller must
-  /// finally call its `end`.
+  /// eventually call its `end`.
   ///
   /// - Complexity: O(1).
   package func snapshot() -> IndexSnapshot { IndexSnapshot(of: self, beginSnapshot()) }

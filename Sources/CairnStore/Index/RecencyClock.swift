@@ -81,7 +81,7 @@ package final class RecencyClock: Sendable {
     return old >= sample && now &- old < exactCount ? nil : min(now, IndexEntry.tickLimit - 1)
   }
 
-  /// Whether anything was accessed since this tick.
+  /// Whether anything has been accessed since this tick.
   @inline(__always)
   package func isNewer(than other: UInt64) -> Bool { tick.load(ordering: .relaxed) != other }
 

@@ -1,7 +1,7 @@
 /// The granules of the location space that segments occupy.
 final class GranuleSpace: Sendable {
   private struct State: ~Copyable {
-    /// Granules from here on were never used. Starts at 1, so that no location is 0.
+    /// Granules from here on have never been used. Starts at 1, so that no location is 0.
     var next = 1
     /// Starts of freed runs, by their length.
     var free: [Int: [Int]] = [:]

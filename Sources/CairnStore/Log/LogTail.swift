@@ -28,7 +28,7 @@ package struct LogTail: ~Copyable {
     package var highestSequenceBeforeEnd: SequenceNumber = 0
     /// Whether it has no file: the place was only reserved, or a power cut took the file.
     package var isAbsent = false
-    /// The flaw of its header, if other evidence shows that it existed.
+    /// The flaw in its header, if other evidence shows that it existed.
     package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount

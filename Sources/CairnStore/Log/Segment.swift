@@ -25,12 +25,12 @@ package final class Segment: Sendable {
   /// Bytes from the start that are known to be durable.
   private let synced: Atomic<Int>
   private let isActive = Atomic(false)
-  /// The pages in which a large value begins that a read found sound.
+  /// The first pages of large values that reads have found sound.
   private let verified: PageBits
   private let retired = Atomic(false)
   /// The number of snapshots that show it.
   private let snapshots = Atomic(0)
-  /// Tracks the readers of the file, once its end was cut off.
+  /// Tracks the readers of the file, once its end has been cut off.
   private let readers: FileReaders
   /// How much of the file it reads as one of those readers, or 0.
   private let readEnd = Atomic(0)
@@ -255,7 +255,7 @@ package final class Segment: Sendable {
     if mapping == nil { try file.keep() } else { file.release() }
   }
 
-  /// Notes that a snapshot shows it. `endSnapshot` reverts this.
+  /// Notes that a snapshot shows it. `endSnapshot` reverses this.
   package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
   package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
   package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }
@@ -308,8 +308,8 @@ package final class Segment: Sendable {
     readers.leave(byteCount, usage.total)
   }
 
-  /// Retries freeing bytes that were cut off while another session read them, for example by a
-  /// snapshot of a store that was closed since.
+  /// Retries freeing bytes that were cut off while another session was reading them, for example
+  /// for a snapshot of a store that has been closed since.
   package func giveBackLeft() {
     if readEnd.load(ordering: .relaxed) > 0 { readers.retry(file, usage.total) }
   }

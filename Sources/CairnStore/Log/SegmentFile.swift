@@ -30,7 +30,7 @@ package final class SegmentFile: Sendable {
   package var directoryPath: String { home.directory.path }
   package var path: String { "\(directoryPath)/\(name)" }
 
-  /// The file, which stays open while the result is held, or `nil` if its name was removed.
+  /// The file, which stays open while the result is held, or `nil` if its name has been removed.
   ///
   /// - Parameter isShared: whether to leave it in `OpenFiles` afterwards.
   /// - Throws: `unsafeFile`; `system`, for example if the process has no descriptor left.
@@ -43,7 +43,7 @@ package final class SegmentFile: Sendable {
 
   /// The file, which stays open while the result is held.
   ///
-  /// - Throws: `corrupt` if its name was removed; see `openIfNamed`.
+  /// - Throws: `corrupt` if its name has been removed; see `openIfNamed`.
   package func open() throws(StoreError) -> File {
     guard let file = try openIfNamed() else { throw missing }
     return file
@@ -103,7 +103,7 @@ package final class SegmentFile: Sendable {
   }
 }
 
-/// The shared state of the files of a store's segments.
+/// The shared state of a store's segment files.
 package final class SegmentHome: Sendable {
   package let directory: Directory
   let openFiles = OpenFiles()
@@ -147,7 +147,7 @@ final class OpenFiles: Sendable {
     return file
   }
 
-  /// Closes the file of a segment, once no reader uses it.
+  /// Closes a segment's file, once no reader uses it.
   func close(_ owner: SegmentFile) {
     let identifier = ObjectIdentifier(owner)
     let file = opened.withLock { opened -> File? in

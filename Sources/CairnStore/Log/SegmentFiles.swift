@@ -123,7 +123,7 @@ package struct SegmentFiles: Sendable {
       to: end, mapping: try map(segment.file.open(), byteCount: end, writable: false))
   }
 
-  /// Opens the file of a listed segment and checks its header against the manifest.
+  /// Opens a listed segment's file and checks its header against the manifest.
   package func check(
     id: SegmentID, salt: UInt64, readOnly: Bool
   ) throws(StoreError) -> (File, SegmentHeader, byteCount: Int) {

@@ -19,7 +19,7 @@ package struct SegmentScanner: ~Copyable {
   /// The number of bytes read.
   package private(set) var readByteCount = 0
 
-  /// Reads a segment of an open store.
+  /// Reads a segment in an open store.
   package init(_ segment: Segment, end: Int) throws(StoreError) {
     self.init(try segment.bytes(), header: segment.header, end: end)
   }

@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// Bytes of the records of all segments that hold a key's newest value.
+/// Bytes of the records, in all segments, that hold a key's newest value.
 package final class UsageTotal: Sendable {
   let liveBytes = Atomic(0)
   let pinnedBytes = Atomic(0)
-  /// How many segments, or parts of them, were retired so far.
+  /// How many segments, or parts of them, have been retired so far.
   let retirements = Atomic(0)
 
   package init() {}
@@ -186,7 +186,7 @@ package final class SegmentUsage: Sendable {
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
   }
 
-  /// Notes that everything after a mark was cut off, and none of it is live.
+  /// Notes that everything after a mark has been cut off, and none of it is live.
   package func shorten(to mark: SegmentOutline.Mark) {
     endOffset.store(mark.offset, ordering: .relaxed)
     puts.store(mark.putCount, ordering: .relaxed)

@@ -14,7 +14,7 @@ extension OpenedStore {
     /// LOCK. If there is no page, its byte is locked, shared.
     let lockFile: File
     let page: FollowPage?
-    /// Whether files may be mapped because no process truncates them meanwhile.
+    /// Whether files may be mapped because no process truncates them.
     let mapsFiles: Bool
     let storeIdentifier: [UInt8]
     let bootIdentifier: [UInt8]
@@ -53,7 +53,7 @@ extension OpenedStore {
         do throws(StoreError) {
           return try ManifestFile(directory: directory).readBesideWriter()
         } catch {
-          // The manifest may have been overwritten while it was read.
+          // The manifest may have been overwritten while it was being read.
           guard case .corrupt = error, attempt < 20 else { throw error }
           pause(for: .milliseconds(1))
         }
@@ -132,8 +132,8 @@ extension OpenedStore {
 
   /// Opens the segments that may still grow, up to the announced end of the log.
   mutating func openFollowedSegments(through position: LogPosition) throws(StoreError) {
-    // If the position is in none of them, its segment was sealed or removed, and nothing was
-    // appended since.
+    // If the position is in none of them, its segment has been sealed or removed, and nothing has
+    // been appended since.
     guard let last = manifest.openSegments.firstIndex(where: { position.lies(in: $0.id) }) else {
       try checkUnwritten(manifest.openSegments[...])
       return

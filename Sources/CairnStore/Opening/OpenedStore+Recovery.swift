@@ -65,7 +65,7 @@ extension OpenedStore {
     // store, unless readers of a poisoned store may still use them.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }
     // Do this even after a clean close, because the recovery that needed the mark may have died
-    // before it got here.
+    // before getting here.
     SyncFailureMark(lockFile: lockFile).clear()
   }
 
@@ -94,7 +94,7 @@ extension OpenedStore {
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
-      // It would overlap other segments.
+      // The segment would overlap others.
       throw .corrupt(
         Corruption(
           file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,

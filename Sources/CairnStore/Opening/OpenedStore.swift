@@ -97,7 +97,7 @@ struct OpenedStore {
     } else {
       guard mayCreate else { throw .noStore(path: path) }
       // DURABILITY: without this, a power cut could take the directory with everything acknowledged
-      // in it. If there is a manifest, it was done before.
+      // in it. If there is a manifest, this has been done.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
         of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())

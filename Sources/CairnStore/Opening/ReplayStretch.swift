@@ -1,6 +1,6 @@
 /// Records of the log that are added to the index together. They are added shard by shard, so that
-/// each shard's table stays in the processor's caches meanwhile. Before that, the heads of all
-/// records that they may replace are read in disk order.
+/// each shard's table stays in the processor's caches in the meantime. Before that, the heads of
+/// all records that they may replace are read in disk order.
 struct ReplayStretch: ~Copyable {
   /// The parts of a record that its entry needs.
   struct Member: BitwiseCopyable {
@@ -35,7 +35,7 @@ struct ReplayStretch: ~Copyable {
     fileprivate var member: Member
     /// The index has a newer record of the key.
     fileprivate var isOld = false
-    /// The entry of the index that it replaces.
+    /// The index entry that it replaces.
     fileprivate var known = Location.none
   }
 

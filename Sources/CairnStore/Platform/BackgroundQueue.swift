@@ -45,7 +45,7 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
     case runHere
   }
 
-  /// The state, which the thread holds. The queue itself can be freed meanwhile.
+  /// The state, which the thread holds. The queue itself may be freed in the meantime.
   private final class Core: Sendable {
     struct State: ~Copyable {
       var jobs: [Job] = []

@@ -9,7 +9,7 @@ package final class Directory: Sendable {
   private let volume: VolumeStatus
   /// The limit for its files on disk, or `nil` if there is none.
   private let quota: DiskQuota?
-  /// The error of a failed sync. Held during each sync.
+  /// The error from a failed sync. The lock is held during each sync.
   private let syncFailure = Lock<StoreError?>(nil)
 
   /// Why a path is invalid: a system call would use only what precedes a zero byte.

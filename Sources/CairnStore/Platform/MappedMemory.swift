@@ -1,7 +1,7 @@
 internal import CCairn
 
-/// A mapped file. Owns the mapping. The last reference unmaps it, so a reader that holds one can go
-/// on reading after the file was closed or unlinked.
+/// A mapped file. Owns the mapping. The last reference unmaps it, so a reader that holds one can
+/// keep reading after the file has been closed or unlinked.
 ///
 /// All access is checked against the bounds of the mapping. The caller must stay inside the file,
 /// because memory beyond its end raises SIGBUS.
@@ -203,7 +203,7 @@ extension MappedMemory {
 }
 
 /// An object that is not retained, because something else keeps it for as long as this value is
-/// used: a pin of this thread, or a strong reference that cannot change meanwhile.
+/// used: a pin of this thread, or a strong reference that cannot change in the meantime.
 @safe
 package struct Unretained<Object: AnyObject> {
   // SAFETY: it is used only while it is kept.

@@ -17,7 +17,7 @@ package struct PageBits: ~Copyable, Sendable {
     if let words = unsafe words(address.load(ordering: .relaxed)) { unsafe freeMemory(words) }
   }
 
-  /// The bit of the page of an offset.
+  /// The bit for the page with an offset.
   @inline(__always)
   package subscript(offset: Int) -> Bool {
     let (index, bit) = place(offset)
@@ -25,7 +25,7 @@ package struct PageBits: ~Copyable, Sendable {
     return unsafe words[index].load(ordering: .relaxed) & bit != 0
   }
 
-  /// Sets the bit of the page of an offset. If there is no memory for the bits, it stays clear.
+  /// Sets the bit for the page with an offset. If there is no memory for the bits, it stays clear.
   package func set(_ offset: Int) {
     let (index, bit) = place(offset)
     var known = address.load(ordering: .acquiring)

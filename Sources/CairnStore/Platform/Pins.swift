@@ -33,8 +33,8 @@ package struct Pin {
   @inline(__always)
   package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
 
-  /// As `end`, for a thread that may hold a lock. It calls `Reclamation.reclaimIfDue` once it holds
-  /// none.
+  /// Like `end`, for a thread that may hold a lock. It calls `Reclamation.reclaimIfDue` once it
+  /// holds none.
   @inline(__always)
   package func endUnderLock() {
     if unsafe cairn_unpin(slot) { cairn_set_reclamation_due(true) }

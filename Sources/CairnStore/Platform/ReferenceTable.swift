@@ -11,7 +11,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   // ordering. A word is either 0 or the address of an object that the table has retained.
   private let slots: UnsafeMutablePointer<Atomic<UInt>>
   package let slotCount: Int
-  /// Slots from here on were never set, and their memory was never touched.
+  /// Slots from here on have never been set, and their memory has never been touched.
   private let end = Atomic(0)
 
   package init(slotCount: Int) {
@@ -54,7 +54,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   }
 
   /// Calls `body` with the object in a slot, without retaining it, unless the slot is empty. The
-  /// caller must ensure that the slot is not emptied meanwhile.
+  /// caller must ensure that the slot is not emptied during the call.
   @inline(__always)
   package func withObject(in slot: Int, _ body: (Object) -> Void) {
     guard slot >= 0 && slot < slotCount else { return }

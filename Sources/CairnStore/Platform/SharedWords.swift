@@ -83,7 +83,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
       unsafe cairn_prefetch(base + headCount + index + 8)
     }
 
-    /// Changes a word unless it has changed meanwhile.
+    /// Changes a word unless it has changed in the meantime.
     @inline(__always)
     package func exchange(_ index: Int, from old: UInt64, to new: UInt64) {
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
@@ -160,8 +160,8 @@ package final class VersionedWords: @unchecked Sendable {
     unsafe word(run, Self.note).pointee.load(ordering: .relaxed) != 0
   }
 
-  /// Calls `body` with the words, which may begin to change meanwhile, unless they are unknown or
-  /// changing. Call under a pin.
+  /// Calls `body` with the words, which may begin to change while it runs, unless they are unknown
+  /// or changing. Call under a pin.
   @inline(__always)
   package func glance(at run: Int, _ body: (SharedWords.View) -> Void) {
     // While the run changes, the address may be of words that were retired before this pin.

@@ -97,7 +97,7 @@ package final class WorkQueue: Sendable {
 
 /// Jobs in order of arrival.
 private struct WaitingJobs: Sendable {
-  /// The jobs before `first` were taken.
+  /// The jobs before `first` have been taken.
   private var jobs: [(@Sendable () -> Void)?] = []
   private var first = 0
 

@@ -11,7 +11,7 @@ struct Salvager: ~Copyable {
   private var index = SalvageIndex()
   private let clock: StoreClock
   private let bootIdentifier: [UInt8]
-  /// Whether a sync failed, so that the log may have holes although the machine did not restart.
+  /// Whether a sync failed, so that the log may have holes although the machine has not restarted.
   private let hasLostPages: Bool
   private var searchedByteCount = 0
   private var highest: Int64 = 0

@@ -83,7 +83,7 @@ final class CheckpointAudit {
     for number in 0..<Checkpoint.shardCount {
       let contents: ShardContents
       do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
-        // The damage was reported before.
+        // The damage has already been reported.
         guard error.isLoss else { throw error }
         continue
       }

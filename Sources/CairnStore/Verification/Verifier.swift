@@ -1,4 +1,4 @@
-/// Checks every byte of every file of a store, continues after each error, and changes nothing.
+/// Checks every byte of every file in a store, continues after each error, and changes nothing.
 struct Verifier: ~Copyable {
   private let directory: Directory
   private(set) var report = VerificationReport()

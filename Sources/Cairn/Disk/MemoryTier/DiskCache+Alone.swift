@@ -3,8 +3,9 @@ internal import CairnStore
 // Entries that only memory has: those of the placement `.memory`, and loaded values that the admission
 // keeps from the disk.
 //
-// 1. Such an entry enters memory under the log's lock, while the disk has nothing of its key. It has the
-//    newest version. So every later write of the key is newer, and replaces it when it is published.
+// 1. Such an entry enters memory under the log's lock, while the disk has nothing for its key. It
+//    has the newest version. So every later write of the key is newer, and replaces it when it is
+//    published.
 // 2. It is at or below the mark of every tag whose removal begins later, so it is in doubt, and the disk
 //    does not vouch for it. The removal of any tag hides all older entries with tags.
 // 3. A read that does not find the key on disk leaves the entry in memory. Calls that compare
@@ -48,7 +49,7 @@ extension DiskCache {
   /// Keeps a loaded value in memory only, or not at all, if its options or the admission ask for that.
   ///
   /// - Parameters: see `keep`.
-  /// - Returns: whether it was kept, or refused; `nil`: it is to be written to disk.
+  /// - Returns: whether it was kept, or refused; `nil` if it must be written to disk.
   func keepAlone(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
@@ -108,7 +109,7 @@ extension DiskCache {
   }
 
   /// Whether the admission keeps a loaded value from the disk: the budget is used up or its key is
-  /// loaded for the first time, and the disk has nothing of it, fresh or stale.
+  /// loaded for the first time, and the disk has nothing for it, fresh or stale.
   private func refuses(_ key: RawSpan) throws(CacheError) -> Bool {
     let isKnown = sketch?.note(key) ?? true
     if isKnown, budget?.hasBytes(at: store.clock.now()) ?? true { return false }

@@ -167,14 +167,14 @@ extension DiskCache {
     for removal in removals { recency.drop(removal) }
   }
 
-  /// Call after a write threw. If the state on disk is unknown, memory drops the key.
+  /// Call after a write has thrown. If the state on disk is unknown, memory drops the key.
   func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
     if !error.hasWrittenNothing { held?.invalidate(key, through: nil, .removed) }
   }
 
   // MARK: Events of the program
 
-  /// Tells the cache that the program goes to the background. Clears the memory tier if its
+  /// Tells the cache that the program is going to the background. Clears the memory tier if its
   /// configuration sets `clearsInBackground`. Observers of the tier receive the event in any case.
   /// Entries on disk stay.
   public func enterBackground() {

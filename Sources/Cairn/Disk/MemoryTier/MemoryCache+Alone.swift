@@ -7,8 +7,9 @@ extension MemoryCache {
 
   /// Sets a value that the tier below does not have.
   ///
-  /// - Parameter displace: removes what the tier below has of the key, and calls its argument with the
-  ///   newest version below, before any later write below. If it does not call it, nothing is set.
+  /// - Parameter displace: removes what the tier below has for the key, and calls its argument with
+  ///   the newest version below, before any later write below. If it does not call it, nothing is
+  ///   set.
   /// - Returns: the result of `displace`.
   func place<Result>(
     _ value: Value, forKey key: Key, _ times: EntryTimes, cost: Int, hasTags: Bool,
@@ -144,8 +145,8 @@ extension MemoryCache {
 extension MemoryState {
   /// Sets a value that the tier below does not have.
   ///
-  /// - Parameter version: the newest version below. If a newer one is known, the tier below was replaced
-  ///   by another meanwhile.
+  /// - Parameter version: the newest version below. If a newer one is known, the tier below has
+  ///   been replaced by another.
   /// - Returns: whether the value is held.
   mutating func place(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, version: UInt64,

@@ -82,8 +82,8 @@ extension MemoryCache {
     return held
   }
 
-  /// Inserts a fetched value, unless its key was written or removed since the ticket was taken, or
-  /// has a value that is not older. So a fetched value never replaces a newer one.
+  /// Inserts a fetched value, unless its key has been written or removed since the ticket was
+  /// taken, or has a value that is not older. So a fetched value never replaces a newer one.
   ///
   /// Rarely, writes to other keys prevent the insertion.
   ///
@@ -219,8 +219,8 @@ extension MemoryCache {
     _ = look(key, isRead: false) { state, slot in state.touch(slot, at: now) }
   }
 
-  /// Extends the lifetime of a value to `expires` if that is later, unless its key was reported
-  /// since the ticket was taken.
+  /// Extends the lifetime of a value to `expires` if that is later, unless its key has been
+  /// reported since the ticket was taken.
   func extendLifetime(of key: Key, to expires: Int64, ticket: CacheTicket) {
     lock.withLock { state in
       let slot = state.table.find(key, hash: ticket.hash)

@@ -33,7 +33,7 @@ extension MemoryCache {
       doubtful.removeAll { isCurrent($0.key, $0.version) }
       var removed = RemovedEntries<Key, Value>()
       let observers = lock.withLock { state in
-        // The slot may have another entry by now. A newer one is not in doubt.
+        // The slot may now have another entry. A newer one is not in doubt.
         for (slot, _, version) in doubtful
         where slot < state.table.nodes.count && state.table.payloads[slot] != nil
           && state.table.nodes[slot].version == version && state.isDoubtful(UInt32(slot))

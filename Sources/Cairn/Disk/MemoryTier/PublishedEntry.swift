@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// What memory will hold of a write once it is on disk. Made before the write.
+/// What memory will hold for a write once it is on disk. Made before the write.
 @usableFromInline
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
@@ -12,7 +12,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
   @usableFromInline let times: EntryTimes
-  /// How often the defaults that `times` may have were changed before.
+  /// The change count of the defaults, read before `times` was made.
   @usableFromInline let changes: Int
 
   @inlinable
@@ -38,7 +38,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       publish(to: memory, version: version, byteCount: byteCount)
     case .forget: memory.invalidate(key, through: nil, .removed)
     case .show(let version?): memory.noteShown(version, of: key)
-    // The caller takes an entry that only memory has for evicted.
+    // The caller treats an entry that only memory has as evicted.
     case .show(nil): memory.invalidate(key, through: nil, .removed)
     }
   }
@@ -84,7 +84,7 @@ extension PublishedEntry {
     try forgettingUnknown(in: memory) { () throws(CacheError) in try wait(pending) }
   }
 
-  /// Drops the key from memory if it is unknown what the disk has of it.
+  /// Drops the key from memory if it is unknown what the disk has for it.
   private func forgettingUnknown<Result>(
     in memory: MemoryCache<TierKey<Key>, Value>, _ body: () throws(CacheError) -> Result
   ) throws(CacheError) -> Result {

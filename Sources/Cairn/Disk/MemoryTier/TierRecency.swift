@@ -65,9 +65,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       withExtendedLifetime(told) {}
       return
     }
-    // One by one, because a custom coder runs with no lock held. A caller that arrives meanwhile //
-    // reports the rest, so that no key is left when it returns, except keys that other threads are
-    // encoding.
+    // One by one, because a custom coder runs with no lock held. A caller that arrives in the
+    // meantime reports the rest, so that no key is left when it returns, except keys that other
+    // threads are encoding.
     while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
     let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
     withExtendedLifetime(told) {}

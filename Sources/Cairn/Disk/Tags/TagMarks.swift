@@ -73,7 +73,7 @@ final class TagMarks: Sendable {
 
   var isActive: Bool { active.load(ordering: .acquiring) }
 
-  /// Whether an entry with tags, or a mark, was seen since the cache was opened.
+  /// Whether an entry with tags, or a mark, has been seen since the cache was opened.
   var isUsed: Bool { used.load(ordering: .relaxed) }
 
   func noteUse() { if !isUsed { used.store(true, ordering: .relaxed) } }

@@ -59,8 +59,8 @@ final class Checkpointer: Sendable {
 
   // MARK: When to make one
 
-  /// Whether a checkpoint is overdue: enough was appended since the last one, or the open had to
-  /// replay more than a checkpoint takes. Without the second condition, sessions that are killed
+  /// Whether a checkpoint is overdue: enough has been appended since the last one, or the open had
+  /// to replay more than a checkpoint takes. Without the second condition, sessions that are killed
   /// before they write much would replay the same records again and again.
   var isNeeded: Bool {
     progress.isDueSinceOpen.load(ordering: .relaxed)
@@ -70,7 +70,7 @@ final class Checkpointer: Sendable {
           4 * progress.byteCount.load(ordering: .relaxed))
   }
 
-  /// Makes a checkpoint if enough was appended since the last one.
+  /// Makes a checkpoint if enough has been appended since the last one.
   func checkpointIfNeeded() throws(StoreError) {
     if isNeeded { try checkpoint() }
   }
@@ -177,7 +177,7 @@ final class Checkpointer: Sendable {
       let taken = try log.withLock { (appender) throws(StoreError) -> CheckpointBasis? in
         if let failure = appender.failure { throw .poisoned(cause: failure) }
         if appender.unpublished != nil { return nil }
-        // Nothing changes the index or the log meanwhile, so the two agree exactly.
+        // Meanwhile, nothing changes the index or the log, so the two agree exactly.
         let segments = appender.segments.map { segment in
           // The end of a rolled segment is not synced separately, so an open reads the segment
           // again.
@@ -214,7 +214,7 @@ final class Checkpointer: Sendable {
         throw .noSpace(
           path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
-      // More samples may come while this runs.
+      // Samples may be added while this runs.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
       // Under the catalog's lock, and only while the store's own lock is held: a failed close does
       // not wait, and the name may then belong to another session.

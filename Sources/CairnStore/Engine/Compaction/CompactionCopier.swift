@@ -70,12 +70,12 @@ struct CompactionCopier: ~Copyable {
   /// Whether the round ends early because a removal of all took its segments.
   private(set) var isOvertaken = false
 
-  /// Called between pieces. Ends the round if the store was closed or emptied, and lets other
+  /// Called between pieces. Ends the round if the store has been closed or emptied, and lets other
   /// threads continue.
   private mutating func breathe() throws(StoreError) {
     try compactor.session.checkWritable()
     if inputs.contains(where: \.isRetired) {
-      // Reading and writing them takes space that others count on.
+      // Reading and copying retired segments takes space that others count on.
       isOvertaken = true
       throw .closed(path: compactor.session.path)
     }

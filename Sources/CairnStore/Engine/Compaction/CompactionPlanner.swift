@@ -81,7 +81,7 @@ package struct CompactionPlanner: Sendable {
     // As many writes as the store has entries. Segments that have not changed for longer are simply
     // old.
     let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
-    // A segment that was written lately will soon have more to gain, so age counts too, as in
+    // A segment that was written recently will soon have more to gain, so age counts too, as in
     // log-structured file systems (Rosenblum and Ousterhout, 1992). Compaction copied least with
     // the square root of the age; `cairn-bench --compaction` measures it.
     func worth(_ victim: (facts: SegmentFacts, gain: Int, cost: Int)) -> Double {
@@ -170,7 +170,7 @@ package struct CompactionPlanner: Sendable {
     worthwhileBlockers(barrier(without: []), betterThan: 0) ?? []
   }
 
-  /// Small segments, if many have accumulated. Each end of a process leaves one.
+  /// Small segments, if many have accumulated. Each process leaves one when it ends.
   private func smallSegments() -> [SegmentID] {
     let small = segments.filter { $0.isCandidate && $0.byteCount < segmentByteLimit / 4 }
     guard small.count >= Self.smallSegmentCount else { return [] }

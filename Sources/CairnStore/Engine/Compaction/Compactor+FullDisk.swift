@@ -272,8 +272,8 @@ extension Compactor {
   }
 
   /// Whether there is room for more copies, or the cut bytes are free again because no reader holds
-  /// them any more. Reads end soon, but a snapshot may last. Copies would then only use up the kept
-  /// space.
+  /// them any more. Reads end soon, but a snapshot may stay open. Copies would then only use up the
+  /// kept space.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = DiskReserve.byteCount(forLogOf: log.allocatedByteCount) / 4
     if try session.directory.freeByteCount() >= least { return true }
@@ -291,8 +291,8 @@ extension Compactor {
   }
 
   /// Waits, at most a second, until `isReached` accepts the number of pinned bytes. The reader that
-  /// holds them, perhaps of another store, may have to wait for a processor. After one wait in
-  /// vain, for example for a snapshot, it does not wait again until more bytes were removed.
+  /// holds them, perhaps in another store, may have to wait for a processor. After one wait in
+  /// vain, for example for a snapshot, it does not wait again until more bytes have been removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 1000
     while true {
@@ -306,7 +306,7 @@ extension Compactor {
     }
   }
 
-  /// Tries again to free the bytes that were cut off while another session read them.
+  /// Tries again to free the bytes that were cut off while another session was reading them.
   func giveBackLeft() {
     if lookup.table.total.pinnedByteCount == 0 { return }
     for segment in log.withLock({ $0.sealed }) { segment.giveBackLeft() }

@@ -3,9 +3,9 @@ internal import Synchronization
 /// Compaction: copies the live records of segments with dead records into new segments, which
 /// replace the old ones in the log, to reclaim the space of the dead records.
 ///
-/// A round copies at most a few segments, replaces the manifest once, and moves the entries of the
-/// index. A round that ends early leaves the log unchanged. Readers and writers wait only while it
-/// moves entries, a few at a time.
+/// A round copies at most a few segments, replaces the manifest once, and moves the index entries.
+/// A round that ends early leaves the log unchanged. Readers and writers wait only while it moves
+/// entries, a few at a time.
 ///
 /// 1. An input stays in the log until no index entry names a record in it, or until a removal of
 ///    all takes it. Until then, the copied records exist in both the input and the copy, and no
@@ -14,7 +14,7 @@ internal import Synchronization
 /// 3. A tombstone is dropped only if no older put of its key can be left (`TombstoneRule`), or if a
 ///    newer live put now keeps those dead (`CompactionCopier`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files are removed
-///    after that manifest is on disk.
+///    once that manifest is on disk.
 /// 5. Rounds run one at a time. None begins while a batch is being published.
 ///
 /// The lock is taken before the locks of checkpoints, preparation, the catalog and the log.
@@ -59,7 +59,8 @@ final class Compactor: Sendable {
   /// - Returns: whether more work may remain.
   func compactIfNeeded() throws(StoreError) -> Bool {
     giveBackLeft()
-    // Its records count as dead until they are in the index. Its writer then wakes housekeeping.
+    // A batch's records count as dead until they are in the index. Its writer then wakes
+    // housekeeping.
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
       let (planner, allocated, live) = plan(state)
@@ -150,7 +151,7 @@ final class Compactor: Sendable {
     try session.checkWritable()
     defer { session.wakeHousekeeping() }
     var report = CompactionReport()
-    // The report must cover all work, so no pass may run meanwhile.
+    // The report must cover all work, so no pass may run at the same time.
     try session.alarm.holdingBack { () throws(StoreError) in
       do throws(StoreError) { try compactAll(&report) } catch {
         throw error.located(in: session.path)
@@ -241,7 +242,7 @@ final class Compactor: Sendable {
   /// the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
     // The extensions of records copied here may be in yet other segments. Each pass leaves fewer of
-    // them in force, except extensions that writers add meanwhile, which wait for another
+    // them in force, except extensions that writers add in the meantime, which wait for another
     // compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
@@ -276,9 +277,9 @@ final class Compactor: Sendable {
 
   /// The dead bytes at which compaction starts.
   ///
-  /// Compaction waits until the whole allowance is used, because records that die meanwhile need
-  /// not be copied. With a limit on disk space it starts earlier, because a write then waits for
-  /// room.
+  /// Compaction waits until the whole allowance is used, because records that die in the meantime
+  /// need not be copied. With a limit on disk space it starts earlier, because a write then waits
+  /// for room.
   private func garbageAtStart(_ allowed: Int) -> Int {
     session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
   }
@@ -339,7 +340,7 @@ struct RoomSearch {
 struct LastResort: Sendable {
   /// Makes room for this many bytes. Returns `false` if it cannot.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
-  /// Called if the write found no room even then.
+  /// Called if the write finds no room even then.
   let noteFailure: @Sendable () -> Void
 }
 

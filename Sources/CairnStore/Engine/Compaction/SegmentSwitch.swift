@@ -19,7 +19,7 @@ struct SegmentSwitch {
   }
 
   /// Puts the new segments into the log in place of the old ones. Returns `nil` if a removal of all
-  /// has taken the old ones meanwhile.
+  /// has taken the old ones in the meantime.
   func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -68,7 +68,7 @@ struct SegmentSwitch {
           manifest.pendingIDs.removeAll { written.contains($0) }
         }
       } catch {
-        // No entry of the index names them.
+        // No index entry names them.
         for output in outputs { lookup.table.remove(output) }
         throw error
       }
@@ -83,7 +83,7 @@ struct SegmentSwitch {
   }
 
   /// Puts the new segments into the log in place of the part after a cut, and ends the old segment
-  /// at the cut. Returns `nil` if a removal of all has taken it meanwhile.
+  /// at the cut. Returns `nil` if a removal of all has taken it in the meantime.
   func switchOver(
     _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -96,7 +96,7 @@ struct SegmentSwitch {
         manifest.sealedSegments[index].lowestSequence = cut.lowestSequence
         manifest.sealedSegments[index].highestSequence = cut.highestSequence
       }
-      // It names locations that are cut off, and also takes space.
+      // The checkpoint names locations that are cut off, and also takes space.
       checkpoint = manifest.checkpointID
       if checkpoint != 0 { manifest.retiredIDs.append(checkpoint) }
       manifest.checkpointID = 0
@@ -105,7 +105,7 @@ struct SegmentSwitch {
     guard let outputs else { return nil }
     move(copier, from: [input], to: outputs)
     // Under the log's lock, so that no thread sees one without the other. A removal of all may have
-    // taken the segment meanwhile.
+    // taken the segment in the meantime.
     let isThere = log.withLock { appender in
       appender.holdsCopies = false
       guard let index = appender.sealed.firstIndex(where: { $0 === input }) else { return false }
@@ -121,14 +121,14 @@ struct SegmentSwitch {
       lookup.index.waitForReaders()
     }
     checkpointer.progress.noteGone()
-    // If the store was closed meanwhile, the next open removes it.
+    // If the store has been closed in the meantime, the next open removes it.
     _ = catalog.whileUsable { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
     return outputs
   }
 
   /// Removes segments that no entry names any more from the log.
   ///
-  /// - Returns: the segments that a removal of all has not taken meanwhile.
+  /// - Returns: the segments that a removal of all has not taken in the meantime.
   func takeOut(_ inputs: [Segment]) -> [Segment] {
     // Snapshots wait for this.
     defer { log.wakeAll() }
@@ -204,7 +204,7 @@ struct SegmentSwitch {
     // opened.
     var remaining = segments
     remaining.reverse()
-    // If the store was closed meanwhile, the next open removes them.
+    // If the store has been closed in the meantime, the next open removes them.
     let messages = try? catalog.change { (state) throws(StoreError) in
       var messages: [String] = []
       while let segment = remaining.popLast() {

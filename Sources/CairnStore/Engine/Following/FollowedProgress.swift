@@ -10,7 +10,7 @@ struct FollowedProgress {
   }
 
   var manifest: Manifest
-  /// The segments that were read, and how far.
+  /// The segments that have been read, and how far.
   private(set) var segments: [SegmentID: Segment]
   private(set) var ends: [SegmentID: Int]
   /// The segments that end with a roll record or are sealed.

@@ -14,7 +14,8 @@ final class FollowedView: Sendable {
   private let position: Atomic<UInt64>
   private let generation: Atomic<UInt64>
   let session: UInt64
-  /// Whether the end of the log was announced. If not, the view ends where its own search ended.
+  /// Whether the end of the log has been announced. If not, the view ends where its own search
+  /// ended.
   let isAnnounced: Bool
   private let whole = Atomic(true)
   private let historyNumber = Atomic<UInt64>(0)
@@ -43,8 +44,8 @@ final class FollowedView: Sendable {
       let isLast = attempt == attemptLimit
       let manifest: Manifest
       do throws(StoreError) { manifest = try readManifest(followed) } catch {
-        // It may have been overwritten while it was read: its space is reused for the manifest
-        // after the next.
+        // The manifest may have been overwritten while it was being read: its space is reused for
+        // the one after the next.
         guard case .corrupt = error, !isLast else { throw error }
         environment.pause(pauseOfAttempt)
         continue
@@ -73,8 +74,8 @@ final class FollowedView: Sendable {
           parts, followed.page, words ?? FollowPage.Words(), isAnnounced: isAnnounced,
           configuration: configuration, environment: environment)
       } catch {
-        // Without a page, the end of the log must be searched for. Bytes appended meanwhile look
-        // like a hole.
+        // Without a page, the end of the log must be searched for. Bytes appended in the meantime
+        // look like a hole.
         var mayHaveGrown = false
         if case .corrupt = error, !isAnnounced, !manifest.isClean, growthCount < growthLimit {
           growthCount += 1

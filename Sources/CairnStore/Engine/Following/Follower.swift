@@ -115,7 +115,7 @@ package final class Follower: Sendable {
     while true {
       let view = try view()
       let value = try make(view.engine)
-      // Otherwise it may contain part of a batch.
+      // Otherwise the value may contain part of a batch.
       if view.isWhole { return value }
     }
   }
@@ -174,7 +174,7 @@ package final class Follower: Sendable {
       return try state.withLock { (opened) throws(StoreError) in
         guard var state = opened.take() else { throw StoreError.closed(path: path) }
         defer { opened = state }
-        // Another thread may have done it.
+        // Another thread may have caught up already.
         if !isAsked, isFresh(state.view) { return state.view }
         if isAsked || isDue(after: Self.lookInterval) {
           lookTime.store(clock.now().millisecondsSinceEpoch, ordering: .relaxed)
@@ -248,7 +248,7 @@ package final class Follower: Sendable {
 
   /// Whether the manifest in place differs from the one that a view was made from.
   private func hasChanged(_ view: FollowedView, in directory: Directory) -> Bool {
-    // If it is overwritten while it is read, check again later.
+    // If it is overwritten while being read, check again later.
     guard let manifest = try? ManifestFile(directory: directory).readBesideWriter() else {
       return false
     }

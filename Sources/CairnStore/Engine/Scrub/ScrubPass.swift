@@ -4,7 +4,7 @@
 /// however much is written. If a compaction moves records to later segments, they have already been
 /// checked.
 struct ScrubPass: Sendable {
-  /// Bytes read at a time, enough for the longest head. A step reads one window, and another if a
+  /// Bytes read at a time: enough for the longest head. A step reads one window, and another if a
   /// long head extends beyond the first.
   static let windowByteCount = 256 << 10
 
@@ -27,7 +27,7 @@ struct ScrubPass: Sendable {
     case none
     /// A partly checked value.
     case value(RecordHeader, CRC32C, position: Int, isUnreadable: Bool)
-    /// No record was found since `offset`.
+    /// No record has been found since `offset`.
     case hole(position: Int, isUnreadable: Bool)
   }
 
@@ -144,8 +144,8 @@ struct ScrubPass: Sendable {
   /// Skips the rest of a segment.
   mutating func leaveOut(_ segment: Segment) { begin(segment.id.rawValue + 1) }
 
-  /// Whether the bytes already read contain the next head, as they usually do, or nothing was read
-  /// yet.
+  /// Whether the bytes already read contain the next head, as they usually do, or nothing has been
+  /// read yet.
   private static func mayGoOn(
     _ scanner: borrowing SegmentScanner, at position: Int, end: Int
   ) -> Bool {

@@ -10,7 +10,7 @@
 ///    and puts it back afterwards.
 /// 2. Nothing is written to SCRUB after the close.
 ///
-/// The lock is taken under none.
+/// The lock is taken under no other.
 final class Scrubber: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -228,7 +228,7 @@ final class Scrubber: Sendable {
       return event(value, isUnreadable ? .unreadable : .badValue, [key], 1)
     case .hole(let range, let isUnreadable):
       let (keys, count) = try keys(in: range, of: segment)
-      // A compaction or a removal of all may have taken the segment meanwhile.
+      // A compaction or a removal of all may have taken the segment in the meantime.
       if segment.isRetired { return nil }
       return event(
         range.lowerBound, isUnreadable ? .unreadable : .badRecordHeader, keys, count)

@@ -3,7 +3,7 @@
 ///
 /// Removals consume a list of the least recently used entries from its beginning. Each removal also
 /// collects part of the next list from some shards: the entries with a tick below a bound. Ticks
-/// only grow. So an entry that is not in the list, or was used since, was used later than all
+/// only grow. So an entry that is not in the list, or has been used since, was used later than all
 /// entries in it, and the order is exact.
 struct EvictionList: ~Copyable {
   /// In the order of removal. The candidates before `next` are gone.
@@ -53,7 +53,7 @@ struct EvictionList: ~Copyable {
       try collect(HashIndex.shardCount, of: index)
     }
     if remainingCount == 0 {
-      // All entries below the bound were used since it was chosen.
+      // All entries below the bound have been used since it was chosen.
       try begin(in: index)
       try collect(HashIndex.shardCount, of: index)
     }

@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// Enforces the limits of the configuration: no write returns before they hold.
 ///
-/// 1. Every entry in the list was used before all others, or was used since the list was collected.
+/// 1. Every entry in the list was used before all others, or has been used since the list was
+///    collected.
 /// 2. The list is touched only under its lock, which is taken before the locks of compaction,
 ///    checkpoints, the catalog and the log.
 final class Evictor: Sendable {
@@ -167,8 +168,8 @@ final class Evictor: Sendable {
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
       // If every chosen entry is read again and again, the limits take precedence after a few
-      // lists. If an entry is moved by a compaction and read meanwhile, the next list finds it
-      // again. If an entry is rewritten again and again, those writes make room.
+      // lists. If an entry is moved by a compaction and read in the meantime, the next list finds
+      // it again. If an entry is rewritten again and again, those writes make room.
       var lastSparing = list.number + 3
       var lastAskedNumber: Int?
       while isOverLimit, list.number <= lastSparing + 10 {
@@ -210,7 +211,7 @@ final class Evictor: Sendable {
       return (min(excess, most), .max)
     }
     let live = lookup.table.total.liveByteCount
-    // Other threads may have made room meanwhile.
+    // Other threads may have made room in the meantime.
     let excess = max(
       1, live - session.limits.byteLimit + min(session.limits.byteLimit / 100, 64 << 10))
     let meanByteCount = max(1, live / max(1, count))

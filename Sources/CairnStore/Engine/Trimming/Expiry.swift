@@ -54,7 +54,7 @@ final class Expiry: Sendable {
 
   /// Reads the heads of all records whose entries' deadlines have come and are not exact.
   ///
-  /// A deadline stays unchanged if the head cannot be read or the entry changes meanwhile.
+  /// A deadline stays unchanged if the head cannot be read or the entry changes in the meantime.
   ///
   /// - Returns: the number of unexpired entries, or `nil` if the deadlines alone do not show it.
   func settleDeadlines(_ look: ExpiryLook) throws(StoreError) -> Int? {
@@ -149,7 +149,8 @@ final class Expiry: Sendable {
     var count = 0
     var unsettled: [UnsettledEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      // Expired entries may be removed meanwhile, so all entries of a shard are read at one moment.
+      // Expired entries may be removed in the meantime, so all entries of a shard are read at one
+      // moment.
       count += try forEachDue(inShard: shard, look) { [table] entry, _, end in
         guard let segment = table.segment(at: entry.location) else { return }
         unsettled.append(

@@ -4,7 +4,7 @@ struct Removal {
   let now: Timestamp
   /// The time of writing in its records.
   let written: Timestamp
-  /// Whether to spare an entry that was read since it was chosen.
+  /// Whether to spare an entry that has been read since it was chosen.
   var sparesRead: Bool
   /// Whether to spare an entry that was read in the memory tier as well.
   var asksForUse: Bool
@@ -90,7 +90,7 @@ struct VictimGroup {
     var candidate: RemovalCandidate
     var location: Location
     /// The id of its segment. Not a reference, because a compaction may have to reclaim the
-    /// segment's space meanwhile.
+    /// segment's space in the meantime.
     var segmentID: SegmentID
     /// The tombstone.
     var header: RecordHeader
@@ -98,7 +98,7 @@ struct VictimGroup {
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// The end of its lifetime as it was known then, or `Int64.min` if it has no end.
+    /// The end of its lifetime as it was then known, or `Int64.min` if it has no end.
     var end: Int64
     var hasExpired: Bool
   }

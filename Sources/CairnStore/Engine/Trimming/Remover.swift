@@ -113,7 +113,7 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    // Its lifetime was extended since it was chosen.
+    // Its lifetime has been extended since it was chosen.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(
       candidate, record, at: found.entry.location, end: header.end,

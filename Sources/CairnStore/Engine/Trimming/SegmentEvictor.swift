@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Makes room on a full disk for the writes of a cache, by evicting its coldest segments or the
-/// ends of them.
+/// Makes room on a full disk for a cache's writes, by evicting its coldest segments or the ends of
+/// them.
 ///
 /// 1. Entries are removed by ordinary removals before their space is reclaimed.
 /// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
@@ -56,7 +56,7 @@ final class SegmentEvictor: Sendable {
     removal.holdsEvents = true
     defer { remover.tell(&removal) }
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      // Another write has made room meanwhile.
+      // Another write has made room in the meantime.
       if attempts.load(ordering: .acquiring) != attempt { return true }
       if let rest = state.rest, removal.now < rest { return false }
       defer { attempts.wrappingAdd(1, ordering: .releasing) }
@@ -67,7 +67,7 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// Call if the write found no room even then.
+  /// Call if the write finds no room even then.
   func noteFailure() {
     let rest = session.clock.now().advanced(by: Self.restAfterFailure)
     state.withLock { $0.rest = rest }
@@ -119,7 +119,7 @@ final class SegmentEvictor: Sendable {
   /// The segment that is needed least, judged by the average access time of its live records and by
   /// how many bytes are live.
   ///
-  /// Does not hold the segment meanwhile, because its space could then not be reclaimed.
+  /// Does not hold the segment in the meantime, because its space could then not be reclaimed.
   ///
   /// - Complexity: O(keys).
   private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {

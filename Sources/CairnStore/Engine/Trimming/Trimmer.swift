@@ -31,7 +31,7 @@ final class Trimmer: Sendable {
   func trim(
     toCount limit: Int, order: TrimOrder, durability: Durability?
   ) throws(StoreError) -> RemovalSummary {
-    // Zero means zero, even if others read meanwhile.
+    // Zero means zero, even if others read in the meantime.
     var removal = try remover.begin(
       .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
     let limit = max(0, limit)
@@ -39,8 +39,8 @@ final class Trimmer: Sendable {
     var wanted = lookup.index.count - limit
     try trim(in: &removal, order) { done in
       wanted -= done.count
-      // Entries that others remove meanwhile need not be removed here. Entries that others add are
-      // not this call's task.
+      // Entries that others remove in the meantime need not be removed here. Entries that others
+      // add are not this call's task.
       return (min(wanted, lookup.index.count - limit), .max)
     }
     return try remover.finish(removal, durability)
