@@ -95,11 +95,15 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// Keeps the key of an entry that was read, if the tier below still has the entry. Requests a
-  /// report after many reads.
+  /// Keeps the key of an entry that was read, if the tier below still has the entry.
+  ///
+  /// If more entries are evicted between two reports than this tier holds, the later ones came from
+  /// below since the first report. So the tier below knows of a read since then.
   @usableFromInline
   mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
-    guard case .evicted = cause, evictedUntold.count < manyReadsCount else { return }
+    guard case .evicted = cause, evictedUntold.count < max(manyReadsCount, table.count) else {
+      return
+    }
     evictedUntold.append(key)
   }
 
@@ -290,5 +294,5 @@ struct WriteStripe: Sendable {
 }
 
 /// After this many reads, the tier below should soon receive a report if it evicts. Making one takes
-/// some milliseconds. A power of two.
+/// some milliseconds.
 @usableFromInline let manyReadsCount = 4096

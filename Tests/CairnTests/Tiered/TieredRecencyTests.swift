@@ -182,17 +182,27 @@ struct TieredRecencyTests {
   @Test("Below the limits, many reads cause one report a second")
   func manyBelowLimits() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 12_500)
-    func fill(_ keys: Range<Int>) throws {
-      for key in keys { try cache.setValue(key, forKey: key) }
-      for key in keys { _ = try cache.value(forKey: key) }
-    }
-    try fill(0..<4200)
+    for key in 0..<4200 { try cache.setValue(key, forKey: key) }
+    for key in 0..<4200 { _ = try cache.value(forKey: key) }
+    for key in 4200..<8400 { try cache.setValue(key, forKey: key) }
     #expect(scene.background.delays == [.seconds(1)])
-    // From here on, another 4,096 writes may exceed the limit.
-    try fill(4200..<8500)
+    // From here on, another 4,096 writes may exceed the limit, so a write asks for the report.
+    for key in 8400..<8410 { try cache.setValue(key, forKey: key) }
     #expect(scene.background.delays == [.seconds(1), .zero])
     scene.background.runAll(dueAfter: .zero)
     #expect(cache.tier.held.untoldReadCount == 0)
+  }
+
+  @Test("All reads of entries that memory has evicted since are reported")
+  func manyEvictedReads() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(held: 5000)
+    for key in 0..<5000 { try cache.setValue(key, forKey: key) }
+    for key in (0..<5000).reversed() { _ = try cache.value(forKey: key) }
+    for key in 5000..<10_000 { try cache.setValue(key, forKey: key) }
+    #expect(try !cache.tier.contains(0))
+    cache.recency?.tell()
+    // The reads came after the writes of these keys and are reported after the later writes.
+    #expect(try keysByRecency(cache).suffix(5000) == Array((0..<5000).reversed()))
   }
 
   @Test("An entry that is about to be reported counts as used until it is")

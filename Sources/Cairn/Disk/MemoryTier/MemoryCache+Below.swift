@@ -367,7 +367,7 @@ extension MemoryState {
     if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
       table.nodes[Int(slot)].isRead = true
       untoldReadCount &+= 1
-      if untoldReadCount & (manyReadsCount &- 1) == 0 { notice.insert(.soon) }
+      if untoldReadCount == manyReadsCount { notice.insert(.soon) }
     }
     if !isTellingScheduled {
       isTellingScheduled = true

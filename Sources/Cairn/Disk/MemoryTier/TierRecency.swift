@@ -134,9 +134,21 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Whether to report to the disk before such a write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
-    guard store.isNearLimit(adding: count, byteCount: byteCount) else { return false }
+    guard store.isNearLimit(adding: count, byteCount: byteCount) else {
+      if isCloseToLimit(store, adding: count, byteCount),
+        memory.untoldReadCount >= manyReadsCount
+      {
+        tellSoon()
+      }
+      return false
+    }
     let untoldCount = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
     return untoldCount >= countToTell.load(ordering: .relaxed)
+  }
+
+  /// Whether another few thousand writes may reach the limits.
+  private func isCloseToLimit(_ store: Store, adding count: Int, _ byteCount: Int) -> Bool {
+    store.isNearLimit(adding: count + manyReadsCount, byteCount: byteCount, isEarly: true)
   }
 
   /// Schedules one background report for all hits until then.
@@ -173,12 +185,10 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Schedules a background report soon if writes may evict, so that no write has to report. Call
-  /// after each `manyReadsCount` reads.
+  /// Schedules a background report if writes may soon evict, so that no write has to report. Call
+  /// after `manyReadsCount` reads.
   func tellSoon() {
-    guard let store = store.withLock({ $0 }),
-      store.isNearLimit(adding: manyReadsCount, byteCount: 0)
-    else { return }
+    guard let store = store.withLock({ $0 }), isCloseToLimit(store, adding: 0, 0) else { return }
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in
       self?.isAskedFor.store(false, ordering: .relaxed)

@@ -26,10 +26,12 @@ final class Evictor: Sendable {
   private static let loadingGroupLimit = 4
 
   /// Whether a write of this many entries and bytes, with some margin, may evict others.
-  func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
+  ///
+  /// - Parameter isEarly: doubles the margin of bytes.
+  func isNearLimit(adding count: Int, byteCount: Int, isEarly: Bool = false) -> Bool {
     lookup.index.count > session.limits.countLimit - min(count, session.limits.countLimit)
       || lookup.table.total.liveByteCount
-        >= session.limits.byteLimit - session.limits.byteLimit / 64
+        >= session.limits.byteLimit - session.limits.byteLimit / (isEarly ? 32 : 64)
         - min(byteCount, session.limits.byteLimit)
   }
 
