@@ -25,7 +25,7 @@ package struct PendingWrite: Sendable {
     /// Adds the replacement to the other removals of the write.
     package func add(to removals: inout [RemovalEvent], ofKey key: RawSpan) {
       removals.insert(
-        .entry(key: key.copied(), version: version, cause: cause), at: min(index, removals.count))
+        .entry(key: key.copied(), version: version, cause: cause), at: index)
     }
   }
 

@@ -132,18 +132,17 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
-  /// Whether to report to the disk before such a write.
+  /// Whether to report to the disk before such a write. Asks the background for a report if a later
+  /// write might have to.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
-    guard store.isNearLimit(adding: count, byteCount: byteCount) else {
-      if isCloseToLimit(store, adding: count, byteCount),
-        memory.untoldReadCount >= manyReadsCount
-      {
-        tellSoon()
-      }
-      return false
+    guard isCloseToLimit(store, adding: count, byteCount) else { return false }
+    let readCount = memory.untoldReadCount
+    if store.isNearLimit(adding: count, byteCount: byteCount) {
+      let untoldCount = evictionCount.load(ordering: .relaxed) + readCount
+      return untoldCount >= countToTell.load(ordering: .relaxed)
     }
-    let untoldCount = evictionCount.load(ordering: .relaxed) + memory.untoldReadCount
-    return untoldCount >= countToTell.load(ordering: .relaxed)
+    if readCount >= manyReadsCount { tellSoon() }
+    return false
   }
 
   /// Whether another few thousand writes may reach the limits.
