@@ -54,11 +54,13 @@ struct ObserverTests {
     #expect(observer.events == [])
   }
 
-  @Test("An overwrite reports the version that was replaced")
-  func replaced() throws {
+  @Test(
+    "An overwrite reports the version that was replaced, also if its value is written aside",
+    arguments: [1, 100_000])
+  func replaced(byteCount: Int) throws {
     defer { observer.forget() }
     let version = try store.setValue("v", forKey: "key")
-    try store.setValue("w", forKey: "key")
+    try store.setValue(String(repeating: "w", count: byteCount), forKey: "key")
     #expect(observer.events == [event(version, .replaced)])
   }
 
