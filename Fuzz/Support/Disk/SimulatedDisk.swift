@@ -33,6 +33,8 @@ package final class SimulatedDisk: @unchecked Sendable {
   var changes: [NameChange] = []
   /// The contents of removed files, which unwritten space may show again.
   private var gone: [[UInt8]] = []
+  /// Files without a name that may still be held.
+  private var unnamed: [SimulatedFile] = []
   private(set) var bootIdentifier: [UInt8]
   /// No two processes share a descriptor, so a lock identifies its holder by the descriptor.
   var nextDescriptor: Int32 = 3
@@ -65,6 +67,8 @@ package final class SimulatedDisk: @unchecked Sendable {
   /// A file lost its last name.
   func bury(_ file: SimulatedFile) {
     guard !file.isDirectory, file.byteCount > 0 else { return }
+    unnamed.removeAll { !$0.isHeld }
+    unnamed.append(file)
     gone.append(file.contents)
     if gone.count > 3 { gone.removeFirst() }
   }
@@ -98,6 +102,16 @@ package final class SimulatedDisk: @unchecked Sendable {
       }
     }
     return sum(root)
+  }
+
+  /// Bytes that are free for the programs that ask, or `nil` without a capacity.
+  ///
+  /// Files without a name take space as long as they are held. A write is not refused for that: a
+  /// read of another simulation in this process may delay the release.
+  var freeByteCount: Int? {
+    unnamed.removeAll { !$0.isHeld }
+    let held = unnamed.reduce(0) { $0 + $1.allocatedByteCount }
+    return capacity.map { max(0, $0 - allocatedByteCount - held) }
   }
 
   // MARK: Power cuts

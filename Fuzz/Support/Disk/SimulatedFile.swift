@@ -36,6 +36,9 @@ final class SimulatedFile {
   private(set) var byteCount = 0
   private(set) var allocatedByteCount = 0
   var mappingCount = 0
+  var descriptorCount = 0
+  /// Whether the file keeps its space without a name.
+  var isHeld: Bool { mappingCount + descriptorCount > 0 }
   /// The holders of its locks by flock(2), and of those by fcntl(2).
   var holders = LockHolders()
   var byteHolders = LockHolders()

@@ -156,10 +156,12 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     defer { disk.nextDescriptor += 1 }
     paths[disk.nextDescriptor] = currentPath
     files[disk.nextDescriptor] = file
+    file.descriptorCount += 1
     return disk.nextDescriptor
   }
 
   private func release(_ file: SimulatedFile, _ descriptor: Int32) {
+    file.descriptorCount -= 1
     file.holders.remove(descriptor)
     file.byteHolders.remove(descriptor)
   }
@@ -263,7 +265,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
 
   package func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
     _ = try announce(.volume, directory)
-    return disk.capacity.map { max(0, $0 - disk.allocatedByteCount) } ?? .max
+    return disk.freeByteCount ?? .max
   }
 
   // MARK: Files

@@ -140,6 +140,8 @@ struct FullDiskTests {
     try disk.fill()
     try store.removeAll()
     #expect(try store.count() == 0)
+    // An operation of another test may keep a segment for a moment.
+    try waitUntil { try store.statistics().pinnedByteCount == 0 }
     for number in 0..<20 { try store.setValue(value, forKey: "after\(number)") }
   }
 
