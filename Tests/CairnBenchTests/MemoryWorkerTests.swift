@@ -62,6 +62,7 @@ struct MemoryWorkerTests {
     try measure(WeakNodeCache.self, .weakNodes)
     try measure(NSCachePeer.self, .nsCache)
     try measure(DiskCachePeer<WholeTier>.self, .tieredCache)
+    try measure(DiskCachePeer<WholeTierOfFullDisk>.self, .tieredCacheFull)
     try measure(DiskCachePeer<TinyTier>.self, .tieredCacheMissing)
     try measure(DiskCachePeer<NoTier>.self, .diskCache)
   }
@@ -80,6 +81,7 @@ struct MemoryWorkerTests {
   @Test("a tier in memory serves all reads, or hardly any, or is not there")
   func tiers() throws {
     #expect(try hits(WholeTier.self) == 20)
+    #expect(try hits(WholeTierOfFullDisk.self) == 20)
     #expect(try hits(TinyTier.self) == 0)
     #expect(try hits(NoTier.self) == nil)
   }

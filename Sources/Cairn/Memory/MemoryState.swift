@@ -101,9 +101,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// below since the first report. So the tier below knows of a read since then.
   @usableFromInline
   mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
-    guard case .evicted = cause, evictedUntold.count < max(manyReadsCount, table.count) else {
-      return
-    }
+    guard case .evicted = cause, evictedUntold.count < max(4096, table.count) else { return }
     evictedUntold.append(key)
   }
 
@@ -292,7 +290,3 @@ struct WriteStripe: Sendable {
 
   @inlinable init() {}
 }
-
-/// After this many reads, the tier below should soon receive a report if it evicts. Making one takes
-/// some milliseconds.
-@usableFromInline let manyReadsCount = 4096

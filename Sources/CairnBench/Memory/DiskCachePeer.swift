@@ -5,12 +5,25 @@ protocol MemoryTierSize {
   static var kind: StoreKind { get }
   /// - Parameter count: the number of entries of the cache.
   static func entryLimit(of count: Int) -> Int?
+  /// Whether the disk, too, holds no more entries than the benchmark has.
+  static var limitsDisk: Bool { get }
+}
+
+extension MemoryTierSize {
+  static var limitsDisk: Bool { false }
 }
 
 /// Holds every entry: all reads are hits in memory.
 enum WholeTier: MemoryTierSize {
   static let kind = StoreKind.tieredCache
   static func entryLimit(of count: Int) -> Int? { count }
+}
+
+/// Holds every entry, and the cache is at its limit, as caches are after a while.
+enum WholeTierOfFullDisk: MemoryTierSize {
+  static let kind = StoreKind.tieredCacheFull
+  static func entryLimit(of count: Int) -> Int? { count }
+  static let limitsDisk = true
 }
 
 /// Holds one entry: nearly all reads are misses in memory, and hits on disk.
@@ -24,7 +37,7 @@ enum NoTier: MemoryTierSize {
   static func entryLimit(of count: Int) -> Int? { nil }
 }
 
-/// Cairn's cache on disk, unsynced and without limits.
+/// Cairn's cache on disk, unsynced and without a limit in bytes.
 final class DiskCachePeer<Tier: MemoryTierSize>: MemoryPeer {
   static var name: String { Tier.kind.rawValue }
 
@@ -33,6 +46,7 @@ final class DiskCachePeer<Tier: MemoryTierSize>: MemoryPeer {
   init(countLimit: Int, at path: String) throws {
     var configuration = DiskCacheConfiguration.unlimited
     configuration.store.durability = .process
+    if Tier.limitsDisk { configuration.countLimit = countLimit }
     configuration.memory = Tier.entryLimit(of: countLimit).map {
       MemoryTierConfiguration(countLimit: $0, costLimit: nil)
     }

@@ -106,7 +106,9 @@ struct ReportChart {
   private static func style(of store: StoreKind) -> String {
     switch store {
     case .cairn, .memoryCache: "a"
-    case .cairnFirstRead, .cairnInterval, .tieredCache, .tieredCacheMissing, .diskCache: "k"
+    case .cairnFirstRead, .cairnInterval, .tieredCache, .tieredCacheFull, .tieredCacheMissing,
+      .diskCache:
+      "k"
     case .filePerKey, .weakNodes: "b"
     case .bareMap, .bareMapSerial, .dictionary: "c"
     case .nsCache: "d"

@@ -41,6 +41,8 @@ enum WorkerMain {
     case .weakNodes: return serve(MemoryWorker<WeakNodeCache>(configuration))
     case .nsCache: return serve(MemoryWorker<NSCachePeer>(configuration))
     case .tieredCache: return serve(MemoryWorker<DiskCachePeer<WholeTier>>(configuration))
+    case .tieredCacheFull:
+      return serve(MemoryWorker<DiskCachePeer<WholeTierOfFullDisk>>(configuration))
     case .tieredCacheMissing: return serve(MemoryWorker<DiskCachePeer<TinyTier>>(configuration))
     case .diskCache: return serve(MemoryWorker<DiskCachePeer<NoTier>>(configuration))
     }

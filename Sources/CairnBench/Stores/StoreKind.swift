@@ -23,8 +23,10 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   case dictionary
   case weakNodes = "weak-nodes"
   case nsCache = "nscache"
-  // Cairn's cache on disk, with a tier in memory for all entries, for one, and without a tier.
+  // Cairn's cache on disk, with a tier in memory for all entries, also at its limit, for one, and
+  // without a tier.
   case tieredCache = "cairn-tiered"
+  case tieredCacheFull = "cairn-tiered-full"
   case tieredCacheMissing = "cairn-tiered-miss"
   case diskCache = "cairn-disk-cache"
 
@@ -35,7 +37,9 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   /// The caches that keep nothing on disk.
   static let memory: [StoreKind] = [.memoryCache, .dictionary, .weakNodes, .nsCache]
   /// Cairn's caches on disk.
-  static let tiered: [StoreKind] = [.tieredCache, .tieredCacheMissing, .diskCache]
+  static let tiered: [StoreKind] = [
+    .tieredCache, .tieredCacheFull, .tieredCacheMissing, .diskCache,
+  ]
 
   /// Whether it takes objects instead of bytes.
   var isCache: Bool { Self.memory.contains(self) || Self.tiered.contains(self) }
@@ -88,7 +92,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
       case .lmdb, .lmdbInterval, .sqlite, .yykv, .rocksDB: []
     #endif
     case .memoryCache, .dictionary, .weakNodes, .nsCache: []
-    case .tieredCache, .tieredCacheMissing, .diskCache: []
+    case .tieredCache, .tieredCacheFull, .tieredCacheMissing, .diskCache: []
     }
   }
 

@@ -123,10 +123,8 @@ extension Store {
   package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
 
   /// Whether writing this many entries and bytes may remove others to keep the limits.
-  ///
-  /// - Parameter isEarly: doubles the margin of bytes.
-  package func isNearLimit(adding count: Int, byteCount: Int, isEarly: Bool = false) -> Bool {
-    engine.evictor.isNearLimit(adding: count, byteCount: byteCount, isEarly: isEarly)
+  package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
+    engine.evictor.isNearLimit(adding: count, byteCount: byteCount)
   }
 
   /// The store's usage.

@@ -119,7 +119,6 @@ extension DiskCache {
   func tellRecency(of key: TierKey<Key>, _ notice: PendingNotice) {
     guard let recency, let interval = configuration.memory?.recencyInterval else { return }
     if notice.contains(.atOnce) { recency.tell(key) }
-    if notice.contains(.soon) { recency.tellSoon() }
     if notice.contains(.later) { recency.tellLater(after: max(interval, .milliseconds(1))) }
   }
 

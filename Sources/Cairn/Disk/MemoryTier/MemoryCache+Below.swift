@@ -367,7 +367,6 @@ extension MemoryState {
     if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
       table.nodes[Int(slot)].isRead = true
       untoldReadCount &+= 1
-      if untoldReadCount == manyReadsCount { notice.insert(.soon) }
     }
     if !isTellingScheduled {
       isTellingScheduled = true

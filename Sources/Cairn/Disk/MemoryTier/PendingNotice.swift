@@ -8,8 +8,6 @@ struct PendingNotice: OptionSet, Sendable {
 
   /// After a while: everything accessed until then.
   @inlinable static var later: PendingNotice { PendingNotice(rawValue: 1) }
-  /// The same, but soon, because there is much to report.
-  @inlinable static var soon: PendingNotice { PendingNotice(rawValue: 2) }
   /// Now, for this entry only: it has an idle limit.
-  @inlinable static var atOnce: PendingNotice { PendingNotice(rawValue: 4) }
+  @inlinable static var atOnce: PendingNotice { PendingNotice(rawValue: 2) }
 }

@@ -20,7 +20,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let telling = Lock(())
   /// Evictions below since the last report.
   private let evictionCount = Atomic(0)
-  /// How many evictions and unreported reads trigger the next report: a sixty-fourth of the store's
+  /// How many evictions and unreported reads make a write report: a sixty-fourth of the store's
   /// entries at the last report.
   private let countToTell = Atomic(0)
   /// Whether the background was asked for a report that has not begun.
@@ -121,8 +121,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Call before a write that may remove entries to keep limits. In a later report, earlier
   /// accesses would count as later than the write. With many entries, it reports only once a
-  /// sixty-fourth of them have been removed or read since the last report, because a report costs
-  /// more than an eviction. Entries in use are spared in between.
+  /// sixty-fourth of them have been removed or read since the last report, and only if the reads
+  /// are few, because a write should not wait for thousands. Evictions spare entries in use in
+  /// between.
   ///
   /// - Parameters:
   ///   - count: the number of entries to write.
@@ -132,23 +133,21 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
-  /// Whether to report to the disk before such a write. Asks the background for a report if a later
-  /// write might have to.
+  /// Whether to report to the disk before such a write. If the reads are many, and a sixteenth of
+  /// the entries have been removed, the background reports instead.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
-    guard isCloseToLimit(store, adding: count, byteCount) else { return false }
+    guard store.isNearLimit(adding: count, byteCount: byteCount) else { return false }
     let readCount = memory.untoldReadCount
-    if store.isNearLimit(adding: count, byteCount: byteCount) {
-      let untoldCount = evictionCount.load(ordering: .relaxed) + readCount
-      return untoldCount >= countToTell.load(ordering: .relaxed)
-    }
-    if readCount >= manyReadsCount { tellSoon() }
+    let evictionCount = evictionCount.load(ordering: .relaxed)
+    let countToTell = countToTell.load(ordering: .relaxed)
+    if evictionCount + readCount < countToTell { return false }
+    if readCount <= Self.fewReadsCount || !knowsKeysByBytes { return true }
+    if evictionCount >= 4 * countToTell { tellSoon() }
     return false
   }
 
-  /// Whether another few thousand writes may reach the limits.
-  private func isCloseToLimit(_ store: Store, adding count: Int, _ byteCount: Int) -> Bool {
-    store.isNearLimit(adding: count + manyReadsCount, byteCount: byteCount, isEarly: true)
-  }
+  /// The maximum number of reads that a write reports. That takes some tens of microseconds.
+  private static var fewReadsCount: Int { 64 }
 
   /// Schedules one background report for all hits until then.
   func tellLater(after interval: Duration) {
@@ -184,10 +183,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Schedules a background report if writes may soon evict, so that no write has to report. Call
-  /// after `manyReadsCount` reads.
-  func tellSoon() {
-    guard let store = store.withLock({ $0 }), isCloseToLimit(store, adding: 0, 0) else { return }
+  private func tellSoon() {
     if isAskedFor.exchange(true, ordering: .relaxed) { return }
     background.run { [weak self] in
       self?.isAskedFor.store(false, ordering: .relaxed)

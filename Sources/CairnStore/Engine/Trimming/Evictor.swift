@@ -26,12 +26,10 @@ final class Evictor: Sendable {
   private static let loadingGroupLimit = 4
 
   /// Whether a write of this many entries and bytes, with some margin, may evict others.
-  ///
-  /// - Parameter isEarly: doubles the margin of bytes.
-  func isNearLimit(adding count: Int, byteCount: Int, isEarly: Bool = false) -> Bool {
+  func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
     lookup.index.count > session.limits.countLimit - min(count, session.limits.countLimit)
       || lookup.table.total.liveByteCount
-        >= session.limits.byteLimit - session.limits.byteLimit / (isEarly ? 32 : 64)
+        >= session.limits.byteLimit - session.limits.byteLimit / 64
         - min(byteCount, session.limits.byteLimit)
   }
 
@@ -167,13 +165,15 @@ final class Evictor: Sendable {
     start.wait(for: session.limits)
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
+    // Not more, so that a write does not wait for thousands. And if all entries are in use, the
+    // next is removed instead of the newest.
+    removal.inUseLimit = min(1024, lookup.index.count / 2)
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
       // If every chosen entry is read again and again, the limits take precedence after a few
       // lists. If an entry is moved by a compaction and read in the meantime, the next list finds
       // it again. If an entry is rewritten again and again, those writes make room.
       var lastSparing = list.number + 3
-      var lastAskedNumber: Int?
       while isOverLimit, list.number <= lastSparing + 10 {
         let (count, byteCount) = excess
         // Without a number of bytes, the number of entries exceeds its limit.
@@ -181,10 +181,7 @@ final class Evictor: Sendable {
         let victims = try list.take(count, from: lookup.index)
         if victims.isEmpty { return }
         // Spared entries count as just read. If there are no others, they come back in the next
-        // lists in their order, and the limits take precedence.
-        let lastAsked = lastAskedNumber ?? list.number + 1
-        lastAskedNumber = lastAsked
-        removal.asksForUse = list.number <= lastAsked
+        // lists, and the limits take precedence.
         removal.sparesRead = list.number < lastSparing
         let removedCount = removal.summary.count
         do throws(StoreError) {

@@ -6,8 +6,8 @@ struct Removal {
   let written: Timestamp
   /// Whether to spare an entry that has been read since it was chosen.
   var sparesRead: Bool
-  /// Whether to spare an entry that was read in the memory tier as well.
-  var asksForUse: Bool
+  /// How many entries to spare because they were read in the memory tier.
+  var inUseLimit: Int
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
@@ -26,7 +26,7 @@ struct Removal {
     self.now = now
     self.written = written ?? now
     self.sparesRead = sparesRead
-    asksForUse = sparesRead
+    inUseLimit = sparesRead ? .max : 0
   }
 
   mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {

@@ -109,7 +109,8 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    if removal.asksForUse, let isInUse = session.configuration.isInUse, isInUse(record.key) {
+    if removal.inUseLimit > 0, let isInUse = session.configuration.isInUse, isInUse(record.key) {
+      removal.inUseLimit -= 1
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
