@@ -148,8 +148,8 @@ struct TieredRecencyTests {
       #expect(left.contains(next))
       #expect(left.count <= limit && left.count >= limit - limit / 100)
       // A write reports so few reads. Otherwise it spares half of the entries, but no more than
-      // 1,024.
-      let sparedCount = limit <= 64 ? 0 : min(1024, limit / 2)
+      // 256.
+      let sparedCount = limit <= 64 ? 0 : min(256, limit / 2)
       if round == 0 {
         #expect(left.isSuperset(of: 0..<sparedCount) && !left.contains(sparedCount))
       }

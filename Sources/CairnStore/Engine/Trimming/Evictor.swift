@@ -165,9 +165,9 @@ final class Evictor: Sendable {
     start.wait(for: session.limits)
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
-    // Not more, so that a write does not wait for thousands. And if all entries are in use, the
+    // Not more, so that a write does not wait for long. And if all entries are in use, the
     // next is removed instead of the newest.
-    removal.inUseLimit = min(1024, lookup.index.count / 2)
+    removal.inUseLimit = min(256, lookup.index.count / 2)
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
       // If every chosen entry is read again and again, the limits take precedence after a few
