@@ -47,7 +47,7 @@ struct Model {
     accessed[key] = accessCount
   }
 
-  /// A crash forgets when entries were read.
+  /// A crash loses access times.
   mutating func forgetReads() { accessed = written }
 
   private func mayBeAbsent(_ key: Int) -> Bool {

@@ -263,7 +263,7 @@ enum Situations {
     let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     let usual = limit.rlim_cur
-    // More is already mapped, so a thread's stack is refused.
+    // Already exceeded, so no new thread can get a stack.
     limit.rlim_cur = 1 << 20
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     try store.setValue("value", forKey: "short", lifetime: .seconds(0))
@@ -305,7 +305,7 @@ enum Situations {
       limit.rlim_cur = number
       require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     }
-    // What the runtime opens once is open after the first time.
+    // The runtime opens some files once, at first use.
     try Store(path: path, configuration: configuration()).close()
     var known: [String: Int] = [:]
     let before = openDescriptors()

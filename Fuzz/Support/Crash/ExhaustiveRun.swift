@@ -9,16 +9,16 @@ import CairnStore
 /// of the disks.
 ///
 /// The bound of a cut: it decides separately which names, lengths and versions of sectors exist.
-/// The free decisions follow each other in the order of `EnumeratedCut` and begin anywhere. Every
-/// combination of them is tried, and of any two decisions, wherever they are. The other decisions
+/// The free decisions follow each other in the order of `EnumeratedCut` and begin anywhere. The
+/// search tries every combination of them, and of any two decisions anywhere. The other decisions
 /// are first all as old as possible, then all as new as possible. If a moment has no more decisions
 /// than are free, this covers every possible subset.
 ///
 /// The bound of what comes after a crash: after a death of the process, the recovery is cut at
-/// every call, as above. After a power cut, the recovery is cut if that cut left everything as old
-/// as possible, as new as possible, or both in turn, beginning with either. What these cuts leave
-/// is opened, and not cut again. The recoveries of every eighth workload of three operations are
-/// cut. Those of the others are only examined.
+/// every call, as above. After a power cut, the recovery is cut if the first cut left everything as
+/// old as possible, as new as possible, or alternating, either first. What these cuts leave is
+/// opened, and not cut again. The recoveries of every eighth workload of three operations are cut.
+/// Those of the others are only examined.
 package struct ExhaustiveRun {
   /// What a workload begins with.
   enum Base: CaseIterable {

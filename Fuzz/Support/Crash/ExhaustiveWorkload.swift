@@ -135,7 +135,7 @@ struct ExhaustiveWorkload {
   }
 }
 
-/// A process that does a workload, and the model that goes with it.
+/// A process that runs a workload, and the model that checks it.
 private final class Session {
   let process: SimulatedProcess
   private(set) var model: ModelStore

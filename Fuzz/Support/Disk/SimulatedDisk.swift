@@ -6,7 +6,7 @@
 ///   file, independently of other sectors, perhaps torn between two of them;
 /// - so does a file's length. Names come and go independently of both and of each other until their
 ///   directory is synced. A rename is atomic;
-/// - space that was allocated and not written may contain anything, above all old segments of the
+/// - space that was allocated and not written may contain anything, most likely old segments of the
 ///   same store;
 /// - a failed sync reports its error once, and leaves pages clean that are not on the device.
 ///

@@ -112,9 +112,9 @@ extension FaultRun {
     }
   }
 
-  /// Whether an operation replaces or removes a record that it cannot read; or reads less because
-  /// more than the record was requested and not all of it was readable; or keeps a tombstone
-  /// because it cannot read the newer put of the key.
+  /// Whether an operation replaces or removes a record that it cannot read; or retries a shorter
+  /// read because the first may have failed beyond the record; or keeps a tombstone because it
+  /// cannot read the newer put of the key.
   private static func readsAgain(_ operation: Operation) -> Bool {
     switch operation {
     case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,

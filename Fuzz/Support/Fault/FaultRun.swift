@@ -70,7 +70,7 @@ package final class FaultRun {
     injector.calls[injector.recoveryCalls ?? 0..<0]
   }
 
-  /// The calls that it made, by kind.
+  /// The kind of each call, in order.
   package var calls: [SimulatedFileSystem.Call] { injector.calls }
 
   package func run() throws {

@@ -33,7 +33,7 @@ final class SimulatedFollowers {
   private var base = 0
   /// The highest number of a state that was seen.
   private var seen = 0
-  /// What the slow follower may find while it is reading, and the lowest number of what it found.
+  /// The states that the slow follower may find, and a lower bound on the last one it found.
   private var slowStates: [NumberedState] = []
   private var slowSeen = 0
   /// How many times each may learn that published data is gone.

@@ -1,4 +1,4 @@
-/// The meaning of the bytes given to a format target: one byte of options, then the encoding.
+/// The parsed input of a format target: one byte of options, then the encoding.
 package struct FormatInput: Sendable, Hashable {
   package struct Options: OptionSet, Sendable, Hashable {
     package let rawValue: UInt8

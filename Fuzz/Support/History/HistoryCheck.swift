@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Checks what threads recorded against the contents at the end.
+/// Checks the threads' history against the final contents.
 package struct HistoryCheck {
   /// What each key may contain before the next threads begin.
   package private(set) var states: [KeyState]

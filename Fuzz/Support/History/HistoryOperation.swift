@@ -17,8 +17,8 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case passTime
   }
 
-  /// When a written value ends by itself. The clock stands still while threads are at work, so this
-  /// is known.
+  /// When a written value expires. The clock stands still while threads are at work, so this is
+  /// known.
   package enum Ending: UInt64, Sendable {
     /// Not during a run.
     case never

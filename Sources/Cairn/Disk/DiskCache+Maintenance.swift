@@ -16,8 +16,8 @@ extension DiskCache {
   }
 
   /// Reads and checks all of the cache's data on disk once. See `Store.scrub`. Observers receive an
-  /// event for each damaged value. With `scrubBytesPerSecond` in the store's configuration, the
-  /// cache scrubs by itself.
+  /// event for each damaged value. With the store option `scrubBytesPerSecond`, maintenance scrubs
+  /// continuously.
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }

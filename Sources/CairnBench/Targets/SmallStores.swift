@@ -63,7 +63,7 @@ enum SmallStores {
   }
 
   private static func parts(_ count: Int, in directory: String) throws -> [Part: Double] {
-    // What the first store makes for all is no other's cost.
+    // The first store also pays for what all stores share.
     let first = try open(0, directory)
     let before = ProcessMemory.anonymousByteCount
     var stores: [Store] = []

@@ -18,7 +18,7 @@ extension Store {
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
-  ///   before either, the call writes nothing and waits for no sync.
+  ///   before, the call writes nothing and waits for no sync.
   /// - Throws: any error of `change`, unchanged, and the errors of `entry(forKey:)`, such as
   ///   `corrupt` for a damaged value; nothing is then written. Otherwise see `setValue` and
   ///   `compareAndRemove`.

@@ -1,5 +1,5 @@
 extension Array where Element: BitwiseCopyable {
-  /// Sorts by a number of each element. Stable.
+  /// Sorts by each element's number. Stable.
   ///
   /// - Complexity: O(n) for each 11 bits in which the numbers differ, and memory for another n.
   mutating func sortByRadix(of number: (Element) -> UInt64) {

@@ -111,7 +111,7 @@ struct Appender: ~Copyable {
   mutating func makeRoom(
     byteCount: Int, isRemoval: Bool, segmentByteLimit: Int, reserve: DiskReserve
   ) throws(StoreError) -> Room {
-    // Room that exists, without a look at anything else.
+    // If there is room, nothing else matters.
     if hasRoom(byteCount: byteCount, reserve: reserve) { return .ready }
     while true {
       guard let active else { return .needsSession }

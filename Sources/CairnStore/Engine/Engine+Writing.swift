@@ -346,7 +346,7 @@ extension Engine {
       for number in batch.operations.indices {
         if number % Self.groupOperationCount == 0 { prefetch(batch, from: number) }
         let operation = batch.operations[number]
-        // Nothing may throw from here on: the batch is in the log. Lookups in loaded shards do not.
+        // The batch is in the log, so nothing may throw now. Lookups in loaded shards do not.
         if appender.unpublished != nil { try writer.publishPending(operation.hash, &appender) }
         try batch.withKey(of: operation) { (key) throws(StoreError) in
           let existing = try lookup.locate(operation.hash, key: key, now: now)

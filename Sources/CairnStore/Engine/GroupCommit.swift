@@ -1,8 +1,8 @@
 internal import Synchronization
 
 /// Group commit: threads and tasks that wait for durability share syncs. The first thread syncs
-/// everything appended so far. Threads that arrive during the sync wait, and one of them syncs
-/// next. Tasks hold no thread while they wait, so a background thread syncs for them.
+/// everything appended so far. Threads that arrive meanwhile wait, and one of them syncs next.
+/// Tasks hold no thread while they wait, so a background thread syncs for them.
 ///
 /// 1. One thread syncs at a time: if two threads sync a file, the kernel reports an error to only
 ///    one of them.

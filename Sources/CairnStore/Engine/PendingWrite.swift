@@ -46,7 +46,7 @@ package struct PendingWrite: Sendable {
   }
 }
 
-/// A write of async code that has begun.
+/// A write that async code has begun.
 @usableFromInline
 package enum StartedWrite<Result: Sendable, Failure: Error>: Sendable {
   /// It is in the log and in the index, but may still have to wait.

@@ -33,7 +33,7 @@ final class Session: Sendable {
   @inline(__always)
   func durability(_ wanted: Durability?) -> Durability { wanted ?? configuration.durability }
 
-  /// Whether removals of all may return before they are on disk.
+  /// Whether `removeAll` may return before it is durable.
   var removesWithoutSync: Bool { configuration.durability != .durable }
 
   // MARK: Checks

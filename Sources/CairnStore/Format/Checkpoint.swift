@@ -12,7 +12,7 @@ package struct Checkpoint: Sendable, Hashable {
     }
   }
 
-  /// A segment, as far as the checkpoint covers its records.
+  /// The part of a segment that the checkpoint covers.
   package struct CoveredSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64

@@ -115,7 +115,7 @@ package struct Manifest: Sendable, Hashable {
     return next
   }
 
-  /// Whether this one continues a clean manifest and changes nothing else.
+  /// Whether this manifest continues a clean one and changes nothing else.
   package func continues(_ clean: Manifest, in bootIdentifier: [UInt8]) -> Bool {
     var expected = clean.continued(in: bootIdentifier, at: lastTime, salts: [])
     expected.openSegments = openSegments

@@ -16,7 +16,7 @@ package struct RemovalCandidate: Sendable {
     self.shard = UInt8(shard)
   }
 
-  /// The key's hash, as far as the index stores it.
+  /// The part of the key's hash that the index stores.
   package var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
 
   @inline(__always)

@@ -104,7 +104,7 @@ package final class VersionedWords: @unchecked Sendable {
   private let base: UnsafeMutablePointer<Atomic<UInt64>>
   private let count: Int
   private static var stride: Int { 8 }
-  /// The word of a run with the note, after the version, the address and two that stay 0.
+  /// The index of a run's note, after the version, the address and two words that stay 0.
   private static var note: Int { 4 }
   /// Stands for unknown words: not an address.
   private static var unknown: UInt64 { 1 }

@@ -106,8 +106,8 @@ enum TierStep: Sendable {
   case show(version: UInt64?)
 }
 
-/// The end of a lifetime that memory will have once the disk has it. Made before, so that it ends
-/// no later.
+/// A lifetime extension for memory to apply once it is on disk. Made before, so that it ends no
+/// later.
 struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   private let key: TierKey<Key>
   private let held: MemoryCache<TierKey<Key>, Value>

@@ -163,7 +163,7 @@ final class TagMarks: Sendable {
       }
       return (table ?? TagTable(all: .max), version)
     } catch {
-      // No removed entry may be found.
+      // No removed entry may reappear.
       guard case .corrupt = error else { throw error }
       return (TagTable(all: .max), .max)
     }

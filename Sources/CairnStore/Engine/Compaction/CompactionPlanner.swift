@@ -113,8 +113,8 @@ package struct CompactionPlanner: Sendable {
     return inputs
   }
 
-  /// The segments with the lowest barriers, if rewriting their live records costs less than the
-  /// tombstones that wait for them.
+  /// The segments with the lowest barriers, if the tombstones that they hold back are worth the
+  /// rewrite.
   ///
   /// A rewritten segment keeps only later tombstones from being dropped. So each such round brings
   /// the tombstones closer to being dropped, and it is not repeated for ever.

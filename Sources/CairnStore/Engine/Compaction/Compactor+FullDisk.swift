@@ -14,7 +14,7 @@ extension Compactor {
   /// Makes room for a write that found none. Returns `false` if it cannot. Call under no lock
   /// except the eviction lock.
   ///
-  /// - Parameter search: the earlier attempts of the same write.
+  /// - Parameter search: the earlier attempts by the same write.
   func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
     if !isRemoval, search.failureCount == 0 { pressure.noteWait() }
     defer { search.failureCount += 1 }
@@ -184,7 +184,7 @@ extension Compactor {
         // Bytes cut off by sealing were never dead, and do not count as a gain.
         defer { before -= allocated - log.allocatedByteCount }
         do throws(StoreError) {
-          // Twice what the next one needs.
+          // Twice a new segment's slack.
           let least = 2 * Segment.slack
           if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
             try supply.leaveActiveSegment { $0.deadByteCount > 0 }
@@ -290,7 +290,7 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount < before
   }
 
-  /// Waits, at most a second, until `isReached` accepts the number of pinned bytes. The reader that
+  /// Waits up to a second until `isReached` accepts the number of pinned bytes. The reader that
   /// holds them, perhaps in another store, may have to wait for a processor. After one wait in
   /// vain, for example for a snapshot, it does not wait again until more bytes have been removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {

@@ -105,7 +105,7 @@ struct VictimGroup {
 
   private(set) var victims: [Victim] = []
   private(set) var keys: [UInt8] = []
-  /// The maximum number of bytes that the tombstones take.
+  /// An upper bound on the bytes of the tombstones.
   private(set) var byteCount = 0
   /// The number of bytes in the records that become dead, including extensions.
   private(set) var recordByteCount = 0

@@ -75,7 +75,7 @@ final class Trimmer: Sendable {
     }
   }
 
-  /// Removes entries round by round until `remaining` returns that none are left to remove.
+  /// Removes entries round by round until `remaining` reports that none are left to remove.
   ///
   /// - Parameter remaining: receives what the last round removed, and returns the maximum number of
   ///   entries and the minimum number of bytes for the next.
