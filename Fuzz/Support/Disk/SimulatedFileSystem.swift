@@ -66,6 +66,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// stays.
   package func kill() {
     takeReleased()
+    if isDead { return }
     isDead = true
     for (descriptor, file) in files { release(file, descriptor) }
     for (file, count) in mappings.values { file.mappingCount -= count }

@@ -122,9 +122,9 @@ extension Store {
   @usableFromInline
   package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
 
-  /// Whether writing this many entries and bytes may remove others to keep the limits.
-  package func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
-    engine.evictor.isNearLimit(adding: count, byteCount: byteCount)
+  /// How many others a write of this many entries and bytes may remove to keep the limits.
+  package func evictions(byAdding count: Int, byteCount: Int) -> PossibleEvictions {
+    engine.evictor.evictions(byAdding: count, byteCount: byteCount)
   }
 
   /// The store's usage.

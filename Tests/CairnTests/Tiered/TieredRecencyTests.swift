@@ -135,7 +135,7 @@ struct TieredRecencyTests {
 
   @Test(
     "If everything was read but not reported, an old entry is evicted, not the newest write",
-    arguments: [3, 64, 100, 2000, 5000])
+    arguments: [1, 2, 3, 100, 300, 2000, 5000])
   func allRead(limit: Int) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: limit)
     for key in 0..<limit { try cache.setValue(key, forKey: key) }
@@ -147,9 +147,8 @@ struct TieredRecencyTests {
       let left = try Set(cache.keys())
       #expect(left.contains(next))
       #expect(left.count <= limit && left.count >= limit - limit / 100)
-      // A write reports so few reads. Otherwise it spares half of the entries, but no more than
-      // 256.
-      let sparedCount = limit <= 64 ? 0 : min(256, limit / 2)
+      // A write reports up to 256 reads. Otherwise it spares up to 256 entries, but less than half.
+      let sparedCount = limit <= 256 ? 0 : min(256, (limit - 1) / 2)
       if round == 0 {
         #expect(left.isSuperset(of: 0..<sparedCount) && !left.contains(sparedCount))
       }
@@ -168,11 +167,9 @@ struct TieredRecencyTests {
     #expect(try cache.store.usage().indexedKeyCount <= 200)
   }
 
-  @Test(
-    "A write at the limit reports few reads; the background reports many, and evictions spare them",
-    arguments: [KeyCoder<Int>.integer, .json()])
-  func many(coder: KeyCoder<Int>) throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 6000)
+  @Test("A write at the limit reports up to 256 reads, and leaves more to the background")
+  func many() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 6000)
     var next = 0
     func write(_ count: Int) throws {
       for key in next..<(next + count) { try cache.setValue(key, forKey: key) }
@@ -180,24 +177,82 @@ struct TieredRecencyTests {
     }
     try write(6000)
     cache.recency?.tell()
-    for key in 0..<64 { _ = try cache.value(forKey: key) }
+    for key in 5000..<5092 { _ = try cache.value(forKey: key) }
+    // Fewer than a sixty-fourth of the entries. It evicts a hundredth of them.
     try write(1)
-    // Too few to report them.
-    #expect(cache.tier.held.untoldReadCount == 64)
+    #expect(cache.tier.held.untoldReadCount == 92)
     try write(61)
     #expect(cache.tier.held.untoldReadCount == 0)
-    for key in 0..<5000 { _ = try cache.value(forKey: key) }
-    let read = cache.tier.held.untoldReadCount
-    try write(300)
-    #expect(cache.tier.held.untoldReadCount == read)
+    for key in 5000..<5300 { _ = try cache.value(forKey: key) }
     #expect(scene.background.delays == [.seconds(1)])
-    // A sixteenth of the entries has been removed since the last report.
-    try write(200)
+    try write(61)
+    #expect(cache.tier.held.untoldReadCount == 300)
     #expect(scene.background.delays == [.seconds(1), .zero])
     scene.background.runAll(dueAfter: .zero)
     #expect(cache.tier.held.untoldReadCount == 0)
-    try write(300)
-    #expect(try Set(cache.keys()).isSuperset(of: 0..<64))
+    // The later writes stay later.
+    #expect(try keysByRecency(cache).suffix(361) == Array(5000..<5300) + Array(6062..<6123))
+  }
+
+  @Test(
+    "Until the report, an eviction spares 256 entries in use, and afterwards all of them",
+    arguments: [KeyCoder<Int>.integer, .json()])
+  func spared(coder: KeyCoder<Int>) throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 6000)
+    for key in 0..<6000 { try cache.setValue(key, forKey: key) }
+    for key in 0..<1000 { _ = try cache.value(forKey: key) }
+    try cache.setValue(6000, forKey: 6000)
+    let evicted = Set(0...6000).subtracting(try cache.keys())
+    #expect(evicted == Set(256..<(256 + evicted.count)) && (1...61).contains(evicted.count))
+    scene.background.runAll(dueAfter: .zero)
+    for key in 6001..<9000 { try cache.setValue(key, forKey: key) }
+    #expect(try Set(cache.keys()).isSuperset(of: Set(0..<1000).subtracting(evicted)))
+  }
+
+  @Test("A write that may evict many entries reports all reads, and stays")
+  func largeWrites() throws {
+    let batches: DiskCache<Int, Int> = try scene.cache(count: 1000)
+    for key in 0..<1000 { try batches.setValue(key, forKey: key) }
+    for key in 0..<500 { _ = try batches.value(forKey: key) }
+    try batches.setValues((1000..<1400).map { ($0, $0) })
+    #expect(try Set(batches.keys()).isSuperset(of: Array(0..<500) + Array(1000..<1400)))
+
+    let scene = TieredScene()
+    let values: DiskCache<Int, [UInt8]> = try scene.cache(bytes: 1 << 20)
+    for key in 0..<900 { try values.setValue([UInt8](repeating: 1, count: 1000), forKey: key) }
+    for key in 0..<900 { _ = try values.value(forKey: key) }
+    try values.setValue([UInt8](repeating: 1, count: 600_000), forKey: 900)
+    let left = try Set(values.keys())
+    #expect(left.contains(900) && left.isSuperset(of: 600..<900) && left.isDisjoint(with: 0..<400))
+  }
+
+  @Test("The newest entry stays, even if only memory has the entries in use")
+  func inMemoryAlone() throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(count: 1)
+    let options = EntryOptions(placement: .memory)
+    for key in 0..<300 { try cache.setValue(key, forKey: key, options: options) }
+    for key in 0..<300 { _ = try cache.value(forKey: key) }
+    for key in 300..<310 {
+      try cache.setValue(key, forKey: key)
+      #expect(try cache.value(forKey: key) == key)
+      #expect(try cache.count() == 1)
+    }
+  }
+
+  @Test(
+    "A late report does not order earlier reads after later writes",
+    arguments: [EvictionPolicy.leastRecentlyUsed, .sieve, .s3FIFO])
+  func lateReport(policy: EvictionPolicy) throws {
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = policy }
+    for key in 0..<100 { try cache.setValue(key, forKey: key) }
+    scene.clock.advance(by: .milliseconds(1))
+    for key in 0..<50 { _ = try cache.value(forKey: key) }
+    scene.clock.advance(by: .milliseconds(1))
+    for key in 100..<120 { try cache.setValue(key, forKey: key) }
+    cache.recency?.tell()
+    let order = try keysByRecency(cache)
+    #expect(Set(order.suffix(20)) == Set(100..<120))
+    #expect(Set(order.prefix(50)) == Set(50..<100))
   }
 
   @Test("A write reports all reads of keys that the disk cannot ask about")

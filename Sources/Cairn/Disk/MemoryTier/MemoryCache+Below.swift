@@ -183,6 +183,8 @@ extension MemoryCache {
       if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max,
         !sparesAlone || !state.table.nodes[Int(slot)].isAlone
       {
+        // The tier below no longer has it, so its reads need no report.
+        state.table.nodes[Int(slot)].isRead = false
         state.remove(slot, cause, &removed)
       }
       return state.observers
@@ -239,13 +241,11 @@ extension MemoryCache {
 
   /// The keys of all entries read since the last call that returned any, and of entries written
   /// after one of them, in access order as far as the policy's order shows it. Reporting them below
-  /// in this order preserves the order of reads and writes. With `.sieve` and `.s3FIFO`, only the
-  /// keys that were read. Call `noteTold` when reporting a key.
+  /// in this order preserves the order of reads and writes. Call `noteTold` when reporting a key.
+  /// Keys that were read and then evicted here come first.
   ///
   /// - Complexity: O(keys), or O(n) with `.sieve` and `.s3FIFO`. Holds the lock for a few hundred
   ///   keys at a time.
-  ///
-  /// Keys that were read and then evicted here come first.
   func takeRecentKeys() -> [Key] {
     let (hasRead, evicted) = lock.withLock { state in
       let newest = state.table.list.newest
@@ -300,23 +300,25 @@ extension MemoryCache {
   }
 
   private func takeRecentKeysBySweep() -> [Key] {
-    var found: [(key: Key, accessed: Int64)] = []
+    var found: [(key: Key, accessed: Int64, isRead: Bool)] = []
     var next = 0
     while true {
       let isDone = lock.withLock { state in
         let end = min(next + 4 * Self.recentGroupCount, state.table.nodes.count)
         while next < end {
-          if let payload = state.table.payloads[next], state.table.nodes[next].isRead,
+          let node = state.table.nodes[next]
+          if let payload = state.table.payloads[next], node.isRead || node.isRecent,
             state.takesToTell(UInt32(next))
           {
-            found.append((payload.key, state.table.nodes[next].accessed))
+            found.append((payload.key, node.accessed, node.isRead))
           }
           next += 1
         }
         return next >= state.table.nodes.count
       }
-      if isDone { return found.sorted { $0.accessed < $1.accessed }.map(\.key) }
+      if isDone { break }
     }
+    return found.sorted { $0.accessed < $1.accessed }.drop { !$0.isRead }.map(\.key)
   }
 
   /// The maximum number of read entries that the tier below does not know of.

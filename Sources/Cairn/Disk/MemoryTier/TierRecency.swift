@@ -25,6 +25,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let countToTell = Atomic(0)
   /// Whether the background was asked for a report that has not begun.
   private let isAskedFor = Atomic(false)
+  /// The number of reports being made. A write does not wait for them.
+  private let tellingCount = Atomic(0)
 
   init(
     memory: MemoryCache<TierKey<Key>, Value>, keyCoder: KeyCoder<Key>,
@@ -51,6 +53,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameter body: called beforehand, once the keys to report are known, with no lock held.
   func tell(after body: () -> Void = {}) {
     guard let store = store.withLock({ $0 }) else { return body() }
+    tellingCount.add(1, ordering: .relaxed)
+    defer { tellingCount.subtract(1, ordering: .relaxed) }
     evictionCount.store(0, ordering: .relaxed)
     let count = (try? store.usage().indexedKeyCount) ?? 0
     countToTell.store(count / 64, ordering: .relaxed)
@@ -120,10 +124,12 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Call before a write that may remove entries to keep limits. In a later report, earlier
-  /// accesses would count as later than the write. With many entries, it reports only once a
-  /// sixty-fourth of them have been removed or read since the last report, and only if the reads
-  /// are few, because a write should not wait for thousands. Evictions spare entries in use in
-  /// between.
+  /// accesses would count as later than the write. Reports if a sixty-fourth of the entries have
+  /// been removed or read since the last report, because a report costs more than an eviction. If
+  /// that is too much work for a write, the background reports. In between, an eviction spares
+  /// entries in use, up to a limit.
+  ///
+  /// A write that may remove many entries always reports.
   ///
   /// - Parameters:
   ///   - count: the number of entries to write.
@@ -133,21 +139,26 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
-  /// Whether to report to the disk before such a write. If the reads are many, and a sixteenth of
-  /// the entries have been removed, the background reports instead.
+  /// Whether to report to the disk before such a write. Asks the background for a report if that
+  /// would be too much work for the write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
-    guard store.isNearLimit(adding: count, byteCount: byteCount) else { return false }
+    let evictions = store.evictions(byAdding: count, byteCount: byteCount)
+    if evictions == .none { return false }
     let readCount = memory.untoldReadCount
     let evictionCount = evictionCount.load(ordering: .relaxed)
     let countToTell = countToTell.load(ordering: .relaxed)
     if evictionCount + readCount < countToTell { return false }
-    if readCount <= Self.fewReadsCount || !knowsKeysByBytes { return true }
-    if evictionCount >= 4 * countToTell { tellSoon() }
-    return false
+    // The disk cannot ask for such keys.
+    if evictions == .many || !knowsKeysByBytes { return true }
+    let isMuch =
+      max(readCount, countToTell) > Self.fewCount || tellingCount.load(ordering: .relaxed) > 0
+    // Each report makes the next read of each entry slower, so it must be worth it.
+    if isMuch, evictionCount >= (countToTell > 64 ? 4 : 1) * countToTell { tellSoon() }
+    return !isMuch
   }
 
-  /// The maximum number of reads that a write reports. That takes some tens of microseconds.
-  private static var fewReadsCount: Int { 64 }
+  /// The maximum number of keys that a write reports. That takes about a tenth of a millisecond.
+  private static var fewCount: Int { 256 }
 
   /// Schedules one background report for all hits until then.
   func tellLater(after interval: Duration) {

@@ -25,12 +25,15 @@ final class Evictor: Sendable {
   /// The same limit while shards may have to be read for the removal.
   private static let loadingGroupLimit = 4
 
-  /// Whether a write of this many entries and bytes, with some margin, may evict others.
-  func isNearLimit(adding count: Int, byteCount: Int) -> Bool {
-    lookup.index.count > session.limits.countLimit - min(count, session.limits.countLimit)
-      || lookup.table.total.liveByteCount
-        >= session.limits.byteLimit - session.limits.byteLimit / 64
-        - min(byteCount, session.limits.byteLimit)
+  /// How many other entries a write of this many entries and bytes may evict, with some margin.
+  func evictions(byAdding count: Int, byteCount: Int) -> PossibleEvictions {
+    let (countLimit, byteLimit) = (session.limits.countLimit, session.limits.byteLimit)
+    let margin = byteLimit / 64
+    let isNear =
+      lookup.index.count > countLimit - min(count, countLimit)
+      || lookup.table.total.liveByteCount >= byteLimit - margin - min(byteCount, byteLimit)
+    if !isNear { return .none }
+    return count > Self.groupLimit || byteCount > margin ? .many : .few
   }
 
   private var isOverLimit: Bool {
@@ -165,9 +168,9 @@ final class Evictor: Sendable {
     start.wait(for: session.limits)
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
-    // Not more, so that a write does not wait for long. And if all entries are in use, the
-    // next is removed instead of the newest.
-    removal.inUseLimit = min(256, lookup.index.count / 2)
+    // Not more, so that a write does not wait for long, and so that the newest entry stays even if
+    // all others are in use.
+    removal.inUseLimit = min(256, max(0, lookup.index.count - 2) / 2)
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
       // If every chosen entry is read again and again, the limits take precedence after a few
@@ -180,8 +183,7 @@ final class Evictor: Sendable {
         removal.cause = .evicted(byteCount == .max ? .countLimit : .byteLimit)
         let victims = try list.take(count, from: lookup.index)
         if victims.isEmpty { return }
-        // Spared entries count as just read. If there are no others, they come back in the next
-        // lists, and the limits take precedence.
+        // Entries that have been read since they were chosen come back in the next lists.
         removal.sparesRead = list.number < lastSparing
         let removedCount = removal.summary.count
         do throws(StoreError) {
@@ -216,4 +218,11 @@ final class Evictor: Sendable {
     let meanByteCount = max(1, live / max(1, count))
     return (min(excess / meanByteCount + 1, most), excess)
   }
+}
+
+/// How many entries a write may evict.
+package enum PossibleEvictions {
+  case none, few
+  /// More than leave the store together.
+  case many
 }
