@@ -193,6 +193,7 @@ extension MemoryCache: Trimming {
       deliver(removed, to: observers)
       summary.add(group)
       if isDone { return summary }
+      lock.giveWay()
     }
   }
 
@@ -215,6 +216,7 @@ extension MemoryCache: Trimming {
       }
       deliver(removed, to: observers)
       if isDone { return summary }
+      lock.giveWay()
     }
   }
 

@@ -21,8 +21,8 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
   // Words are atomic, except the number of reads, which the mutex guards.
   /// First the head: whether reads are shared, which stripes were entered, and the number of reads
-  /// under the mutex since the last change. Then the stripes: readers inside in the low half, hits
-  /// in the high half.
+  /// under the mutex since the last change; on the next cache line, how many threads wait for the
+  /// mutex. Then the stripes: readers inside in the low half, hits in the high half.
   @usableFromInline let memory: UnsafeMutableRawPointer
   private let sharing: Sharing
 
@@ -34,6 +34,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   private static var stripeCount: Int { 16 }
   private static var stride: Int { 16 }
   private static var readCount: Int { 2 }
+  private static var waitingCount: Int { 8 }
   private static var readerMask: UInt64 { 0xFFFF }
   private static var hit: UInt64 { 1 << 16 }
   /// After how many reads in a row under the mutex reads are shared again.
@@ -84,7 +85,13 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   /// Takes the mutex and ends the sharing.
   @usableFromInline
   func lock(_ mutex: UnsafeMutableRawPointer, forReading isRead: Bool) {
-    endSharing(forReading: isRead, hasWaited: unsafe lockMutex(mutex))
+    let hasWaited = unsafe !tryLockMutex(mutex)
+    if hasWaited {
+      unsafe words[Self.waitingCount].wrappingAdd(1, ordering: .relaxed)
+      unsafe lockMutex(mutex)
+      unsafe words[Self.waitingCount].wrappingSubtract(1, ordering: .relaxed)
+    }
+    endSharing(forReading: isRead, hasWaited: hasWaited)
   }
 
   /// Shares reads if enough have come in a row, and releases the mutex.
@@ -126,6 +133,9 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       entered &= entered - 1
     }
   }
+
+  /// How many threads wait for the mutex.
+  var waitingCount: UInt64 { unsafe words[Self.waitingCount].load(ordering: .relaxed) }
 
   /// Shares reads when the mutex is released.
   func noteWait() {

@@ -138,6 +138,7 @@ extension MemoryCache {
         return state.observers
       }
       deliver(removed, to: observers)
+      lock.giveWay()
     }
   }
 }

@@ -296,6 +296,7 @@ extension MemoryCache {
       }
       isStart = false
       if isDone { return keys[..<count].reversed() }
+      lock.giveWay()
     }
   }
 
@@ -317,6 +318,7 @@ extension MemoryCache {
         return next >= state.table.nodes.count
       }
       if isDone { break }
+      lock.giveWay()
     }
     return found.sorted { $0.accessed < $1.accessed }.drop { !$0.isRead }.map(\.key)
   }

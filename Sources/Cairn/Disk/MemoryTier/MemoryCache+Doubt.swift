@@ -43,6 +43,7 @@ extension MemoryCache {
         return state.observers
       }
       deliver(removed, to: observers)
+      lock.giveWay()
     }
   }
 }
