@@ -92,8 +92,25 @@ extension MemoryCache: Trimming {
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws(Failure) -> Bool
   ) throws(Failure) -> RemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
-    for (key, info) in snapshot({ ($0.key, $1) }) where try shouldRemove(key, info) {
-      victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
+    let now = clock.now()
+    var next = 0
+    var isDone = false
+    while !isDone {
+      var group: [(key: Key, info: CacheEntryInfo)] = []
+      lock.withLock { state in
+        let end = min(next + Self.lookCount, state.table.nodes.count)
+        // An entry keeps its slot.
+        for slot in next..<max(next, end) where !state.table.nodes[slot].hasExpired(at: now) {
+          guard let payload = state.table.payloads[slot] else { continue }
+          group.append((payload.key, state.info(UInt32(slot))))
+        }
+        next = end
+        isDone = end >= state.table.nodes.count
+      }
+      for (key, info) in group where try shouldRemove(key, info) {
+        victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
+      }
+      lock.giveWay()
     }
     // The closure was not asked about expired entries. No call may return them after this.
     if lock.withLock({ $0.retention > 0 }) { removeExpired() }

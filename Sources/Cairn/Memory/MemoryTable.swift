@@ -18,7 +18,7 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 ///     nodes     links, times, cost                        of slot 0, 1, 2 …
 ///     payloads  key, value                                of slot 0, 1, 2 …
 ///
-/// The parts always agree. `count` slots are in use. Each of them is found through the buckets, is
+/// The parts always agree. `count` slots are in use; the other slots are free or were never used. Each of them is found through the buckets, is
 /// in the list, and is in the heap if it can expire. Their costs add up to `totalCost`.
 @usableFromInline
 struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
@@ -92,9 +92,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// - Parameter isSmall: whether it enters the small queue of S3-FIFO.
   @inlinable
   mutating func insert(_ key: Key, _ value: Value, hash: UInt32, isSmall: Bool) -> UInt32 {
-    if firstFree == noSlot { grow() }
-    let slot = firstFree
-    firstFree = nodes[Int(slot)].older
+    let slot = takeSlot()
     payloads[Int(slot)] = EntryPayload(key: key, value: value)
     nodes[Int(slot)] = EntryNode()
     nodes[Int(slot)].hash = hash
@@ -186,31 +184,42 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     buckets[hole] = 0
   }
 
+  // MARK: The slots
+
+  /// A slot that is in no list.
+  @inlinable
+  mutating func takeSlot() -> UInt32 {
+    if firstFree != noSlot {
+      let slot = firstFree
+      firstFree = nodes[Int(slot)].older
+      return slot
+    }
+    if nodes.count == nodes.capacity { grow() }
+    nodes.append(EntryNode())
+    payloads.append(nil)
+    return UInt32(nodes.count - 1)
+  }
+
   /// Doubles the room for entries.
   @inlinable
   mutating func grow() {
-    let capacity = nodes.count
-    let newCapacity = max(8, capacity * 2)
+    let newCapacity = max(8, nodes.capacity * 2)
     precondition(newCapacity < Int(noSlot), "a cache holds at most 2^31 entries")
-    nodes.grow(toCount: newCapacity, filler: EntryNode())
-    payloads.grow(toCount: newCapacity, filler: nil)
-    for slot in (capacity..<newCapacity).reversed() {
-      nodes[slot].older = firstFree
-      firstFree = UInt32(slot)
-    }
-    buckets = SlotArray(repeating: 0, count: newCapacity * 2)
-    var slot = list.newest
-    while slot != noSlot {
-      enter(slot, hash: nodes[Int(slot)].hash)
-      slot = nodes[Int(slot)].older
+    nodes.grow(toCapacity: newCapacity)
+    payloads.grow(toCapacity: newCapacity)
+    let old = exchange(&buckets, with: SlotArray(repeating: 0, count: newCapacity * 2))
+    // In the order of the old buckets, which is the order of the new ones in each half.
+    for bucket in 0..<old.count where old[bucket] != 0 {
+      let word = old[bucket]
+      enter(UInt32(truncatingIfNeeded: word) - 1, hash: UInt32(truncatingIfNeeded: word >> 32))
     }
   }
 
   /// The bytes that the table itself takes, without what keys and values refer to.
   @inlinable
   var byteCount: Int {
-    buckets.count * 8 + nodes.count * MemoryLayout<EntryNode>.stride
-      + payloads.count * MemoryLayout<EntryPayload<Key, Value>?>.stride
+    buckets.count * 8 + nodes.capacity * MemoryLayout<EntryNode>.stride
+      + payloads.capacity * MemoryLayout<EntryPayload<Key, Value>?>.stride
       + deadlines.byteCount + ghosts.byteCount
   }
 }

@@ -1,14 +1,16 @@
-/// Contiguous elements, all of them always initialised. Owns its memory, which is one allocation.
+/// Contiguous elements. Owns its memory, which is one allocation.
 ///
 /// Unlike an array, it has no reference count. Writing an element therefore needs no uniqueness
 /// check, and no exclusivity checks if it is reached through a lock.
 @usableFromInline
 @safe
 struct SlotArray<Element>: ~Copyable {
-  // SAFETY: the only pointer to the allocation; it holds `count` initialised elements, and every
-  // index is checked against that.
+  // SAFETY: the only pointer to the allocation; it holds `count` initialised elements, which is at
+  // most `capacity`, and every index is checked against `count`.
   @usableFromInline var base: UnsafeMutablePointer<Element>
   @usableFromInline private(set) var count: Int
+  /// How many elements fit.
+  @usableFromInline private(set) var capacity: Int
 
   /// - Parameter count: the number of elements, each a copy of `filler`.
   @inlinable
@@ -16,6 +18,7 @@ struct SlotArray<Element>: ~Copyable {
     unsafe base = .allocate(capacity: max(count, 1))
     unsafe base.initialize(repeating: filler, count: count)
     self.count = count
+    capacity = count
   }
 
   @inlinable
@@ -36,16 +39,23 @@ struct SlotArray<Element>: ~Copyable {
     }
   }
 
-  /// Adds copies of `filler` until there are `newCount` elements.
+  /// Makes room for more elements. Does not touch that room, which may be large.
   @inlinable
-  mutating func grow(toCount newCount: Int, filler: Element) {
-    precondition(newCount >= count)
-    let larger = UnsafeMutablePointer<Element>.allocate(capacity: max(newCount, 1))
+  mutating func grow(toCapacity newCapacity: Int) {
+    precondition(newCapacity >= count)
+    let larger = UnsafeMutablePointer<Element>.allocate(capacity: max(newCapacity, 1))
     unsafe larger.moveInitialize(from: base, count: count)
-    unsafe (larger + count).initialize(repeating: filler, count: newCount - count)
     unsafe base.deallocate()
     unsafe base = unsafe larger
-    count = newCount
+    capacity = newCapacity
+  }
+
+  /// Adds an element. There must be room.
+  @inlinable
+  mutating func append(_ element: Element) {
+    precondition(count < capacity)
+    unsafe (base + count).initialize(to: element)
+    count += 1
   }
 }
 
