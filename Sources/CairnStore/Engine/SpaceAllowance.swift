@@ -8,7 +8,7 @@
 /// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
 /// beyond its own share are its debt. The next large write waits until compaction has paid the
 /// debt.
-struct SpaceAllowance {
+package struct SpaceAllowance {
   /// The bytes left. Below 0, writers wait.
   private(set) var byteCount = Int.max
   /// The share that a large write leaves to the others.
@@ -18,11 +18,13 @@ struct SpaceAllowance {
   private(set) var debt = 0
   /// When fewer bytes than this are left, writers keep to the pace.
   private var paceLimit = Int.min
-  /// Nanoseconds for each byte that the last round reclaimed, or 0 before the first round.
-  private var pace = 0.0
+  /// Nanoseconds for each byte that the last round reclaimed, or a guess before the first round.
+  private var pace = 10.0
   /// When everything spent so far will have been reclaimed at that pace, after `origin`. An instant
   /// here would make the layout of the appender unknown to the compiler.
   private var due = Duration.zero
+  package init() {}
+
   private static let origin = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
   private(set) var reclaimableByteCount = 0
@@ -37,9 +39,9 @@ struct SpaceAllowance {
   ///
   /// - Returns: whether to slow the writer.
   @inline(__always)
-  mutating func spend(_ count: Int) -> Bool {
+  package mutating func spend(_ count: Int) -> Bool {
     byteCount -= count
-    return byteCount < paceLimit
+    return isScarce
   }
 
   /// Notes bytes that a large write has made dead.
@@ -49,10 +51,15 @@ struct SpaceAllowance {
     byteCount = left
   }
 
-  /// How long a writer that has spent `count` bytes waits to keep to the pace.
-  mutating func wait(afterSpending count: Int) -> Duration {
+  /// Whether writers keep to the pace. Compaction then does not rest.
+  package var isScarce: Bool { byteCount < paceLimit }
+
+  /// How long a writer that has spent `count` bytes waits to keep to the pace. The less is left, the
+  /// slower the pace, so that writers rarely have to stop until the end of a round.
+  package mutating func wait(afterSpending count: Int) -> Duration {
     let now = ContinuousClock.now - Self.origin
-    due = max(due, now) + .nanoseconds(Int64(min(pace * Double(count), 1e9)))
+    let factor = min(64, max(1, Double(share) / Double(max(1, byteCount))))
+    due = max(due, now) + .nanoseconds(Int64(min(pace * factor * Double(count), 1e9)))
     return due - now
   }
 
@@ -71,7 +78,7 @@ struct SpaceAllowance {
   ///   - allowed: how many of those bytes compaction ignores.
   ///   - margin: how many more may be dead before writers wait.
   ///   - gain: the bytes that a round has reclaimed, and its duration.
-  mutating func update(
+  package mutating func update(
     reclaimable: Int, allowed: Int, margin: Int,
     gain: (byteCount: Int, duration: Duration)? = nil
   ) {
@@ -97,7 +104,7 @@ struct SpaceAllowance {
   }
 
   /// Lets writers continue, whatever they make dead, until compaction reclaims bytes again.
-  mutating func lift() {
+  package mutating func lift() {
     isLifted = true
     debt = 0
     byteCount = .max

@@ -80,7 +80,7 @@ final class Compactor: Sendable {
       return try runRound(
         of: planner, isOverBound: excess > 0, highestCost: CompactionPlanner.highestCost,
         goal: excess,
-        pace: excess > allowed / 8 ? nil : CompactionPace(session.environment.pause), &state)
+        pace: excess > allowed / 8 ? nil : CompactionPace(log), &state)
     }
   }
 
@@ -103,7 +103,7 @@ final class Compactor: Sendable {
       let planner = plan(state).planner
       if try runRound(
         of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
-        pace: CompactionPace(session.environment.pause), &state)
+        pace: CompactionPace(log), &state)
       {
         return true
       }
@@ -354,16 +354,21 @@ struct CompactionState: Sendable {
   var isByHand = false
 }
 
-/// Pauses after each piece for as long as it took.
+/// Pauses after each piece for as long as it took, unless writers are being slowed.
 final class CompactionPace {
   private var began = ContinuousClock.now
+  private let log: LogWriter
   private let pause: @Sendable (Duration) -> Void
   /// The total length of the pauses.
   private(set) var rested = Duration.zero
 
-  init(_ pause: @escaping @Sendable (Duration) -> Void) { self.pause = pause }
+  init(_ log: LogWriter) {
+    self.log = log
+    pause = log.session.environment.pause
+  }
 
   func rest() {
+    if log.withLock({ $0.allowance.isScarce }) { return }
     let rest = min(began.duration(to: .now), .milliseconds(100))
     pause(rest)
     rested += rest
