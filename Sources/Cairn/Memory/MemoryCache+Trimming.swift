@@ -2,11 +2,11 @@ public import CairnStore
 
 /// Removing many entries at once.
 ///
-/// A call holds the lock for a few dozen removals at a time, so other calls continue. It may miss
+/// A call holds the lock for a few hundred removals at a time, so other calls continue. It may miss
 /// entries that are written in the meantime. If no other call uses the cache, the result is exact.
 extension MemoryCache: Trimming {
   /// The maximum number of entries removed under one hold of the lock.
-  private static var groupCount: Int { 64 }
+  private static var groupCount: Int { 256 }
 
   /// The maximum number of slots visited under one hold of the lock.
   private static var lookCount: Int { 1024 }
@@ -214,7 +214,7 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes entries one by one, some dozens under each hold of the lock. `removeOne` returns the
+  /// Removes entries one by one, many under each hold of the lock. `removeOne` returns the
   /// cost of the entry that it removed; `nil` ends the loop.
   private func removeGroups(
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
