@@ -93,19 +93,22 @@ extension MemoryCache: Trimming {
   ) throws(Failure) -> RemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
     let now = clock.now()
+    // Entries written later, perhaps by the closure itself, may be in later slots.
+    let slotCount = lock.withLock { $0.table.nodes.count }
     var next = 0
     var isDone = false
     while !isDone {
       var group: [(key: Key, info: CacheEntryInfo)] = []
+      group.reserveCapacity(Self.lookCount)
       lock.withLock { state in
-        let end = min(next + Self.lookCount, state.table.nodes.count)
+        let end = min(next + Self.lookCount, slotCount, state.table.nodes.count)
         // An entry keeps its slot.
         for slot in next..<max(next, end) where !state.table.nodes[slot].hasExpired(at: now) {
           guard let payload = state.table.payloads[slot] else { continue }
           group.append((payload.key, state.info(UInt32(slot))))
         }
         next = end
-        isDone = end >= state.table.nodes.count
+        isDone = end >= min(slotCount, state.table.nodes.count)
       }
       for (key, info) in group where try shouldRemove(key, info) {
         victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))

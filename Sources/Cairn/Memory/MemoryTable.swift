@@ -18,8 +18,9 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 ///     nodes     links, times, cost                        of slot 0, 1, 2 …
 ///     payloads  key, value                                of slot 0, 1, 2 …
 ///
-/// The parts always agree. `count` slots are in use; the other slots are free or were never used. Each of them is found through the buckets, is
-/// in the list, and is in the heap if it can expire. Their costs add up to `totalCost`.
+/// The parts always agree. `count` slots are in use, and the others are free. Each slot in use is
+/// found through the buckets, is in the list, and is in the heap if it can expire. Their costs add
+/// up to `totalCost`.
 @usableFromInline
 struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
   /// Linear probing. Never more than half full.

@@ -21,8 +21,8 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
   // Words are atomic, except the number of reads, which the mutex guards.
   /// First the head: whether reads are shared, which stripes were entered, and the number of reads
-  /// under the mutex since the last change; on the next cache line, how many threads wait for the
-  /// mutex. Then the stripes: readers inside in the low half, hits in the high half.
+  /// under the mutex since the last change. Then the stripes: readers inside in the low half, hits
+  /// in the high half. Last, how many threads wait for the mutex.
   @usableFromInline let memory: UnsafeMutableRawPointer
   private let sharing: Sharing
 
@@ -34,7 +34,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   private static var stripeCount: Int { 16 }
   private static var stride: Int { 16 }
   private static var readCount: Int { 2 }
-  private static var waitingCount: Int { 8 }
+  private static var waitingCount: Int { stride * (1 + stripeCount) }
   private static var readerMask: UInt64 { 0xFFFF }
   private static var hit: UInt64 { 1 << 16 }
   /// After how many reads in a row under the mutex reads are shared again.
@@ -43,7 +43,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   @usableFromInline
   init(_ sharing: Sharing) {
     self.sharing = sharing
-    let count = Self.stride * (1 + Self.stripeCount)
+    let count = Self.waitingCount + Self.stride
     let words = unsafe UnsafeMutableRawPointer.allocate(
       byteCount: count * MemoryLayout<UInt64>.stride, alignment: 128
     ).bindMemory(to: Atomic<UInt64>.self, capacity: count)

@@ -21,7 +21,7 @@ public struct StoreConfiguration: Sendable {
   /// segments of extra space.
   ///
   /// If the dead bytes exceed what the bound allows by more than half and by more than two segments,
-  /// overwrites wait for compaction.
+  /// overwrites wait for compaction. Just below that, they are slowed.
   /// `statistics().excessByteCount` and `writeDelay` show this, and `log` reports it. Removals and
   /// writes of new keys do not wait. A large value or batch waits until compaction has reclaimed
   /// the space that the previous large write made dead. If compaction cannot reclaim anything, no

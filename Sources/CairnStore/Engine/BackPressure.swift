@@ -28,15 +28,15 @@ final class BackPressure: Sendable {
     var slept = Duration.zero
     var count = 0
     while !session.isClosed {
-      let (isDue, isFirst) = log.withLock {
-        $0.failure == nil ? $0.allowance.look() : (false, false)
+      let (isDue, isFirst, isScarce) = log.withLock {
+        $0.failure == nil ? $0.allowance.look() : (false, false, false)
       }
       if isFirst {
         session.tell(
           .warning, .writing,
           "overwriting waits for compaction: far more is dead than spaceBound allows")
       }
-      if !isDue, rest < .milliseconds(1) { break }
+      if !isDue, !isScarce || rest < .milliseconds(1) { break }
       if count == Self.sleepLimit {
         liftAllowance()
         break
@@ -45,7 +45,7 @@ final class BackPressure: Sendable {
       session.environment.pause(sleep)
       slept += sleep
       rest -= sleep
-      count += 1
+      if isDue { count += 1 }
     }
     noteDelay(slept)
   }

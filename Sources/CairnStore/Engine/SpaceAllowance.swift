@@ -1,8 +1,8 @@
 /// How many more bytes writers may make dead before they wait for compaction. Guarded by the log's
 /// lock.
 ///
-/// Near the limit for the log, writers are slowed to the pace of compaction. Beyond it, bytes may
-/// be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
+/// Near the limit for the log, writers are slowed to the pace of compaction, and the nearer, the
+/// more. Beyond it, bytes may be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
 /// removals make room, and writes of new keys make nothing dead.
 ///
 /// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
@@ -20,11 +20,9 @@ package struct SpaceAllowance {
   private var paceLimit = Int.min
   /// Nanoseconds for each byte that the last round reclaimed, or a guess before the first round.
   private var pace = 10.0
-  /// When everything spent so far will have been reclaimed at that pace, after `origin`. An instant
-  /// here would make the layout of the appender unknown to the compiler.
+  /// Until when slowed writers rest, after `origin`. An instant here would make the layout of the
+  /// appender unknown to the compiler.
   private var due = Duration.zero
-  package init() {}
-
   private static let origin = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
   private(set) var reclaimableByteCount = 0
@@ -34,6 +32,8 @@ package struct SpaceAllowance {
   private(set) var isLifted = false
   /// Whether it has been logged that writers wait.
   private var isTold = false
+
+  package init() {}
 
   /// Notes bytes that a write has made dead.
   ///
@@ -59,16 +59,16 @@ package struct SpaceAllowance {
   package mutating func wait(afterSpending count: Int) -> Duration {
     let now = ContinuousClock.now - Self.origin
     let factor = min(64, max(1, Double(share) / Double(max(1, byteCount))))
-    due = max(due, now) + .nanoseconds(Int64(min(pace * factor * Double(count), 1e9)))
+    due = max(due, now) + .nanoseconds(Int64(min(pace * factor * Double(count), 1e8)))
     return due - now
   }
 
-  /// Whether a writer must keep waiting, and whether it is the first to do so since the excess
-  /// began.
-  mutating func look() -> (isDue: Bool, isFirst: Bool) {
-    if byteCount >= 0 { return (false, false) }
+  /// Whether a writer must keep waiting, whether it is the first to do so since the excess began,
+  /// and whether writers are being slowed.
+  mutating func look() -> (isDue: Bool, isFirst: Bool, isScarce: Bool) {
+    if byteCount >= 0 { return (false, false, isScarce) }
     defer { isTold = true }
-    return (true, !isTold)
+    return (true, !isTold, isScarce)
   }
 
   /// Recomputes the allowance from the dead bytes in the log.
@@ -88,7 +88,8 @@ package struct SpaceAllowance {
     debt = max(0, debt - (gain?.byteCount ?? 0))
     excess = max(0, reclaimable - limit)
     if let gain, gain.byteCount > 0 {
-      pace = gain.duration / .nanoseconds(1) / Double(gain.byteCount)
+      // A round that merges small segments may gain little.
+      pace = min(100, gain.duration / .nanoseconds(1) / Double(gain.byteCount))
       isLifted = false
     }
     if excess == 0 {
@@ -101,6 +102,7 @@ package struct SpaceAllowance {
       byteCount = min(byteCount, share) + (gain?.byteCount ?? 0)
     }
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }
+    if !isScarce { due = .zero }
   }
 
   /// Lets writers continue, whatever they make dead, until compaction reclaims bytes again.
@@ -109,5 +111,6 @@ package struct SpaceAllowance {
     debt = 0
     byteCount = .max
     paceLimit = .min
+    due = .zero
   }
 }

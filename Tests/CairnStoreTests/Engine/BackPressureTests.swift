@@ -189,6 +189,16 @@ struct BackPressureTests {
     allowance.update(
       reclaimable: 3_100_000, allowed: 4_000_000, margin: 0, gain: (1_000_000, .milliseconds(2)))
     #expect(allowance.spend(400_000) && wait() == .microseconds(4))
+    // A round that gained nearly nothing says little about the pace. No write waits for more than a
+    // tenth of a second.
+    allowance.update(
+      reclaimable: 3_500_000, allowed: 4_000_000, margin: 0, gain: (1, .milliseconds(2)))
+    #expect(allowance.spend(1) && wait() > .microseconds(199) && wait() < .microseconds(201))
+    #expect(allowance.wait(afterSpending: 1 << 40) == .milliseconds(100))
+    // The rest ends as soon as there is room.
+    allowance.update(
+      reclaimable: 1_000_000, allowed: 4_000_000, margin: 0, gain: (2_500_000, .milliseconds(25)))
+    #expect(!allowance.isScarce && wait() == .microseconds(10))
     allowance.lift()
     #expect(!allowance.spend(9_000_000) && !allowance.isScarce)
   }

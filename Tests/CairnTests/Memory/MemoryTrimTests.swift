@@ -110,4 +110,19 @@ struct MemoryTrimTests {
       #expect(cache.statistics().backgroundEvictionCount == (clears ? 1 : 0))
     }
   }
+
+  @Test("A removal by a closure that adds entries ends, and visits each old entry once")
+  func closureThatAdds() {
+    let cache = MemoryCache<Int, Int>(
+      configuration: MemoryCacheConfiguration(countLimit: nil, costLimit: nil))
+    for key in 0..<3000 { cache.setValue(key, forKey: key) }
+    var visits: [Int: Int] = [:]
+    let summary = cache.remove { key, _ in
+      visits[key, default: 0] += 1
+      cache.setValue(key, forKey: key + 1_000_000)
+      return key % 3 == 0
+    }
+    #expect(summary.count == 1000 && cache.keys().count == 5000)
+    #expect((0..<3000).allSatisfy { visits[$0] == 1 })
+  }
 }

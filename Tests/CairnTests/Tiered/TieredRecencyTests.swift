@@ -219,6 +219,11 @@ struct TieredRecencyTests {
     try batches.setValues((1000..<1400).map { ($0, $0) })
     #expect(try Set(batches.keys()).isSuperset(of: Array(0..<500) + Array(1000..<1400)))
 
+    // Even if the reads are so few that other writes would not report them.
+    for key in 1000..<1005 { _ = try batches.value(forKey: key) }
+    try batches.setValues((2000..<2990).map { ($0, $0) })
+    #expect(try Set(batches.keys()).isSuperset(of: 2000..<2990))
+
     let scene = TieredScene()
     let values: DiskCache<Int, [UInt8]> = try scene.cache(bytes: 1 << 20)
     for key in 0..<900 { try values.setValue([UInt8](repeating: 1, count: 1000), forKey: key) }

@@ -237,7 +237,7 @@ extension MemoryCache {
   // MARK: Reads to report
 
   /// The maximum number of entries visited under one hold of the lock.
-  private static var recentGroupCount: Int { 256 }
+  private static var recentGroupCount: Int { 1024 }
 
   /// The keys of all entries read since the last call that returned any, and of entries written
   /// after one of them, in access order as far as the policy's order shows it. Reporting them below
@@ -247,18 +247,17 @@ extension MemoryCache {
   /// - Complexity: O(keys), or O(n) with `.sieve` and `.s3FIFO`. Holds the lock for a few hundred
   ///   keys at a time.
   func takeRecentKeys() -> [Key] {
+    let isLRU = configuration.policy == .leastRecentlyUsed
     let (hasRead, evicted) = lock.withLock { state in
       let newest = state.table.list.newest
-      // A read of an entry that was taken but not yet reported is not counted, but moves the entry
-      // to the front.
-      let hasMoved = newest != noSlot && state.table.nodes[Int(newest)].isRecent
+      // With LRU, a read of an entry that was taken but not yet reported is not counted, but moves
+      // the entry to the front.
+      let hasMoved = isLRU && newest != noSlot && state.table.nodes[Int(newest)].isRecent
       let count = exchange(&state.untoldReadCount, with: 0)
       return (count > 0 || hasMoved, exchange(&state.evictedUntold, with: []))
     }
     if !hasRead { return evicted }
-    return evicted
-      + (configuration.policy == .leastRecentlyUsed
-        ? takeRecentKeysByWalk() : takeRecentKeysBySweep())
+    return evicted + (isLRU ? takeRecentKeysByWalk() : takeRecentKeysBySweep())
   }
 
   private func takeRecentKeysByWalk() -> [Key] {
@@ -305,7 +304,7 @@ extension MemoryCache {
     var next = 0
     while true {
       let isDone = lock.withLock { state in
-        let end = min(next + 4 * Self.recentGroupCount, state.table.nodes.count)
+        let end = min(next + Self.recentGroupCount, state.table.nodes.count)
         while next < end {
           let node = state.table.nodes[next]
           if let payload = state.table.payloads[next], node.isRead || node.isRecent,

@@ -142,14 +142,17 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Whether to report to the disk before such a write. Asks the background for a report if that
   /// would be too much work for the write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
-    let evictions = store.evictions(byAdding: count, byteCount: byteCount)
-    if evictions == .none { return false }
+    switch store.evictions(byAdding: count, byteCount: byteCount) {
+    case .none: return false
+    case .few: break
+    case .many: return true
+    }
     let readCount = memory.untoldReadCount
     let evictionCount = evictionCount.load(ordering: .relaxed)
     let countToTell = countToTell.load(ordering: .relaxed)
     if evictionCount + readCount < countToTell { return false }
     // The disk cannot ask for such keys.
-    if evictions == .many || !knowsKeysByBytes { return true }
+    if !knowsKeysByBytes { return true }
     let isMuch =
       max(readCount, countToTell) > Self.fewCount || tellingCount.load(ordering: .relaxed) > 0
     // Each report makes the next read of each entry slower, so it must be worth it.

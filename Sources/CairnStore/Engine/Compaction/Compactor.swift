@@ -368,7 +368,10 @@ final class CompactionPace {
   }
 
   func rest() {
-    if log.withLock({ $0.allowance.isScarce }) { return }
+    if log.withLock({ $0.allowance.isScarce }) {
+      began = .now
+      return
+    }
     let rest = min(began.duration(to: .now), .milliseconds(100))
     pause(rest)
     rested += rest

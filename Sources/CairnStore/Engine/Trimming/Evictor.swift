@@ -33,7 +33,9 @@ final class Evictor: Sendable {
       lookup.index.count > countLimit - min(count, countLimit)
       || lookup.table.total.liveByteCount >= byteLimit - margin - min(byteCount, byteLimit)
     if !isNear { return .none }
-    return count > Self.groupLimit || byteCount > margin ? .many : .few
+    let mean = lookup.table.total.liveByteCount / max(1, lookup.index.count)
+    return count > Self.groupLimit || byteCount > min(margin, max(1, mean) * Self.groupLimit)
+      ? .many : .few
   }
 
   private var isOverLimit: Bool {
@@ -222,7 +224,8 @@ final class Evictor: Sendable {
 
 /// How many entries a write may evict.
 package enum PossibleEvictions {
-  case none, few
-  /// More than leave the store together.
+  case none
+  /// At most as many as leave the store together, if all have the same size.
+  case few
   case many
 }
