@@ -48,6 +48,7 @@ enum CairnBench {
       return try writeCharts(of: report, BenchReport.sections(of: report.results), options)
     }
     if options.isCompaction { return try countCompaction(options) }
+    if options.isStalls { return try measureStalls(options) }
     if options.isTargets { return try compareWithTargets(options) }
     let plan = Plan(options)
     let machine = Machine.current
@@ -124,6 +125,15 @@ enum CairnBench {
       try CompactionRun.Skew.allCases.map { try run.result(bound: bound, skew: $0) }
     }
     try say(CompactionRun.table(results))
+  }
+
+  private static func measureStalls(_ options: BenchOptions) throws {
+    let run = StallRun(
+      isQuick: options.isQuick, seed: options.seed,
+      directory: try RunDirectory(in: options.directory).path)
+    var rows = [StallRun.head]
+    try run.run { rows.append(StallRun.row($0)) }
+    try say(TextTable.aligned(rows, leftAlignedColumnCount: 1))
   }
 
   private static func compareWithTargets(_ options: BenchOptions) throws {

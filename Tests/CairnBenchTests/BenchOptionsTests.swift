@@ -31,6 +31,9 @@ struct BenchOptionsTests {
       try BenchOptions.parse(["--compaction", "--dir", "/x"])
         == BenchOptions(isCompaction: true, directory: "/x"))
     #expect(
+      try BenchOptions.parse(["--stalls", "--quick"])
+        == BenchOptions(isQuick: true, isStalls: true))
+    #expect(
       try BenchOptions.parse(["--targets", "--quick", "--json", "t.json"])
         == BenchOptions(isQuick: true, isTargets: true, jsonPath: "t.json"))
     #expect(
@@ -48,6 +51,8 @@ struct BenchOptionsTests {
       ["--quick=yes"], ["--scale=10"], ["--quick", "--scale"], ["--policies=lru"], ["--full=1"],
       ["--full", "--quick"], ["--full", "--scale"], ["--full", "--policies"],
       ["--policies", "--scale"], ["--policies", "--n", "3"], ["--stores", "cairn", "--policies"],
+      ["--stalls=2"], ["--stalls", "--compaction"], ["--stalls", "--targets"],
+      ["--stalls", "--n", "5"], ["--stalls", "--json", "x"],
       ["--compaction=2"], ["--compaction", "--policies"], ["--compaction", "--json", "x"],
       ["--compaction", "--full"], ["--compaction", "--summary", "s.svg"],
       ["--dir"], ["--json", ""], ["--policies", "--summary", "s.svg"],

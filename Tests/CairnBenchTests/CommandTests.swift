@@ -45,6 +45,17 @@ struct CommandTests {
     return (status >> 8 & 0xFF, ProcFile.text(output))
   }
 
+  @Test("measures the longest gets and sets in each situation, and leaves nothing behind")
+  func stalls() throws {
+    let directory = try TemporaryDirectory()
+    let result = try run(["--stalls", "--quick", "--dir", directory.path])
+    #expect(result.status == 0, "\(result.output)")
+    let rows = result.output.split(separator: "\n")
+    #expect(rows.count { $0.contains(" µs") || $0.contains(" ms") || $0.contains(" ns") } == 11)
+    #expect(rows.allSatisfy { $0.count <= 80 })
+    #expect(try DirectoryTree.names(in: directory.path) == [])
+  }
+
   @Test("counts what compaction copies: less with a higher bound, and little beyond the bound")
   func compaction() throws {
     let directory = try TemporaryDirectory()

@@ -11,6 +11,8 @@ struct BenchOptions: Sendable, Equatable {
   var isPolicies = false
   /// Whether to count only what compaction writes.
   var isCompaction = false
+  /// Whether to measure only how long single calls take while something else goes on.
+  var isStalls = false
   /// Whether to measure what has an aim, and to compare it with that.
   var isTargets = false
   /// `nil`: the default stores.
@@ -36,7 +38,7 @@ struct BenchOptions: Sendable, Equatable {
 
   /// Whether only six rows are measured, in seconds: nothing says what else to do.
   var isSummary: Bool {
-    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isTargets
+    !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isStalls && !isTargets
       && !isEveryStore && !isNarrowed
   }
 
@@ -57,9 +59,9 @@ struct BenchOptions: Sendable, Equatable {
 
   static let usage = Paragraphs(
     """
-    usage: cairn-bench [--full | --quick | --scale | --policies | --compaction | --targets] \
-    [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V] [--threads T] [--seed S] \
-    [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] [--from FILE] [--help]
+    usage: cairn-bench [--full | --quick | --scale] \
+    [--policies | --compaction | --stalls | --targets] [--stores S,...] [--workloads W,...] [--n N] [--value-bytes V] [--threads T] \
+    [--seed S] [--dir DIR] [--json FILE] [--svg FILE] [--summary FILE] [--from FILE] [--help]
 
     Runs Cairn and other stores through the same workloads, in real files, and checks every byte
     read. Without options it measures six workloads in about 20 seconds, with the peers if they
@@ -75,6 +77,8 @@ struct BenchOptions: Sendable, Equatable {
                         a second
       --compaction      bytes that compaction writes per byte written, by space bound and skew of
                         the overwrites; takes a minute, or with --quick seconds
+      --stalls          how long single gets and sets take while a cache trims, evicts, expires or
+                        is overwritten; takes a minute, or with --quick a second
       --targets         every figure that has an aim, beside it; takes 10 to 15 minutes, or with
                         --quick seconds. Some aims need the peers, and some need valgrind
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
@@ -113,8 +117,10 @@ struct UsageError: Error, Equatable, CustomStringConvertible {
 
 extension BenchOptions {
   private static let names =
-    ("--help --full --quick --scale --policies --compaction --targets --stores --workloads --n --value-bytes "
-    + "--threads --seed --dir --json --svg --summary --from").split(separator: " ").map(String.init)
+    ("--help --full --quick --scale --policies --compaction --stalls --targets --stores --workloads "
+    + "--n --value-bytes --threads --seed --dir --json --svg --summary --from").split(
+      separator: " "
+    ).map(String.init)
 
   /// Reads the arguments after the command's name. `nil`: help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
@@ -160,6 +166,11 @@ extension BenchOptions {
           throw UsageError(description: "--compaction takes no value")
         }
         options.isCompaction = true
+      case "--stalls":
+        guard inlineValue == nil else {
+          throw UsageError(description: "--stalls takes no value")
+        }
+        options.isStalls = true
       case "--targets":
         guard inlineValue == nil else {
           throw UsageError(description: "--targets takes no value")
@@ -197,7 +208,8 @@ extension BenchOptions {
     }
     if options.isTargets
       && (options.isFull || options.isScale || options.isPolicies || options.isCompaction
-        || options.isNarrowed || options.svgPath != nil || options.summaryPath != nil)
+        || options.isStalls || options.isNarrowed || options.svgPath != nil
+        || options.summaryPath != nil)
     {
       throw UsageError(description: "--targets allows only --quick, --seed, --dir and --json")
     }
@@ -208,11 +220,13 @@ extension BenchOptions {
       let known = Workload.threaded.map(\.rawValue).joined(separator: ", ")
       throw UsageError(description: "--threads is for \(known)")
     }
-    if options.isCompaction
-      && (options.isFull || options.isScale || options.isPolicies || options.isNarrowed
-        || options.jsonPath != nil || options.svgPath != nil || options.summaryPath != nil)
+    if options.isCompaction || options.isStalls,
+      options.isFull || options.isScale || options.isPolicies || options.isNarrowed
+        || options.isCompaction && options.isStalls
+        || options.jsonPath != nil || options.svgPath != nil || options.summaryPath != nil
     {
-      throw UsageError(description: "--compaction allows only --quick, --seed and --dir")
+      let name = options.isStalls ? "--stalls" : "--compaction"
+      throw UsageError(description: "\(name) allows only --quick, --seed and --dir")
     }
     if options.isPolicies
       && (options.isFull || options.isScale || options.isNarrowed || options.summaryPath != nil)
