@@ -132,8 +132,9 @@ final class CompactionTests: StoreSuite {
     let expected = value(1)
     try store.withValue(forKey: "key1") { bytes in
       let report = try store.compact()
-      #expect(report.pinnedByteCount > 0)
-      #expect(try store.statistics().pinnedByteCount == report.pinnedByteCount)
+      // An operation of another test may have kept more for a moment.
+      let pinned = try store.statistics().pinnedByteCount
+      #expect(pinned > 0 && pinned <= report.pinnedByteCount)
       #expect(bytes.copied() == expected)
       #expect(try store.value(forKey: "key1") == expected)
     }
