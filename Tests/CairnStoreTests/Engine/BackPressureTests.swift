@@ -180,6 +180,8 @@ struct BackPressureTests {
       var copy = allowance
       return copy.wait(afterSpending: 1000)
     }
+    // The clock's origin is set at its first use.
+    _ = wait()
     // A quarter is the share in which writers are slowed. Before the first round, 10 ns per byte
     // are assumed.
     allowance.update(reclaimable: 0, allowed: 4_000_000, margin: 0)
