@@ -60,6 +60,8 @@ package struct SpaceAllowance {
     let now = ContinuousClock.now - Self.origin
     let factor = min(64, max(1, Double(share) / Double(max(1, byteCount))))
     due = max(due, now) + .nanoseconds(Int64(min(pace * factor * Double(count), 1e8)))
+    // However many writers rest at once, none rests for longer.
+    due = min(due, now + .seconds(1))
     return due - now
   }
 
