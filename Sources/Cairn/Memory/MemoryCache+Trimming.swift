@@ -8,9 +8,6 @@ extension MemoryCache: Trimming {
   /// The maximum number of entries removed under one hold of the lock.
   private static var groupCount: Int { 256 }
 
-  /// The maximum number of slots visited under one hold of the lock.
-  private static var lookCount: Int { 1024 }
-
   /// Removes entries until at most `count` are left. Expired entries go first.
   ///
   /// - Parameters:
@@ -51,9 +48,12 @@ extension MemoryCache: Trimming {
     let limit = age.milliseconds
     let (edge, isTooEarly) = clock.now().subtractingReportingOverflow(limit)
     if isTooEarly { return removeExpired() }
-    return sweep { node in
-      (basis == .access ? node.accessed : node.written) < edge ? .evicted(.trim) : nil
-    }
+    var summary = removeExpired()
+    summary.add(
+      removeSlots { node in
+        (basis == .access ? node.accessed : node.written) < edge ? .evicted(.trim) : nil
+      })
+    return summary
   }
 
   /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
@@ -93,27 +93,18 @@ extension MemoryCache: Trimming {
   ) throws(Failure) -> RemovalSummary {
     var victims: [(key: Key, hash: UInt32, version: UInt64)] = []
     let now = clock.now()
-    // Entries written later, perhaps by the closure itself, may be in later slots.
-    let slotCount = lock.withLock { $0.table.nodes.count }
-    var next = 0
-    var isDone = false
-    while !isDone {
+    try forEachSlotGroup { state, slots in
       var group: [(key: Key, info: CacheEntryInfo)] = []
-      group.reserveCapacity(Self.lookCount)
-      lock.withLock { state in
-        let end = min(next + Self.lookCount, slotCount, state.table.nodes.count)
-        // An entry keeps its slot.
-        for slot in next..<max(next, end) where !state.table.nodes[slot].hasExpired(at: now) {
-          guard let payload = state.table.payloads[slot] else { continue }
-          group.append((payload.key, state.info(UInt32(slot))))
-        }
-        next = end
-        isDone = end >= min(slotCount, state.table.nodes.count)
+      group.reserveCapacity(slots.count)
+      for slot in slots where !state.table.nodes[slot].hasExpired(at: now) {
+        guard let payload = state.table.payloads[slot] else { continue }
+        group.append((payload.key, state.info(UInt32(slot))))
       }
+      return group
+    } then: { (group) throws(Failure) in
       for (key, info) in group where try shouldRemove(key, info) {
         victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
       }
-      lock.giveWay()
     }
     // The closure was not asked about expired entries. No call may return them after this.
     if lock.withLock({ $0.retention > 0 }) { removeExpired() }
@@ -192,33 +183,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Visits every slot once, and removes the entries for which `cause` returns a cause.
-  private func sweep(_ cause: (EntryNode) -> RemovalCause?) -> RemovalSummary {
-    var summary = removeExpired()
-    var next = 0
-    while true {
-      var group = RemovalSummary()
-      var removed = RemovedEntries<Key, Value>()
-      let (observers, isDone) = lock.withLock { state in
-        let end = min(next + Self.lookCount, state.table.nodes.count)
-        while next < end, group.count < Self.groupCount {
-          if state.table.payloads[next] != nil, let cause = cause(state.table.nodes[next]) {
-            group.add(cost: state.table.nodes[next].cost)
-            state.remove(UInt32(next), cause, &removed)
-          }
-          next += 1
-        }
-        return (state.observers, next >= state.table.nodes.count)
-      }
-      deliver(removed, to: observers)
-      summary.add(group)
-      if isDone { return summary }
-      lock.giveWay()
-    }
-  }
-
-  /// Removes entries one by one, many under each hold of the lock. `removeOne` returns the
-  /// cost of the entry that it removed; `nil` ends the loop.
+  /// Removes entries one by one, many under each hold of the lock. `removeOne` returns the cost of
+  /// the entry that it removed; `nil` ends the loop.
   private func removeGroups(
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
   ) -> RemovalSummary {

@@ -2,9 +2,6 @@ internal import CairnStore
 
 // Entries that the tier below does not have. `DiskCache.setAlone` and its neighbours state the rules.
 extension MemoryCache {
-  /// The number of slots checked in one hold of the lock.
-  private static var aloneGroupCount: Int { 4096 }
-
   /// Sets a value that the tier below does not have.
   ///
   /// - Parameter displace: removes what the tier below has for the key, and calls its argument with
@@ -123,23 +120,7 @@ extension MemoryCache {
 
   /// Drops all entries that only this tier has.
   func dropAlone() {
-    var next = 0
-    var isDone = false
-    while !isDone {
-      var removed = RemovedEntries<Key, Value>()
-      let observers = lock.withLock { state in
-        let end = min(next + Self.aloneGroupCount, state.table.nodes.count)
-        for slot in next..<max(next, end)
-        where state.table.payloads[slot] != nil && state.table.nodes[slot].isAlone {
-          state.remove(UInt32(slot), .evicted(.trim), &removed)
-        }
-        next += Self.aloneGroupCount
-        isDone = next >= state.table.nodes.count
-        return state.observers
-      }
-      deliver(removed, to: observers)
-      lock.giveWay()
-    }
+    _ = removeSlots { $0.isAlone ? .evicted(.trim) : nil }
   }
 }
 

@@ -236,15 +236,15 @@ extension MemoryCache {
 
   // MARK: Reads to report
 
-  /// The maximum number of entries visited under one hold of the lock.
-  private static var recentGroupCount: Int { 1024 }
+  /// The number of entries of the list that are visited under one hold of the lock.
+  private static var recentGroupCount: Int { 512 }
 
   /// The keys of all entries read since the last call that returned any, and of entries written
   /// after one of them, in access order as far as the policy's order shows it. Reporting them below
   /// in this order preserves the order of reads and writes. Call `noteTold` when reporting a key.
   /// Keys that were read and then evicted here come first.
   ///
-  /// - Complexity: O(keys), or O(n) with `.sieve` and `.s3FIFO`. Holds the lock for a few hundred
+  /// - Complexity: O(keys), or O(n) with `.sieve` and `.s3FIFO`. Holds the lock for several hundred
   ///   keys at a time.
   func takeRecentKeys() -> [Key] {
     let isLRU = configuration.policy == .leastRecentlyUsed
@@ -301,23 +301,16 @@ extension MemoryCache {
 
   private func takeRecentKeysBySweep() -> [Key] {
     var found: [(key: Key, accessed: Int64, isRead: Bool)] = []
-    var next = 0
-    while true {
-      let isDone = lock.withLock { state in
-        let end = min(next + Self.recentGroupCount, state.table.nodes.count)
-        while next < end {
-          let node = state.table.nodes[next]
-          if let payload = state.table.payloads[next], node.isRead || node.isRecent,
-            state.takesToTell(UInt32(next))
-          {
-            found.append((payload.key, node.accessed, node.isRead))
-          }
-          next += 1
+    forEachSlotGroup { state, slots in
+      for slot in slots {
+        let node = state.table.nodes[slot]
+        if let payload = state.table.payloads[slot], node.isRead || node.isRecent,
+          state.takesToTell(UInt32(slot))
+        {
+          found.append((payload.key, node.accessed, node.isRead))
         }
-        return next >= state.table.nodes.count
       }
-      if isDone { break }
-      lock.giveWay()
+    } then: { _ in
     }
     return found.sorted { $0.accessed < $1.accessed }.drop { !$0.isRead }.map(\.key)
   }

@@ -1,8 +1,5 @@
 // Removals by tag in the memory tier, which does not know the tags of its entries.
 extension MemoryCache {
-  /// The number of slots checked in one hold of the lock.
-  private static var doubtGroupCount: Int { 4096 }
-
   /// Puts entries with tags in doubt if their version is below this one. Only the tier below knows
   /// whether they are removed. 0 ends the doubt.
   func doubt(before version: UInt64) { lock.withLock { $0.doubtful = version } }
@@ -17,20 +14,15 @@ extension MemoryCache {
       return true
     }
     if !isDoubting { return }
-    var next = 0
-    var isDone = false
-    while !isDone {
+    forEachSlotGroup { state, slots in
       var doubtful: [(slot: Int, key: Key, version: UInt64)] = []
-      lock.withLock { state in
-        let end = min(next + Self.doubtGroupCount, state.table.nodes.count)
-        for slot in next..<max(next, end) where state.isDoubtful(UInt32(slot)) {
-          guard let payload = state.table.payloads[slot] else { continue }
-          doubtful.append((slot, payload.key, state.table.nodes[slot].version))
-        }
-        next += Self.doubtGroupCount
-        isDone = next >= state.table.nodes.count
+      for slot in slots where state.isDoubtful(UInt32(slot)) {
+        guard let payload = state.table.payloads[slot] else { continue }
+        doubtful.append((slot, payload.key, state.table.nodes[slot].version))
       }
-      doubtful.removeAll { isCurrent($0.key, $0.version) }
+      return doubtful
+    } then: { found in
+      let doubtful = found.filter { !isCurrent($0.key, $0.version) }
       var removed = RemovedEntries<Key, Value>()
       let observers = lock.withLock { state in
         // The slot may now have another entry. A newer one is not in doubt.
@@ -43,7 +35,6 @@ extension MemoryCache {
         return state.observers
       }
       deliver(removed, to: observers)
-      lock.giveWay()
     }
   }
 }
