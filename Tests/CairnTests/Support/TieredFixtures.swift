@@ -134,3 +134,12 @@ extension DiskCache {
     return faults
   }
 }
+
+extension DiskCache<Int, Int> {
+  /// The keys on disk, the least recently used first.
+  func keysByRecency() throws -> [Int] {
+    try store.keysByRecency().map { bytes in
+      try bytes.withBytes { try KeyCoder<Int>.integer.decode($0) }
+    }
+  }
+}

@@ -9,12 +9,6 @@ import Testing
 struct TieredRecencyTests {
   let scene = TieredScene()
 
-  private func keysByRecency(_ cache: DiskCache<Int, Int>) throws -> [Int] {
-    try cache.store.keysByRecency().map { bytes in
-      try bytes.withBytes { try KeyCoder<Int>.integer.decode($0) }
-    }
-  }
-
   @Test("However short the interval, reads are reported to the disk in batches, not one by one")
   func shortIntervals() throws {
     for interval in [Duration.zero, .seconds(-1), .nanoseconds(1)] {
@@ -32,16 +26,16 @@ struct TieredRecencyTests {
     for key in 0..<5 { try cache.setValue(key, forKey: key) }
     scene.advance(by: .seconds(1))
     for key in [3, 0, 3, 1, 0] { _ = try cache.value(forKey: key) }
-    #expect(try keysByRecency(cache) == [0, 1, 2, 3, 4])
+    #expect(try cache.keysByRecency() == [0, 1, 2, 3, 4])
     // One job, however many hits.
     #expect(scene.background.delays.count == 1)
     scene.advance(by: .seconds(1))
-    #expect(try keysByRecency(cache) == [2, 4, 3, 1, 0])
+    #expect(try cache.keysByRecency() == [2, 4, 3, 1, 0])
     // Nothing runs without reads, and the next read requests a report again.
     #expect(scene.background.delays.isEmpty)
     _ = try cache.value(forKey: 2)
     scene.advance(by: .seconds(1))
-    #expect(try keysByRecency(cache) == [4, 3, 1, 0, 2])
+    #expect(try cache.keysByRecency() == [4, 3, 1, 0, 2])
     #expect(try cache.statistics().hitCount == cache.statistics().memory?.hitCount)
   }
 
@@ -57,14 +51,14 @@ struct TieredRecencyTests {
       _ = try cache.value(forKey: key)
     }
     scene.advance(by: .seconds(1))
-    #expect(try keysByRecency(cache) == [1, 3, 2, 0])
+    #expect(try cache.keysByRecency() == [1, 3, 2, 0])
     // Hits that the next report covers are shared, and others are not.
     for key in [1, 1, 1, 1, 1, 1, 3] {
       scene.clock.advance(by: .milliseconds(1))
       _ = try cache.value(forKey: key)
     }
     scene.advance(by: .seconds(1))
-    #expect(try keysByRecency(cache) == [2, 0, 1, 3])
+    #expect(try cache.keysByRecency() == [2, 0, 1, 3])
   }
 
   @Test("With LRU too, when its hits are shared")
@@ -80,7 +74,7 @@ struct TieredRecencyTests {
     }
     #expect(cache.tier.held.sharedHitCount == 1)
     scene.advance(by: .seconds(1))
-    #expect(try keysByRecency(cache) == [1, 2, 0, 3])
+    #expect(try cache.keysByRecency() == [1, 2, 0, 3])
     // 0 is marked, so it moves when it is the oldest. But it is not reported again.
     for key in 4..<6 { try cache.setValue(key, forKey: key) }
     _ = try cache.value(forKey: 3)
@@ -88,7 +82,7 @@ struct TieredRecencyTests {
     try cache.setValue(6, forKey: 6)
     #expect(cache.tier.held.keys().map(\.key) == [6, 0, 4, 3])
     scene.advance(by: .seconds(1))
-    #expect(try keysByRecency(cache) == [1, 2, 0, 5, 3, 4, 6])
+    #expect(try cache.keysByRecency() == [1, 2, 0, 5, 3, 4, 6])
   }
 
   @Test("Reads are reported to the disk before a trim, whose victims are then exact")
@@ -104,148 +98,6 @@ struct TieredRecencyTests {
     #expect(try Set(cache.keys()) == [2, 4])
   }
 
-  @Test("Reads are reported to the disk before entries are evicted for a limit")
-  func beforeEviction() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
-    for key in 0..<3 { try cache.setValue(key, forKey: key) }
-    for next in 3..<50 {
-      _ = try cache.value(forKey: 0)
-      try cache.setValue(next, forKey: next)
-      #expect(try cache.tier.contains(0), "\(next)")
-    }
-    #expect(try Set(cache.keys()) == [0, 48, 49])
-  }
-
-  @Test(
-    "Used entries stay among many, even without a report before each eviction",
-    arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
-  func manyEvictions(coder: KeyCoder<Int>) throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(
-      keys: coder, values: .standard, count: 2000)
-    for key in 0..<2000 { try cache.setValue(key, forKey: key) }
-    for next in 2000..<9000 {
-      if next % 50 == 0 { for hot in 0..<20 { _ = try cache.value(forKey: hot) } }
-      // For a user's coder that compares by equality, the disk does not ask.
-      if coder.identity == .equality && next % 50 == 0 { cache.recency?.tell() }
-      try cache.setValue(next, forKey: next)
-    }
-    #expect(try cache.values(forKeys: 0..<20) == Array(0..<20))
-    #expect(try cache.count() <= 2000)
-  }
-
-  @Test(
-    "If everything was read but not reported, an old entry is evicted, not the newest write",
-    arguments: [1, 2, 3, 100, 300, 2000, 5000])
-  func allRead(limit: Int) throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: limit)
-    for key in 0..<limit { try cache.setValue(key, forKey: key) }
-    for round in 0..<3 {
-      let before = try cache.keys().sorted()
-      for key in before { _ = try cache.value(forKey: key) }
-      let next = limit + round
-      try cache.setValue(next, forKey: next)
-      let left = try Set(cache.keys())
-      #expect(left.contains(next))
-      #expect(left.count <= limit && left.count >= limit - limit / 100)
-      // A write reports up to 256 reads. Otherwise it spares up to 256 entries, but less than half.
-      let sparedCount = limit <= 256 ? 0 : min(256, (limit - 1) / 2)
-      if round == 0 {
-        #expect(left.isSuperset(of: 0..<sparedCount) && !left.contains(sparedCount))
-      }
-    }
-  }
-
-  @Test("An expired entry is not spared, even if it was read")
-  func overIsNotSpared() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 200)
-    for key in 0..<100 { try cache.setValue(key, forKey: key, lifetime: .seconds(10)) }
-    for key in 100..<200 { try cache.setValue(key, forKey: key) }
-    _ = try cache.value(forKey: 0)
-    scene.clock.advance(by: .seconds(11))
-    try cache.setValue(200, forKey: 200)
-    #expect(try !cache.keys().contains(0))
-    #expect(try cache.store.usage().indexedKeyCount <= 200)
-  }
-
-  @Test("A write at the limit reports up to 256 reads, and leaves more to the background")
-  func many() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 6000)
-    var next = 0
-    func write(_ count: Int) throws {
-      for key in next..<(next + count) { try cache.setValue(key, forKey: key) }
-      next += count
-    }
-    try write(6000)
-    cache.recency?.tell()
-    for key in 5000..<5092 { _ = try cache.value(forKey: key) }
-    // Fewer than a sixty-fourth of the entries. It evicts a hundredth of them.
-    try write(1)
-    #expect(cache.tier.held.untoldReadCount == 92)
-    try write(61)
-    #expect(cache.tier.held.untoldReadCount == 0)
-    for key in 5000..<5300 { _ = try cache.value(forKey: key) }
-    try write(300)
-    #expect(cache.tier.held.untoldReadCount == 300)
-    #expect(scene.background.delays == [.seconds(1)])
-    // A sixteenth of the entries have been evicted since the last report.
-    try write(127)
-    #expect(scene.background.delays == [.seconds(1), .zero])
-    scene.background.runAll(dueAfter: .zero)
-    #expect(cache.tier.held.untoldReadCount == 0)
-    // The later writes stay later.
-    #expect(try keysByRecency(cache).suffix(727) == Array(5000..<5300) + Array(6062..<6489))
-  }
-
-  @Test(
-    "Until the report, an eviction spares 256 entries in use, and afterwards all of them",
-    arguments: [KeyCoder<Int>.integer, .json()])
-  func spared(coder: KeyCoder<Int>) throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 6000)
-    for key in 0..<6000 { try cache.setValue(key, forKey: key) }
-    for key in 0..<1000 { _ = try cache.value(forKey: key) }
-    try cache.setValue(6000, forKey: 6000)
-    let evicted = Set(0...6000).subtracting(try cache.keys())
-    #expect(evicted == Set(256..<(256 + evicted.count)) && (1...61).contains(evicted.count))
-    scene.background.runAll(dueAfter: .zero)
-    for key in 6001..<9000 { try cache.setValue(key, forKey: key) }
-    #expect(try Set(cache.keys()).isSuperset(of: Set(0..<1000).subtracting(evicted)))
-  }
-
-  @Test("A write that may evict many entries reports all reads, and stays")
-  func largeWrites() throws {
-    let batches: DiskCache<Int, Int> = try scene.cache(count: 1000)
-    for key in 0..<1000 { try batches.setValue(key, forKey: key) }
-    for key in 0..<500 { _ = try batches.value(forKey: key) }
-    try batches.setValues((1000..<1400).map { ($0, $0) })
-    #expect(try Set(batches.keys()).isSuperset(of: Array(0..<500) + Array(1000..<1400)))
-
-    // Even if the reads are so few that other writes would not report them.
-    for key in 1000..<1005 { _ = try batches.value(forKey: key) }
-    try batches.setValues((2000..<2990).map { ($0, $0) })
-    #expect(try Set(batches.keys()).isSuperset(of: 2000..<2990))
-
-    let scene = TieredScene()
-    let values: DiskCache<Int, [UInt8]> = try scene.cache(bytes: 1 << 20)
-    for key in 0..<900 { try values.setValue([UInt8](repeating: 1, count: 1000), forKey: key) }
-    for key in 0..<900 { _ = try values.value(forKey: key) }
-    try values.setValue([UInt8](repeating: 1, count: 600_000), forKey: 900)
-    let left = try Set(values.keys())
-    #expect(left.contains(900) && left.isSuperset(of: 600..<900) && left.isDisjoint(with: 0..<400))
-  }
-
-  @Test("The newest entry stays, even if only memory has the entries in use")
-  func inMemoryAlone() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 1)
-    let options = EntryOptions(placement: .memory)
-    for key in 0..<300 { try cache.setValue(key, forKey: key, options: options) }
-    for key in 0..<300 { _ = try cache.value(forKey: key) }
-    for key in 300..<310 {
-      try cache.setValue(key, forKey: key)
-      #expect(try cache.value(forKey: key) == key)
-      #expect(try cache.count() == 1)
-    }
-  }
-
   @Test(
     "A late report does not order earlier reads after later writes",
     arguments: [EvictionPolicy.leastRecentlyUsed, .sieve, .s3FIFO])
@@ -257,19 +109,9 @@ struct TieredRecencyTests {
     scene.clock.advance(by: .milliseconds(1))
     for key in 100..<120 { try cache.setValue(key, forKey: key) }
     cache.recency?.tell()
-    let order = try keysByRecency(cache)
+    let order = try cache.keysByRecency()
     #expect(Set(order.suffix(20)) == Set(100..<120))
     #expect(Set(order.prefix(50)) == Set(50..<100))
-  }
-
-  @Test("A write reports all reads of keys that the disk cannot ask about")
-  func manyUnasked() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(
-      keys: .json().comparingByEquality(), values: .standard, count: 500)
-    for key in 0..<500 { try cache.setValue(key, forKey: key) }
-    for key in 0..<500 { _ = try cache.value(forKey: key) }
-    try cache.setValue(500, forKey: 500)
-    #expect(cache.tier.held.untoldReadCount == 0)
   }
 
   @Test("All reads of entries that memory has evicted since are reported")
@@ -281,7 +123,7 @@ struct TieredRecencyTests {
     #expect(try !cache.tier.contains(0))
     cache.recency?.tell()
     // The reads came after the writes of these keys and are reported after the later writes.
-    #expect(try keysByRecency(cache).suffix(5000) == Array((0..<5000).reversed()))
+    #expect(try cache.keysByRecency().suffix(5000) == Array((0..<5000).reversed()))
   }
 
   @Test("An entry that is about to be reported counts as used until it is")
@@ -335,12 +177,12 @@ struct TieredRecencyTests {
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
     let found = Record<[Int]>()
     let observation = cache.tier.observe { [weak cache] event, _ in
-      if case .removedAll = event, let cache { found.add((try? keysByRecency(cache)) ?? []) }
+      if case .removedAll = event, let cache { found.add((try? cache.keysByRecency()) ?? []) }
     }
     _ = try cache.value(forKey: 0)
     scene.monitor.tell(.critical)
     #expect(found.all == [[0, 1, 2]])
-    #expect(try keysByRecency(cache) == [1, 2, 0])
+    #expect(try cache.keysByRecency() == [1, 2, 0])
     // It holds the scene, whose queue holds what holds it.
     observation.cancel()
   }
@@ -412,17 +254,17 @@ struct TieredRecencyTests {
       for key in 0..<4 { try cache.setValue(key, forKey: key) }
       _ = try cache.value(forKey: 1)
       cache.tier.removeAll()
-      #expect(try keysByRecency(cache) == [0, 2, 3, 1])
+      #expect(try cache.keysByRecency() == [0, 2, 3, 1])
       _ = try cache.values(forKeys: 0..<4)
       _ = try cache.value(forKey: 2)
       try cache.close()
     }
     let cache: DiskCache<Int, Int> = try scene.cache()
-    #expect(try keysByRecency(cache) == [0, 1, 3, 2])
+    #expect(try cache.keysByRecency() == [0, 1, 3, 2])
     _ = try cache.values(forKeys: 0..<4)
     _ = try cache.value(forKey: 0)
     cache.respond(to: .critical)
-    #expect(try keysByRecency(cache) == [1, 2, 3, 0])
+    #expect(try cache.keysByRecency() == [1, 2, 3, 0])
   }
 
   @Test("Reads are also reported when the last reference is released")
@@ -435,7 +277,7 @@ struct TieredRecencyTests {
       _ = try cache.value(forKey: 0)
     }
     let cache: DiskCache<Int, Int> = try scene.cache()
-    #expect(try keysByRecency(cache) == [1, 2, 0])
+    #expect(try cache.keysByRecency() == [1, 2, 0])
   }
 
   @Test("A walk through memory finds everything that was used, even if entries move meanwhile")
