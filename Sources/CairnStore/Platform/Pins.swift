@@ -88,13 +88,21 @@ package enum Reclamation {
     }
   }
 
-  private static let queue = Lock<[Retired]>([])
+  private struct Queue {
+    var retired: [Retired] = []
+    /// No reader can reach these any more.
+    var free: [Retired] = []
+  }
+
+  private static let queue = Lock(Queue())
+
   /// Releases an object once no reader can reach `kept`, which the object keeps alive. `kept` must
   /// already be unlinked. Call `reclaim` once no lock is held.
   package static func retire(_ object: AnyObject, keeping kept: AnyObject) {
     let address = unsafe UnsafeRawPointer(Unmanaged.passUnretained(kept).toOpaque())
     queue.withLock {
-      unsafe $0.append(Retired(epoch: cairn_next_pin_epoch(), object: object, address: address))
+      unsafe $0.retired.append(
+        Retired(epoch: cairn_next_pin_epoch(), object: object, address: address))
     }
     cairn_set_reclamation_due(true)
   }
@@ -102,7 +110,7 @@ package enum Reclamation {
   /// Frees the memory of a table once no reader can reach it; otherwise as above.
   package static func retire(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
     queue.withLock {
-      unsafe $0.append(
+      unsafe $0.retired.append(
         Retired(
           epoch: cairn_next_pin_epoch(), memory: memory, byteCount: byteCount, address: memory))
     }
@@ -119,14 +127,18 @@ package enum Reclamation {
   @inline(never)
   package static func reclaim() {
     cairn_set_reclamation_due(false)
-    let free = queue.withLock { queue -> [Retired] in
-      if queue.isEmpty { return [] }
-      let oldest = cairn_oldest_pin()
-      let end = queue.partition { $0.epoch <= oldest && !$0.isHeld }
-      defer { queue.removeSubrange(end...) }
-      return Array(queue[end...])
+    let isEmpty = queue.withLock { queue -> Bool in
+      if !queue.retired.isEmpty {
+        let oldest = cairn_oldest_pin()
+        let end = queue.retired.partition { $0.epoch <= oldest && !$0.isHeld }
+        queue.free += queue.retired[end...]
+        queue.retired.removeSubrange(end...)
+      }
+      return queue.free.isEmpty
     }
-    // Outside the lock: freed objects may take locks of their own.
-    for retired in free { retired.free() }
+    if isEmpty { return }
+    // Outside the lock, because freed objects may take locks of their own. One at a time, because
+    // the last close of a large file may take long; other threads then free the rest.
+    while let retired = queue.withLock({ $0.free.popLast() }) { retired.free() }
   }
 }

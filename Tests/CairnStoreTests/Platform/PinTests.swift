@@ -69,6 +69,44 @@ struct PinTests {
     isFreed.wait()
   }
 
+  /// Its freeing takes until a flag is set.
+  final class SlowProbe: Sendable {
+    let isBegun: Flag, isReleased: Flag
+    init(_ isBegun: Flag, until isReleased: Flag) {
+      self.isBegun = isBegun
+      self.isReleased = isReleased
+    }
+    deinit {
+      isBegun.value.store(true, ordering: .releasing)
+      isReleased.wait()
+    }
+  }
+
+  @Test("An object whose freeing takes long delays no other")
+  func slowFreeing() throws {
+    let isBegun = Flag(), isReleased = Flag(), isFirst = Flag(), isLast = Flag()
+    let thread = Background {
+      guard let pin = Pin() else { return }
+      Self.retire(isFirst)
+      do {
+        let slow = SlowProbe(isBegun, until: isReleased)
+        Reclamation.retire(slow, keeping: slow)
+      }
+      Self.retire(isLast)
+      pin.end()
+    }
+    isBegun.wait()
+    let areOthersFreed = Result {
+      try waitUntil {
+        Reclamation.reclaim()
+        return isFirst.isSet && isLast.isSet
+      }
+    }
+    isReleased.value.store(true, ordering: .releasing)
+    #expect(thread.finishes())
+    try areOthersFreed.get()
+  }
+
   @Test("A pin that begins later delays nothing")
   func later() throws {
     let isFreed = Flag(), isOther = Flag()

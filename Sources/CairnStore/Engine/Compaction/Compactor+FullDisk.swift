@@ -296,6 +296,7 @@ extension Compactor {
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 1000
     while true {
+      Reclamation.reclaim()
       giveBackLeft()
       let pinned = lookup.table.total.pinnedByteCount
       let retirements = lookup.table.total.retirements.load(ordering: .relaxed)
