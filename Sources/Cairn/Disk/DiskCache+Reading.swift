@@ -12,18 +12,18 @@ extension DiskCache {
   ///   the record is not in the page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    guard let held else {
+    guard held != nil else {
       if let following { return try value(forKey: key, in: following) }
       return try storedValue(forKey: key)
     }
     let key = try tierKey(key)
     var ticket = CacheTicket()
     var notice: PendingNotice = []
-    if let value = held.readAbove(key, ticket: &ticket, notice: &notice) {
+    if let value = readHeld(key, ticket: &ticket, notice: &notice) {
       if !notice.isEmpty { tellRecency(of: key, notice) }
       return value
     }
-    return try fetchValue(key, ticket, in: held, counts: true)
+    return try fetchValue(key, ticket, counts: true)
   }
 
   /// The value of a key on disk. Counts as an access there.

@@ -44,9 +44,9 @@ extension MemoryTable {
       expect(
         node.heapIndex != noSlot || (node.expires == never && node.idleLimit == never),
         "slot \(slot) can expire and is not in the heap")
-      if let payload = payloads[Int(slot)] {
-        expect(Self.hash(payload.key) == node.hash, "slot \(slot) has another key's hash")
-        expect(find(payload.key, hash: node.hash) == slot, "slot \(slot) is not found")
+      if let key = key(slot) {
+        expect(Self.hash(key) == node.hash, "slot \(slot) has another key's hash")
+        expect(find(key, hash: node.hash) == slot, "slot \(slot) is not found")
       } else {
         expect(false, "slot \(slot) is in use and empty")
       }
@@ -64,7 +64,7 @@ extension MemoryTable {
     var free = firstFree
     var freeCount = 0
     while free != noSlot && freeCount <= nodes.count {
-      expect(payloads[Int(free)] == nil && !used.contains(free), "slot \(free) is free and in use")
+      expect(!isUsed(Int(free)) && !used.contains(free), "slot \(free) is free and in use")
       freeCount += 1
       free = nodes[Int(free)].older
     }

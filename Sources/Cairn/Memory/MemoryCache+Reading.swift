@@ -11,10 +11,10 @@ extension MemoryCache {
   public func value(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    if let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now)) { return value }
+    if let value = lock.sharedFind(key, SharedQuery(hash: hash, at: now)) { return value }
     var hasExpired = false
     return look(key, hash: hash, at: now, isRead: true, hasExpired: &hasExpired) { state, slot in
-      state.table.payloads[Int(slot)]?.value
+      state.table.value(slot)
     }
   }
 
@@ -31,7 +31,7 @@ extension MemoryCache {
       key, hash: MemoryTable<Key, Value>.hash(key), at: clock.now(), isRead: true,
       hasExpired: &hasExpired
     ) { state, slot in
-      state.table.payloads[Int(slot)]?.value
+      state.table.value(slot)
     }
     if let value { return .found(value) }
     return hasExpired ? .expired : .absent
@@ -43,7 +43,7 @@ extension MemoryCache {
   /// - Complexity: O(1).
   @inlinable
   public func peekValue(forKey key: Key) -> Value? {
-    look(key, isRead: false) { state, slot in state.table.payloads[Int(slot)]?.value }
+    look(key, isRead: false) { state, slot in state.table.value(slot) }
   }
 
   /// The value of a key, with all information about it, from one read. Counts as an access, but the
@@ -53,8 +53,8 @@ extension MemoryCache {
   @inlinable
   public func entry(forKey key: Key) -> CacheEntry<Key, Value>? {
     look(key, isRead: true) { state, slot in
-      guard let payload = state.table.payloads[Int(slot)] else { return nil }
-      return CacheEntry(key: payload.key, value: payload.value, info: state.info(slot))
+      guard let key = state.table.key(slot), let value = state.table.value(slot) else { return nil }
+      return CacheEntry(key: key, value: value, info: state.info(slot))
     }
   }
 
@@ -78,7 +78,7 @@ extension MemoryCache {
   /// at the same time.
   ///
   /// - Complexity: O(count), under the lock.
-  public func keys() -> [Key] { snapshot { payload, _ in payload.key } }
+  public func keys() -> [Key] { snapshot { key, _, _ in key } }
 
   /// Calls `body` with each entry that a read would find, until `body` returns `.stop`. Visits the
   /// entries present at one moment. The last to be evicted comes first. `body` runs outside the
@@ -102,11 +102,11 @@ extension MemoryCache {
 
   /// The entries of `forEachEntry`.
   package func entries() -> [CacheEntry<Key, Value>] {
-    snapshot { CacheEntry(key: $0.key, value: $0.value, info: $1) }
+    snapshot { CacheEntry(key: $0, value: $1, info: $2) }
   }
 
   func snapshot<Result>(
-    _ body: (EntryPayload<Key, Value>, CacheEntryInfo) -> Result
+    _ body: (Key, Value, CacheEntryInfo) -> Result
   ) -> [Result] {
     let now = clock.now()
     return lock.withLock { state in
@@ -115,9 +115,9 @@ extension MemoryCache {
       var slot = state.table.list.newest
       while slot != noSlot {
         if !state.table.nodes[Int(slot)].hasExpired(at: now),
-          let payload = state.table.payloads[Int(slot)]
+          let key = state.table.key(slot), let value = state.table.value(slot)
         {
-          results.append(body(payload, state.info(slot)))
+          results.append(body(key, value, state.info(slot)))
         }
         slot = state.table.nodes[Int(slot)].older
       }

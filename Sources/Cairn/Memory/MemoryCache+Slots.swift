@@ -33,7 +33,7 @@ extension MemoryCache {
     var summary = RemovalSummary()
     var removed = RemovedEntries<Key, Value>()
     forEachSlotGroup { state, slots in
-      for slot in slots where state.table.payloads[slot] != nil {
+      for slot in slots where state.table.isUsed(slot) {
         guard let cause = cause(state.table.nodes[slot]) else { continue }
         summary.add(cost: state.table.nodes[slot].cost)
         state.remove(UInt32(slot), cause, &removed)

@@ -97,8 +97,8 @@ extension MemoryCache: Trimming {
       var group: [(key: Key, info: CacheEntryInfo)] = []
       group.reserveCapacity(slots.count)
       for slot in slots where !state.table.nodes[slot].hasExpired(at: now) {
-        guard let payload = state.table.payloads[slot] else { continue }
-        group.append((payload.key, state.info(UInt32(slot))))
+        guard let key = state.table.key(UInt32(slot)) else { continue }
+        group.append((key, state.info(UInt32(slot))))
       }
       return group
     } then: { (group) throws(Failure) in
@@ -173,7 +173,7 @@ extension MemoryCache: Trimming {
       while isTooMuch(state), let candidate = rest.popFirst() {
         // The slot may now have another entry, or another value.
         guard Int(candidate.slot) < state.table.nodes.count,
-          state.table.payloads[Int(candidate.slot)] != nil,
+          state.table.isUsed(Int(candidate.slot)),
           state.table.nodes[Int(candidate.slot)].version == candidate.version
         else { continue }
         state.remove(candidate.slot, .evicted(cause), &removed)

@@ -95,9 +95,9 @@ extension MemoryState {
       expired = drop(expired: slot)
       return nil
     }
-    guard !isDoubtful(slot), let payload = table.payloads[Int(slot)] else { return nil }
+    guard !isDoubtful(slot), let value = table.value(slot) else { return nil }
     return HeldValue(
-      value: payload.value, version: node.version, written: node.written, expires: node.expires)
+      value: value, version: node.version, written: node.written, expires: node.expires)
   }
 
   /// Notes an access to the value that was found.

@@ -171,7 +171,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     } else {
       statistics.note(oldCause)
       var old = value
-      table.payloads[Int(slot)]?.exchange(&old)
+      table.exchangeValue(of: slot, with: &old)
       removed.append(RemovedEntry(key: key, value: old, cause: oldCause))
       table.list.touch(slot, policy: policy, &table.nodes)
     }
@@ -253,11 +253,6 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   func info(_ slot: UInt32) -> CacheEntryInfo {
     CacheEntryInfo(table.nodes[Int(slot)])
   }
-}
-
-extension EntryPayload {
-  @inlinable
-  mutating func exchange(_ other: inout Value) { swap(&value, &other) }
 }
 
 /// Marks when a fetch of a key's value began, and shows whether the key has been written since.

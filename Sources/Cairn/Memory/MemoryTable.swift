@@ -1,6 +1,6 @@
-/// A key with its value.
+/// A key with its value. Not copyable, so that a read of one part does not copy the other.
 @usableFromInline
-struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
   @usableFromInline let key: Key
   @usableFromInline var value: Value
 
@@ -9,6 +9,9 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.key = key
     self.value = value
   }
+
+  @inlinable
+  mutating func exchange(_ other: inout Value) { swap(&value, &other) }
 }
 
 /// The entries of a cache: a hash table of slot numbers, the slots, and the eviction orders.
@@ -26,7 +29,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Linear probing. Never more than half full.
   @usableFromInline var buckets = SlotArray<UInt64>(repeating: 0, count: 2)
   @usableFromInline var nodes = SlotArray<EntryNode>(repeating: EntryNode(), count: 0)
-  @usableFromInline var payloads: SlotArray<EntryPayload<Key, Value>?>
+  @usableFromInline var payloads = SlotArray<EntryPayload<Key, Value>?>()
   /// The free slots, linked through `older`.
   @usableFromInline var firstFree = noSlot
   @usableFromInline var list = RecencyList()
@@ -37,7 +40,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var totalCost: UInt128 = 0
 
   @inlinable
-  init() { payloads = SlotArray(repeating: nil, count: 0) }
+  init() {}
 
   // MARK: Finding
 
@@ -65,7 +68,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       if word == 0 { return noSlot }
       if UInt32(truncatingIfNeeded: word >> 32) == hash {
         let slot = UInt32(truncatingIfNeeded: word) &- 1
-        if payloads[Int(slot)]?.key == key { return slot }
+        if holds(slot, key) { return slot }
       }
       bucket = (bucket &+ 1) & mask
     }
@@ -80,9 +83,46 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
       if word == 0 { return noSlot }
       if UInt32(truncatingIfNeeded: word >> 32) == hash {
         let slot = UInt32(truncatingIfNeeded: word) &- 1
-        if let key = payloads[Int(slot)]?.key, isSought(key) { return slot }
+        if let key = self.key(slot), isSought(key) { return slot }
       }
       bucket = (bucket &+ 1) & mask
+    }
+  }
+
+  @inlinable
+  @inline(__always)
+  func holds(_ slot: UInt32, _ key: Key) -> Bool {
+    switch payloads[Int(slot)] {
+    case .some(let payload): payload.key == key
+    case .none: false
+    }
+  }
+
+  /// Whether a slot is in use.
+  func isUsed(_ slot: Int) -> Bool {
+    switch payloads[slot] {
+    case .some: true
+    case .none: false
+    }
+  }
+
+  /// The key of a slot, or `nil` if the slot is free.
+  @inlinable
+  @inline(__always)
+  func key(_ slot: UInt32) -> Key? {
+    switch payloads[Int(slot)] {
+    case .some(let payload): payload.key
+    case .none: nil
+    }
+  }
+
+  /// The value of a slot, or `nil` if the slot is free.
+  @inlinable
+  @inline(__always)
+  func value(_ slot: UInt32) -> Value? {
+    switch payloads[Int(slot)] {
+    case .some(let payload): payload.value
+    case .none: nil
     }
   }
 
@@ -102,6 +142,12 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     if isSmall { list.pushSmall(slot, &nodes) } else { list.pushNewest(slot, &nodes) }
     count += 1
     return slot
+  }
+
+  /// Exchanges the value of a slot in use.
+  @inlinable
+  mutating func exchangeValue(of slot: UInt32, with value: inout Value) {
+    payloads[Int(slot)]?.exchange(&value)
   }
 
   /// Changes the attributes of a slot.

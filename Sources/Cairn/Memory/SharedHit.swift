@@ -1,9 +1,8 @@
 internal import Synchronization
 
-/// A lookup that runs in parallel with others; see `SharedReaders`.
+/// What a lookup that runs in parallel with others needs beside the key; see `SharedReaders`.
 @usableFromInline
-struct SharedQuery<Key: Hashable & Sendable> {
-  @usableFromInline let key: Key
+struct SharedQuery {
   @usableFromInline let hash: UInt32
   @usableFromInline let now: Int64
   /// Whether to find a value only while a report to the tier below is scheduled, which then covers
@@ -11,8 +10,7 @@ struct SharedQuery<Key: Hashable & Sendable> {
   @usableFromInline let needsReport: Bool
 
   @inlinable
-  init(_ key: Key, hash: UInt32, at now: Int64, needsReport: Bool = false) {
-    self.key = key
+  init(hash: UInt32, at now: Int64, needsReport: Bool = false) {
     self.hash = hash
     self.now = now
     self.needsReport = needsReport
@@ -24,13 +22,13 @@ extension MemoryState: SharedState {
   /// The value of a key, if nothing but bits of its entry must change.
   @inlinable
   @inline(__always)
-  func sharedFind(_ query: borrowing SharedQuery<Key>) -> Value? {
+  func sharedFind(_ key: Key, _ query: SharedQuery) -> Value? {
     if query.needsReport, !isTellingScheduled { return nil }
-    let slot = table.find(query.key, hash: query.hash)
+    let slot = table.find(key, hash: query.hash)
     if slot == noSlot { return nil }
     let isNoted = table.nodes.noteSharedHit(
       Int(slot), at: query.now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
-    return isNoted ? table.payloads[Int(slot)]?.value : nil
+    return isNoted ? table.value(slot) : nil
   }
 }
 

@@ -59,12 +59,13 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
 /// State that may be read while others read it.
 @usableFromInline
 protocol SharedState: ~Copyable {
+  associatedtype Key
   associatedtype Query
   associatedtype Found
 
-  /// The result of a query, or `nil` if it can only be determined under the lock. Changes nothing,
-  /// except words as atomics.
-  func sharedFind(_ query: borrowing Query) -> Found?
+  /// The result of a query for a key, or `nil` if it can only be determined under the lock. Changes
+  /// nothing, except words as atomics.
+  func sharedFind(_ key: Key, _ query: Query) -> Found?
 }
 
 extension CacheLock where State: SharedState & ~Copyable {
@@ -73,10 +74,10 @@ extension CacheLock where State: SharedState & ~Copyable {
   /// - Returns: what was found, which counts as a hit, or `nil` if the caller needs the lock.
   @inlinable
   @inline(__always)
-  func sharedFind(_ query: @autoclosure () -> State.Query) -> State.Found? {
+  func sharedFind(_ key: State.Key, _ query: State.Query) -> State.Found? {
     guard let stripe = readers.enter() else { return nil }
     // SAFETY: no thread changes the state while a reader is inside.
-    let found = unsafe state.pointee.sharedFind(query())
+    let found = unsafe state.pointee.sharedFind(key, query)
     readers.leave(stripe, isHit: found != nil)
     return found
   }

@@ -4,7 +4,7 @@
 /// check, and no exclusivity checks if it is reached through a lock.
 @usableFromInline
 @safe
-struct SlotArray<Element>: ~Copyable {
+struct SlotArray<Element: ~Copyable>: ~Copyable {
   // SAFETY: the only pointer to the allocation; it holds `count` initialised elements, which is at
   // most `capacity`, and every index is checked against `count`.
   @usableFromInline var base: UnsafeMutablePointer<Element>
@@ -12,13 +12,11 @@ struct SlotArray<Element>: ~Copyable {
   /// How many elements fit.
   @usableFromInline private(set) var capacity: Int
 
-  /// - Parameter count: the number of elements, each a copy of `filler`.
   @inlinable
-  init(repeating filler: Element, count: Int) {
-    unsafe base = .allocate(capacity: max(count, 1))
-    unsafe base.initialize(repeating: filler, count: count)
-    self.count = count
-    capacity = count
+  init() {
+    unsafe base = .allocate(capacity: 1)
+    count = 0
+    capacity = 0
   }
 
   @inlinable
@@ -52,12 +50,23 @@ struct SlotArray<Element>: ~Copyable {
 
   /// Adds an element. There must be room.
   @inlinable
-  mutating func append(_ element: Element) {
+  mutating func append(_ element: consuming Element) {
     precondition(count < capacity)
     unsafe (base + count).initialize(to: element)
     count += 1
   }
 }
 
+extension SlotArray {
+  /// - Parameter count: the number of elements, each a copy of `filler`.
+  @inlinable
+  init(repeating filler: Element, count: Int) {
+    unsafe base = .allocate(capacity: max(count, 1))
+    unsafe base.initialize(repeating: filler, count: count)
+    self.count = count
+    capacity = count
+  }
+}
+
 // SAFETY: it owns its elements, like an array.
-extension SlotArray: @unchecked Sendable where Element: Sendable {}
+extension SlotArray: @unchecked Sendable where Element: Sendable & ~Copyable {}

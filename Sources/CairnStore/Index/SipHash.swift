@@ -41,11 +41,16 @@ package struct SipHash: Sendable {
       offset &+= 8
     }
     var last = UInt64(truncatingIfNeeded: count) << 56
-    var shift: UInt64 = 0
-    while offset < count {
-      last |= UInt64(bytes.load(UInt8.self, at: offset)) << shift
-      offset &+= 1
-      shift &+= 8
+    let rest = UInt64(truncatingIfNeeded: count &- offset)
+    if rest > 0, count > 8 {
+      last |= bytes.load(UInt64.self, at: count &- 8) >> (64 &- 8 &* rest)
+    } else {
+      var shift: UInt64 = 0
+      while offset < count {
+        last |= UInt64(bytes.load(UInt8.self, at: offset)) << shift
+        offset &+= 1
+        shift &+= 8
+      }
     }
     v3 ^= last
     round()

@@ -205,18 +205,21 @@ extension MappedMemory {
 /// An object that is not retained, because something else keeps it for as long as this value is
 /// used: a pin of this thread, or a strong reference that cannot change in the meantime.
 @safe
+@usableFromInline
 package struct Unretained<Object: AnyObject> {
   // SAFETY: it is used only while it is kept.
-  fileprivate let reference: Unmanaged<Object>
+  @usableFromInline let reference: Unmanaged<Object>
 
   @inline(__always)
   init(_ reference: Unmanaged<Object>) { unsafe self.reference = unsafe reference }
 
+  @inlinable
   @inline(__always)
-  init(_ object: Object) { unsafe reference = Unmanaged.passUnretained(object) }
+  package init(_ object: Object) { unsafe reference = Unmanaged.passUnretained(object) }
 
+  @inlinable
   @inline(__always)
-  func withObject<Result>(_ body: (Object) -> Result) -> Result {
+  package func withObject<Result>(_ body: (Object) -> Result) -> Result {
     unsafe reference._withUnsafeGuaranteedRef { body($0) }
   }
 }

@@ -91,7 +91,7 @@ extension MemoryCache {
         state.statistics.hitCount &+= 1
         state.touch(slot, at: now)
       }
-      return state.table.payloads[Int(slot)]?.value
+      return state.table.value(slot)
     }
   }
 }

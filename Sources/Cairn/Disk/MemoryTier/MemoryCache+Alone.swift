@@ -39,12 +39,12 @@ extension MemoryCache {
   func entryAlone(forKey key: Key) -> (value: Value, info: CacheEntryInfo)? {
     let now = clock.now()
     return look(key, isRead: false) { state, slot in
-      guard state.table.nodes[Int(slot)].isAlone, let payload = state.table.payloads[Int(slot)]
+      guard state.table.nodes[Int(slot)].isAlone, let value = state.table.value(slot)
       else { return nil }
       let info = state.info(slot)
       state.statistics.hitCount &+= 1
       state.touch(slot, at: now)
-      return (payload.value, info)
+      return (value, info)
     }
   }
 
@@ -85,7 +85,7 @@ extension MemoryCache {
       if slot != noSlot {
         let node = state.table.nodes[Int(slot)]
         if node.isAlone, !node.hasExpired(at: now), !state.isDoubtful(slot) {
-          value = state.table.payloads[Int(slot)]?.value
+          value = state.table.value(slot)
         }
         state.remove(slot, .removed, &removed)
       }

@@ -31,9 +31,8 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    if let value = lock.sharedFind(SharedQuery(key, hash: hash, at: now, needsReport: true)) {
-      return value
-    }
+    let query = SharedQuery(hash: hash, at: now, needsReport: true)
+    if let value = lock.sharedFind(key, query) { return value }
     var expired: ExpiredEntry<Key, Value>?
     let value = lock.withLock(forReading: true) { state -> Value? in
       let slot = state.table.find(key, hash: hash)
@@ -56,7 +55,7 @@ extension MemoryCache {
       state.statistics.hitCount &+= 1
       state.noteUse(slot, at: now, &notice)
       state.touch(slot, at: now)
-      return state.table.payloads[Int(slot)]?.value
+      return state.table.value(slot)
     }
     if let expired { deliver(expired.takeRemoved(), to: expired.observers) }
     return value
@@ -208,7 +207,7 @@ extension MemoryCache {
         !state.isDoubtful(slot)
       {
         if counts { state.statistics.hitCount &+= 1 }
-        return state.table.payloads[Int(slot)]?.value
+        return state.table.value(slot)
       }
       state.noteUnknown(hash: hash)
       return nil
@@ -285,8 +284,8 @@ extension MemoryCache {
           }
           let isRead = state.table.nodes[Int(slot)].isRead
           let isNew = isRead || state.table.nodes[Int(slot)].accessed >= last
-          if let payload = state.table.payloads[Int(slot)], state.takesToTell(slot), isNew {
-            keys.append(payload.key)
+          if let key = state.table.key(slot), state.takesToTell(slot), isNew {
+            keys.append(key)
           }
           if isRead { count = keys.count }
           state.table.list.walk = state.table.nodes[Int(slot)].older
@@ -304,10 +303,10 @@ extension MemoryCache {
     forEachSlotGroup { state, slots in
       for slot in slots {
         let node = state.table.nodes[slot]
-        if let payload = state.table.payloads[slot], node.isRead || node.isRecent,
+        if let key = state.table.key(UInt32(slot)), node.isRead || node.isRecent,
           state.takesToTell(UInt32(slot))
         {
-          found.append((payload.key, node.accessed, node.isRead))
+          found.append((key, node.accessed, node.isRead))
         }
       }
     } then: { _ in

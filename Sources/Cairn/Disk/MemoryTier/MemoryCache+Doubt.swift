@@ -17,8 +17,8 @@ extension MemoryCache {
     forEachSlotGroup { state, slots in
       var doubtful: [(slot: Int, key: Key, version: UInt64)] = []
       for slot in slots where state.isDoubtful(UInt32(slot)) {
-        guard let payload = state.table.payloads[slot] else { continue }
-        doubtful.append((slot, payload.key, state.table.nodes[slot].version))
+        guard let key = state.table.key(UInt32(slot)) else { continue }
+        doubtful.append((slot, key, state.table.nodes[slot].version))
       }
       return doubtful
     } then: { found in
@@ -27,7 +27,7 @@ extension MemoryCache {
       let observers = lock.withLock { state in
         // The slot may now have another entry. A newer one is not in doubt.
         for (slot, _, version) in doubtful
-        where slot < state.table.nodes.count && state.table.payloads[slot] != nil
+        where slot < state.table.nodes.count && state.table.isUsed(slot)
           && state.table.nodes[slot].version == version && state.isDoubtful(UInt32(slot))
         {
           state.remove(UInt32(slot), .evicted(.trim), &removed)

@@ -33,25 +33,28 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @inlinable
   @inline(__always)
   var hashValue: Int {
-    guard let bytes else { return key.hashValue }
-    var hasher = Hasher()
-    hasher.combine(bytes)
-    return hasher.finalize()
+    if let bytes { return hashOfBytes(bytes) }
+    if let text = key as? String { return text.hashOfBytes }
+    return key.hashValue
   }
 
-  // Canonically equal texts have the same hash, which does no harm.
   @inlinable
   @inline(__always)
-  func hash(into hasher: inout Hasher) {
-    if let bytes {
-      hasher.combine(bytes)
-    } else {
-      hasher.combine(key)
-    }
-  }
+  func hash(into hasher: inout Hasher) { hasher.combine(hashValue) }
+}
+
+/// Half the instructions of `Hasher`, which hashes the normal form of a text.
+private let hashOfKeys = SipHash(secret: (0..<16).map { _ in UInt8.random(in: 0...255) })
+
+@usableFromInline
+func hashOfBytes(_ bytes: [UInt8]) -> Int {
+  bytes.withBytes { Int(truncatingIfNeeded: hashOfKeys.hash($0)) }
 }
 
 extension String {
+  @usableFromInline
+  var hashOfBytes: Int { withBytes { Int(truncatingIfNeeded: hashOfKeys.hash($0)) } }
+
   /// Whether the UTF-8 of two strings is the same, byte for byte.
   @usableFromInline
   func hasSameBytes(as other: String) -> Bool {
@@ -62,8 +65,6 @@ extension String {
 extension MemoryTable {
   /// The hash of the key with these bytes.
   static func hash<TierKeyed>(ofBytes bytes: [UInt8]) -> UInt32 where Key == TierKey<TierKeyed> {
-    var hasher = Hasher()
-    hasher.combine(bytes)
-    return fold(hasher.finalize())
+    fold(hashOfBytes(bytes))
   }
 }
