@@ -85,6 +85,14 @@ public struct LoadPolicy: Sendable, Hashable {
   /// The default policy: only fresh values, and no time limits.
   public static var standard: LoadPolicy { LoadPolicy() }
 
+  /// The share of its lifetime during which no call loads a value again, or `nil` if any call may.
+  @usableFromInline
+  var calmShare: Double? {
+    if earlyRefresh != nil { return nil }
+    guard let refreshAhead, refreshAhead < 1 else { return 1 }
+    return refreshAhead
+  }
+
   /// How long after its lifetime a value may be returned, in milliseconds.
   var retention: Int64 { max(0, staleWhileRevalidating.milliseconds, staleOnError.milliseconds) }
 

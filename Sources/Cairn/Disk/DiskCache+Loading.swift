@@ -35,6 +35,7 @@ extension DiskCache: Loading {
         Loaded(try await load(), options: options)
       }
     }
+    if let value = try calmValue(forKey: key, by: policy) { return value }
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
@@ -49,6 +50,7 @@ extension DiskCache: Loading {
       if let value = try readableValue(forKey: key) { return value }
       return try await loadValue(forKey: key, load)
     }
+    if let value = try calmValue(forKey: key, by: policy) { return value }
     return try await value(forKey: key, by: policy, load)
   }
 
@@ -72,6 +74,18 @@ extension DiskCache: Loading {
 
   /// Counts of the cache's loads.
   public var loadStatistics: LoadStatistics { flights.statistics }
+
+  /// The value of a key, if memory has it, and a call with the policy returns it and loads nothing.
+  /// Otherwise counts and changes nothing.
+  @inlinable
+  func calmValue(forKey key: Key, by policy: LoadPolicy?) throws(CacheError) -> Value? {
+    guard held != nil, let share = (policy ?? loadPolicy)?.calmShare else { return nil }
+    let key = try tierKey(key)
+    var notice: PendingNotice = []
+    let value = withHeld { $0.calmValue(forKey: key, share: share, notice: &notice) }
+    if !notice.isEmpty { tellRecency(of: key, notice) }
+    return value
+  }
 
   @usableFromInline
   func value(

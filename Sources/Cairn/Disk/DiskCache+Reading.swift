@@ -19,7 +19,7 @@ extension DiskCache {
     let key = try tierKey(key)
     var ticket = CacheTicket()
     var notice: PendingNotice = []
-    if let value = readHeld(key, ticket: &ticket, notice: &notice) {
+    if let value = withHeld({ $0.readAbove(key, ticket: &ticket, notice: &notice) }) {
       if !notice.isEmpty { tellRecency(of: key, notice) }
       return value
     }

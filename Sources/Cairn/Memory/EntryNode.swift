@@ -107,6 +107,15 @@ struct EntryNode: Sendable {
     now >= expires || isIdle(at: now)
   }
 
+  /// Whether less than a share of its lifetime has passed since it was written.
+  @inlinable
+  @inline(__always)
+  func isCalm(at now: Int64, share: Double) -> Bool {
+    if share >= 1 || expires == never { return true }
+    let lifetime = Double(expires) - Double(written)
+    return Double(now) - Double(written) < lifetime * share
+  }
+
   /// Whether it has been idle for too long.
   @inlinable
   @inline(__always)

@@ -42,6 +42,7 @@ extension MemoryCache: Loading {
         Loaded(try await load(), options: options)
       }
     }
+    if let value = calmValue(forKey: key, by: policy) { return value }
     return try await value(forKey: key, by: policy) { Loaded(try await load(), options: options) }
   }
 
@@ -56,6 +57,7 @@ extension MemoryCache: Loading {
       if let value = value(forKey: key) { return value }
       return try await loadValue(forKey: key, load)
     }
+    if let value = calmValue(forKey: key, by: policy) { return value }
     return try await value(forKey: key, by: policy, load)
   }
 
@@ -75,6 +77,37 @@ extension MemoryCache: Loading {
     orLoad load: @escaping @Sendable (_ prior: PriorValue<Value>?) async throws -> LoadResult<Value>
   ) async throws -> Loaded<Value>? {
     try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
+  }
+
+  /// The value of a key, if a call with the policy returns it and loads nothing. Otherwise counts
+  /// and changes nothing.
+  @inlinable
+  func calmValue(forKey key: Key, by policy: LoadPolicy?) -> Value? {
+    guard let share = (policy ?? loadPolicy)?.calmShare else { return nil }
+    var notice: PendingNotice = []
+    return calmValue(forKey: key, share: share, notice: &notice)
+  }
+
+  /// The value of a key during a share of its lifetime. Counts as an access.
+  ///
+  /// - Parameter notice: the access that the caller must report to the tier below.
+  @inlinable
+  @inline(__always)
+  func calmValue(forKey key: Key, share: Double, notice: inout PendingNotice) -> Value? {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let now = clock.now()
+    let query = SharedQuery(hash: hash, at: now, calmShare: share)
+    if let value = lock.sharedFind(key, query) { return value }
+    return lock.withLock(forReading: true) { state in
+      let slot = state.table.find(key, hash: hash)
+      guard slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now),
+        state.table.nodes[Int(slot)].isCalm(at: now, share: share), !state.isDoubtful(slot)
+      else { return nil }
+      state.statistics.hitCount &+= 1
+      if state.isAboveOther { state.noteUse(slot, at: now, &notice) }
+      state.touch(slot, at: now)
+      return state.table.value(slot)
+    }
   }
 
   @usableFromInline

@@ -5,15 +5,14 @@ internal import Synchronization
 struct SharedQuery {
   @usableFromInline let hash: UInt32
   @usableFromInline let now: Int64
-  /// Whether to find a value only while a report to the tier below is scheduled, which then covers
-  /// this read.
-  @usableFromInline let needsReport: Bool
+  /// Whether to find a value only during this share of its lifetime.
+  @usableFromInline let calmShare: Double
 
   @inlinable
-  init(hash: UInt32, at now: Int64, needsReport: Bool = false) {
+  init(hash: UInt32, at now: Int64, calmShare: Double = 1) {
     self.hash = hash
     self.now = now
-    self.needsReport = needsReport
+    self.calmShare = calmShare
   }
 }
 
@@ -23,9 +22,11 @@ extension MemoryState: SharedState {
   @inlinable
   @inline(__always)
   func sharedFind(_ key: Key, _ query: SharedQuery) -> Value? {
-    if query.needsReport, !isTellingScheduled { return nil }
+    // A scheduled report to the tier below covers this read.
+    if isAboveOther, !isTellingScheduled { return nil }
     let slot = table.find(key, hash: query.hash)
     if slot == noSlot { return nil }
+    if !table.nodes[Int(slot)].isCalm(at: query.now, share: query.calmShare) { return nil }
     let isNoted = table.nodes.noteSharedHit(
       Int(slot), at: query.now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
     return isNoted ? table.value(slot) : nil

@@ -26,18 +26,14 @@ extension DiskCache {
 
   // MARK: Reads
 
-  /// The value of a key in memory; see `MemoryCache.readAbove`.
-  ///
-  /// Does not retain the tier. All reads would write to its reference count, and two threads were
-  /// then only 1.4 times as fast as one.
+  /// Calls `body` with the memory tier, without retaining it. All reads would write to its reference
+  /// count, and two threads were then only 1.4 times as fast as one.
   @inlinable
   @inline(__always)
-  func readHeld(
-    _ key: TierKey<Key>, ticket: inout CacheTicket, notice: inout PendingNotice
-  ) -> Value? {
+  func withHeld<Result>(_ body: (MemoryCache<TierKey<Key>, Value>) -> Result?) -> Result? {
     withExtendedLifetime(self) {
       guard let tier = held.map({ Unretained($0) }) else { return nil }
-      return tier.withObject { $0.readAbove(key, ticket: &ticket, notice: &notice) }
+      return tier.withObject { body($0) }
     }
   }
 

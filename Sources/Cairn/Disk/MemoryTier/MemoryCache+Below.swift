@@ -31,8 +31,7 @@ extension MemoryCache {
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    let query = SharedQuery(hash: hash, at: now, needsReport: true)
-    if let value = lock.sharedFind(key, query) { return value }
+    if let value = lock.sharedFind(key, SharedQuery(hash: hash, at: now)) { return value }
     var expired: ExpiredEntry<Key, Value>?
     let value = lock.withLock(forReading: true) { state -> Value? in
       let slot = state.table.find(key, hash: hash)
