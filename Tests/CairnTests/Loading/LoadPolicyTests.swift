@@ -90,6 +90,35 @@ struct LoadPolicyTests {
   }
 
   @Test(
+    "A call for the value alone loads early, too, and not before",
+    arguments: LoadingKind.allCases, [true, false])
+  func valueAlone(_ kind: LoadingKind, isAhead: Bool) async throws {
+    let scene = LoadScene { 1 - 0x1p-20 }
+    // Loads take 5 ms, so the random number above lets a call load early 69 ms before the end.
+    let policy = Self.policy { if isAhead { $0.refreshAhead = 0.5 } else { $0.earlyRefresh = 1 } }
+    let subject = try scene.cache(kind, policy)
+    @Sendable func ask(_ key: String, policy: LoadPolicy? = nil) async throws -> String {
+      try await subject.cache.value(
+        forKey: key, options: .lifetime(.seconds(60)), policy: policy
+      ) { [origin] in
+        scene.clock.advance(by: .milliseconds(5))
+        return try origin.answer()
+      }
+    }
+    #expect(try await ask("a") == "1")
+    scene.advance(by: isAhead ? .milliseconds(29_994) : .milliseconds(59_925))
+    for _ in 0..<10 { #expect(try await ask("a") == "1") }
+    #expect(origin.callCount == 1 && subject.waitCount() == 1)
+    scene.advance(by: .milliseconds(isAhead ? 6 : 10))
+    #expect(try await ask("a", policy: .standard) == "1")
+    #expect(origin.callCount == 1)
+    #expect(try await ask("a") == "1")
+    await eventually { origin.callCount == 2 && subject.flightCount() == 0 }
+    #expect(try await ask("a") == "2")
+    #expect(subject.waitCount() == 1)
+  }
+
+  @Test(
     "While an origin fails for an hour, all get the stale value, and it is asked with back-off",
     arguments: LoadingKind.allCases)
   func failingOrigin(_ kind: LoadingKind) async throws {
