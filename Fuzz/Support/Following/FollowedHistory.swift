@@ -132,7 +132,7 @@ package struct FollowedHistory: Sendable {
       self.removed = removed
     }
 
-    /// As one word, which is not 0.
+    /// The state as one word, which is never 0.
     package var word: UInt64 {
       removed.reduce(isApplied ? 1 : 2) { $0 | 1 << UInt64(8 + $1) }
     }

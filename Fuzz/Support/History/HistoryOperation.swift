@@ -22,9 +22,9 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
   package enum Ending: UInt64, Sendable {
     /// Not during a run.
     case never
-    /// When time passes, by its lifetime.
+    /// During a run, when its lifetime ends.
     case soon
-    /// When time passes, by its idle limit, which nothing extends.
+    /// During a run, by its idle limit, which nothing extends.
     case whenIdle
     /// It has ended when it is written.
     case atOnce

@@ -231,8 +231,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// Opens another store if the current one has noticed that its directory is gone. Observers and
-  /// memory see a removal of all.
+  /// Opens another store if the current one has noticed that its directory is gone. For
+  /// observers and for memory, this removes everything.
   func recreate() throws(CacheError) {
     let thread = ThreadID.current
     let answer = reopening.waitUntil { state -> Reopening.Answer? in

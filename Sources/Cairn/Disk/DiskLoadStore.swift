@@ -112,7 +112,7 @@ extension DiskCache {
     let isRead = purpose == .answer
     let found = try fetch(key, isAccess: isRead, counts: isRead) {
       (record) throws(CacheError) -> (HeldValue<Value>, EntryInfo?, hasTags: Bool) in
-      let info = store.info(of: record)
+      let info = record.info
       return (
         try heldValue(record, info, purpose), info, CacheMetadata.hasTags(record.metadata)
       )
@@ -130,7 +130,7 @@ extension DiskCache {
       }
       guard let record else { return nil }
       return (
-        try heldValue(record, store.info(of: record), purpose), nil,
+        try heldValue(record, record.info, purpose), nil,
         CacheMetadata.hasTags(record.metadata)
       )
     }

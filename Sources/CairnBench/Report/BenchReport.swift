@@ -43,7 +43,7 @@ struct BenchReport: Codable, Sendable {
 }
 
 extension Plan.Section {
-  /// The section that such results, one or more, were measured in.
+  /// The section of these results. There is at least one.
   fileprivate init(of results: [BenchResult]) {
     var stores: [StoreKind] = []
     for result in results where !stores.contains(result.store) { stores.append(result.store) }

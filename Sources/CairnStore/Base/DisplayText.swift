@@ -38,8 +38,8 @@ package enum DisplayText {
       ? count(byteCount, "byte") : "\(size(byteCount)) (\(count(byteCount)) bytes)"
   }
 
-  /// The parts of a whole in whole percents that add up to 100: `37 %`. Only the whole shows as
-  /// 100, and only nothing as 0: if one part has nearly all, the others may show as `<1 %`.
+  /// The parts of a whole in whole percents that add up to 100: `37 %`. A part shows as 100 only if
+  /// the others are empty, and as 0 only if it is empty. A tiny part may show as `<1 %`.
   package static func percents(_ parts: [Int]) -> [String] {
     let whole = parts.reduce(0.0) { $0 + Double($1) }
     guard whole > 0 else { return parts.map { _ in "0 %" } }

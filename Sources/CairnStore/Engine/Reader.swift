@@ -164,11 +164,21 @@ package final class Reader: Sendable {
   }
 
   func info(of found: borrowing FoundRecord) -> EntryInfo {
-    let header = found.header
-    let written = found.record.pinned.withOwner { $0.written(header) }
+    var info = found.info
+    info.accessed = max(info.written, lookup.index.recency.time(of: found.tick))
+    return info
+  }
+}
+
+extension FoundRecord {
+  /// Information about the entry. The record does not have the time of the last access, so
+  /// `accessed` is when it was written.
+  var info: EntryInfo {
+    let header = header
+    let written = record.pinned.withOwner { $0.written(header) }
     return EntryInfo(
-      version: found.record.sequence, valueByteCount: header.valueByteCount, written: written,
-      accessed: max(written, lookup.index.recency.time(of: found.tick)),
+      version: record.sequence, valueByteCount: header.valueByteCount, written: written,
+      accessed: written,
       expires: header.flags.contains(.expiry)
         ? Timestamp(millisecondsSinceEpoch: header.expires) : nil,
       idleLimit: header.flags.contains(.idleLimit)
@@ -210,6 +220,9 @@ package struct PinnedEntry: ~Copyable {
   }
 
   package var version: SequenceNumber { found.record.sequence }
+
+  /// Information about the entry, except the time of its last access.
+  package var info: EntryInfo { found.info }
 
   package var key: RawSpan {
     @_lifetime(borrow self) get { found.record.key }

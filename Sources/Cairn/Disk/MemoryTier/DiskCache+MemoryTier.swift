@@ -82,7 +82,7 @@ extension DiskCache {
     try read(key, part: .all, isAccess: true, counts: false) { (record) throws(CacheError) in
       hasTags = try checkTag(of: record)
       try body(record.value, record.version)
-      info = store.info(of: record)
+      info = record.info
     }
     return info
   }

@@ -35,7 +35,7 @@ extension DiskCache {
     // Taken here, so that no value read in an earlier history is inserted.
     let ticket = tier.held.ticket(forKey: tierKey)
     let found = try fetch(key) { (record) throws(CacheError) in
-      (try decode(record), store.info(of: record), CacheMetadata.hasTags(record.metadata))
+      (try decode(record), record.info, CacheMetadata.hasTags(record.metadata))
     }
     guard let (value, info, hasTags) = found else { return nil }
     if !hasTags { promote(value, info, hasTags: false, forKey: tierKey, ticket, to: tier.held) }
