@@ -85,7 +85,7 @@ public struct LoadPolicy: Sendable, Hashable {
   /// The default policy: only fresh values, and no time limits.
   public static var standard: LoadPolicy { LoadPolicy() }
 
-  /// The share of its lifetime during which no call loads a value again, or `nil` if any call may.
+  /// The share of a value's lifetime during which no call reloads it, or `nil` if any call may.
   @usableFromInline
   var calmShare: Double? {
     if earlyRefresh != nil { return nil }

@@ -80,6 +80,8 @@ extension DiskCache: Loading {
   @inlinable
   func calmValue(forKey key: Key, by policy: LoadPolicy?) throws(CacheError) -> Value? {
     guard held != nil, let share = (policy ?? loadPolicy)?.calmShare else { return nil }
+    // The first call with a policy retains stale values for it.
+    if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
     var notice: PendingNotice = []
     let value = withHeld { $0.calmValue(forKey: key, share: share, notice: &notice) }

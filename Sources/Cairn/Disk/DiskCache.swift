@@ -84,7 +84,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let calls: CallTimes
   var workers: WorkQueue { store.workers }
   /// Keyed by the bytes of keys.
-  let flights: SingleFlight<[UInt8], Loaded<Value>?>
+  @usableFromInline let flights: SingleFlight<[UInt8], Loaded<Value>?>
   /// The policy of calls that load. `nil` means only fresh values, and no limits.
   @usableFromInline let loadPolicy: LoadPolicy?
   /// The configuration that the cache was opened with. Later changes of limits and defaults do not

@@ -29,7 +29,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 
   /// The same coder, with your promise that two keys are equal if and only if their bytes are. The
-  /// memory tier then finds a key without encoding it.
+  /// memory tier then finds a key without encoding it. For the promise, `String` keys are equal only
+  /// if their UTF-8 is the same.
   ///
   /// If the promise is false, a read may return the value of another key. All built-in coders
   /// except JSON make this promise. JSON cannot: two strings that are equal in Swift may differ in

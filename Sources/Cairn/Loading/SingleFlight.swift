@@ -78,6 +78,10 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// How long expired values are retained, in milliseconds.
   var retained: Int64 { retention.load(ordering: .relaxed) }
 
+  /// Whether values are retained for less time than a policy needs.
+  @usableFromInline
+  func lacksRetention(for policy: LoadPolicy) -> Bool { policy.retention > retained }
+
   /// Retains values as long as a policy needs.
   ///
   /// - Returns: for how long, or `nil` if they are already retained that long.

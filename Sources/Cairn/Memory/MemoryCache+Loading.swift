@@ -84,6 +84,8 @@ extension MemoryCache: Loading {
   @inlinable
   func calmValue(forKey key: Key, by policy: LoadPolicy?) -> Value? {
     guard let share = (policy ?? loadPolicy)?.calmShare else { return nil }
+    // The first call with a policy retains stale values for it.
+    if let policy, flights.lacksRetention(for: policy) { return nil }
     var notice: PendingNotice = []
     return calmValue(forKey: key, share: share, notice: &notice)
   }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// What a lookup that runs in parallel with others needs beside the key; see `SharedReaders`.
+/// What a lookup that runs in parallel with others needs besides the key; see `SharedReaders`.
 @usableFromInline
 struct SharedQuery {
   @usableFromInline let hash: UInt32
@@ -22,7 +22,7 @@ extension MemoryState: SharedState {
   @inlinable
   @inline(__always)
   func sharedFind(_ key: Key, _ query: SharedQuery) -> Value? {
-    // A scheduled report to the tier below covers this read.
+    // Without a scheduled report, the tier below would not learn of this read.
     if isAboveOther, !isTellingScheduled { return nil }
     let slot = table.find(key, hash: query.hash)
     if slot == noSlot { return nil }

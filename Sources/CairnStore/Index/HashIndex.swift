@@ -55,7 +55,7 @@ package final class HashIndex: Sendable {
   deinit {
     // No lookups remain. The owner of the tables may never get to free them.
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
-    Reclamation.reclaim()
+    Reclamation.reclaimTables()
   }
 
   /// Whether finding an entry counts as reading it.

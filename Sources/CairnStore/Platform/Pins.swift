@@ -92,6 +92,15 @@ package enum Reclamation {
     var retired: [Retired] = []
     /// No reader can reach these any more.
     var free: [Retired] = []
+
+    /// Removes those that no reader can reach any more.
+    mutating func takeUnreachable(where isWanted: (Retired) -> Bool) -> ArraySlice<Retired> {
+      if retired.isEmpty { return [] }
+      let oldest = cairn_oldest_pin()
+      let end = retired.partition { isWanted($0) && $0.epoch <= oldest && !$0.isHeld }
+      defer { retired.removeSubrange(end...) }
+      return retired[end...]
+    }
   }
 
   private static let queue = Lock(Queue())
@@ -128,17 +137,18 @@ package enum Reclamation {
   package static func reclaim() {
     cairn_set_reclamation_due(false)
     let isEmpty = queue.withLock { queue -> Bool in
-      if !queue.retired.isEmpty {
-        let oldest = cairn_oldest_pin()
-        let end = queue.retired.partition { $0.epoch <= oldest && !$0.isHeld }
-        queue.free += queue.retired[end...]
-        queue.retired.removeSubrange(end...)
-      }
+      queue.free += queue.takeUnreachable { _ in true }
       return queue.free.isEmpty
     }
     if isEmpty { return }
     // Outside the lock, because freed objects may take locks of their own. One at a time, because
     // the last close of a large file may take long; other threads then free the rest.
     while let retired = queue.withLock({ $0.free.popLast() }) { retired.free() }
+  }
+  /// Frees the memory of tables that no reader can reach any more, but no objects. So a deinit may
+  /// call it: freeing one object never frees the next, however many there are.
+  package static func reclaimTables() {
+    let tables = queue.withLock { $0.takeUnreachable { $0.object == nil } }
+    for table in tables { table.free() }
   }
 }

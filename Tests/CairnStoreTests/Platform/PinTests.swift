@@ -69,7 +69,7 @@ struct PinTests {
     isFreed.wait()
   }
 
-  /// Its freeing takes until a flag is set.
+  /// Its deinit waits until a flag is set.
   final class SlowProbe: Sendable {
     let isBegun: Flag, isReleased: Flag
     init(_ isBegun: Flag, until isReleased: Flag) {
@@ -86,7 +86,7 @@ struct PinTests {
   func slowFreeing() throws {
     let isBegun = Flag(), isReleased = Flag(), isFirst = Flag(), isLast = Flag()
     let thread = Background {
-      guard let pin = Pin() else { return }
+      let pin = try #require(Pin())
       Self.retire(isFirst)
       do {
         let slow = SlowProbe(isBegun, until: isReleased)
@@ -95,7 +95,7 @@ struct PinTests {
       Self.retire(isLast)
       pin.end()
     }
-    isBegun.wait()
+    try waitUntil { isBegun.isSet }
     let areOthersFreed = Result {
       try waitUntil {
         Reclamation.reclaim()

@@ -176,6 +176,27 @@ struct LoadPolicyTests {
     #expect(given?.value == "1" && given?.isStale == true)
   }
 
+  @Test(
+    "A policy that only a call has keeps stale values from that call on",
+    arguments: LoadingKind.allCases)
+  func policyOfCall(_ kind: LoadingKind) async throws {
+    let subject = try scene.cache(kind)
+    _ = try await ask(subject)
+    let policy = Self.policy { $0.staleOnError = .seconds(30) }
+    @Sendable func value() async throws -> String {
+      try await subject.cache.value(forKey: "a", options: .standard, policy: policy) {
+        throw Origin.Failure()
+      }
+    }
+    for _ in 0..<2 { #expect(try await value() == "1") }
+    scene.advance(by: .seconds(70))
+    // This read and the maintenance before it find an expired value, and leave it.
+    #expect(try subject.cache.info(forKey: "a") == nil)
+    #expect(try await value() == "1")
+    scene.advance(by: .seconds(20))
+    await #expect(throws: Origin.Failure.self) { try await value() }
+  }
+
   @Test("For all other reads, a stale value has expired", arguments: LoadingKind.allCases)
   func plainReads(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(30) })
