@@ -42,7 +42,8 @@ extension CommandPage {
       exist.
 
       The last access is accurate to 1 % of its age. Entries written since the last checkpoint
-      count as accessed when the store is opened.
+      count as accessed when the store is opened. While another process has the store open, only
+      that process knows the last access.
 
       Times are in UTC. The value is not read; cairn get and cairn verify find damage in it.
       """,

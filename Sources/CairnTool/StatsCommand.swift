@@ -9,7 +9,7 @@ enum StatsCommand {
     let (page, histograms) = try location.read(on: console) { store in
       let page = StatsPage(
         keyCount: try store.count(), statistics: try store.statistics(),
-        usage: DiskUsage(location), path: location.path)
+        usage: DiskUsage(location), path: location.path, isLive: store.isFollowing)
       let histograms =
         try invocation.has(.histograms)
         ? EntryHistograms(of: store) { console.report(CommandFailure($0)) } : nil

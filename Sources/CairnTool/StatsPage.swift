@@ -9,6 +9,8 @@ struct StatsPage {
   let usage: DiskUsage
   /// The store, as given on the command line.
   let path: String
+  /// Whether another process has it open.
+  let isLive: Bool
 
   /// The maximum number of listed segments. Those with the most dead bytes are listed.
   private static let segmentLimit = 10
@@ -70,7 +72,7 @@ struct StatsPage {
     return StatsPage.aligned(rows)
       + [
         "format      \(statistics.formatVersion)", "cairn       \(statistics.libraryVersion)",
-        "last open   \(opened)",
+        "last open   \(isLive ? "another process has it open" : opened)",
       ]
   }
 

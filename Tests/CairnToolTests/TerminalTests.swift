@@ -36,7 +36,7 @@ struct TerminalTests {
     #expect(try terminal.cairn("keys", store) == shown + "\r\n")
     #expect(try terminal.cairn("delete", store, key + "d").contains(shown + "d: no such key"))
     #expect(
-      words(try terminal.cairn("stats", directory(key))).contains(shown + ": no store exists"))
+      words(try terminal.cairn("stats", directory(key))).contains(shown + ": there is no store"))
     #expect(try cairn("keys", store, "--json").text.contains("a\\u001B[31mb\\u202Ec"))
   }
 

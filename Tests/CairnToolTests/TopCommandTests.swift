@@ -103,7 +103,7 @@ struct TopCommandTests {
   @Test func `without a store it says so`() throws {
     let outcome = try cairn("top", store)
     #expect(outcome.status == 5)
-    #expect(outcome.errors.hasPrefix("cairn: top: \(store): no store exists here"))
+    #expect(outcome.errors.hasPrefix("cairn: top: \(store): there is no store at this path"))
     #expect(!directory.exists("store"))
   }
 

@@ -65,6 +65,8 @@ extension CacheError: CustomStringConvertible {
   /// The error in one line, without bytes of keys or values, so that it is safe to log.
   public var description: String {
     switch self {
+    case .store(.unsupportedOption(name: "entry in memory only")):
+      "an entry in memory only needs a memory tier, and a plain set or load"
     case .store(let error): error.description
     case .unencodableKey(let reason): "a key could not be encoded: \(reason)"
     case .unencodableValue(let cache, let reason):
@@ -89,7 +91,7 @@ extension CacheError: CustomStringConvertible {
       "the open cache of that name is a \(found), not a \(expected)"
     case .circularLoad: "a load waits for itself"
     case .loadTimedOut(let limit):
-      "a load took longer than \(max(0, limit.milliseconds)) ms, which is its limit"
+      "a load exceeded its time limit of \(max(0, limit.milliseconds)) ms"
     }
   }
 }

@@ -31,10 +31,10 @@ func codingReason(_ error: any Error) -> String {
   case DecodingError.valueNotFound(let type, let context):
     return "nothing where \(type) was expected" + place(context.codingPath)
   case DecodingError.keyNotFound(let key, let context):
-    return "a part is missing" + place(context.codingPath + [key])
+    return "a value is missing" + place(context.codingPath + [key])
   case DecodingError.dataCorrupted(let context):
     return context.codingPath.isEmpty
-      ? "the bytes are not of the coder's format"
+      ? "the bytes do not have the coder's format"
       : "the value there is invalid" + place(context.codingPath)
   case EncodingError.invalidValue(_, let context):
     return "the coder's format cannot represent a value, such as NaN in JSON"

@@ -84,7 +84,9 @@ extension DiskCache: Loading {
     if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
     var notice: PendingNotice = []
-    let value = withHeld { $0.calmValue(forKey: key, share: share, notice: &notice) }
+    let value = withHeld {
+      $0.calmValue(forKey: key, share: share) { $0.noteUse($1, at: $2, &notice) }
+    }
     if !notice.isEmpty { tellRecency(of: key, notice) }
     return value
   }

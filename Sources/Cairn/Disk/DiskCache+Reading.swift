@@ -408,7 +408,7 @@ extension DiskCache {
         throw .store(.usedAfterFork(path: path))
       } catch {
         events.log(
-          .error, .writing, "a value that cannot be made sense of could not be removed: \(error)")
+          .error, .writing, "an unreadable value could not be removed: \(error)")
       }
       return nil
     }
@@ -438,9 +438,9 @@ extension DiskCache {
     events.counters.drops.add()
     // After a change of type, each value causes such a message. They would flood standard error.
     switch error {
-    case .changedType: events.log(.debug, .coding, "removed: \(error)")
-    case .undecodableValue: events.log(.info, .coding, "removed: \(error)")
-    default: events.log(.warning, .damage, "removed: \(error)")
+    case .changedType: events.log(.debug, .coding, "removed an unreadable value: \(error)")
+    case .undecodableValue: events.log(.info, .coding, "removed an unreadable value: \(error)")
+    default: events.log(.warning, .damage, "removed an unreadable value: \(error)")
     }
   }
 }

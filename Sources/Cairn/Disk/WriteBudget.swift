@@ -20,7 +20,7 @@ final class WriteBudget: Sendable {
     guard bytesPerDay >= 1 else {
       throw .store(
         .invalidConfiguration(
-          option: "loadedBytesPerDay", reason: "\(bytesPerDay) is not 1 or more"))
+          option: "loadedBytesPerDay", reason: "\(bytesPerDay); it must be 1 or more"))
     }
     self.bytesPerDay = Double(bytesPerDay)
     state = Lock(State())

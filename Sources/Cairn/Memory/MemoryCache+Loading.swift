@@ -86,16 +86,19 @@ extension MemoryCache: Loading {
     guard let share = (policy ?? loadPolicy)?.calmShare else { return nil }
     // The first call with a policy retains stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
-    var notice: PendingNotice = []
-    return calmValue(forKey: key, share: share, notice: &notice)
+    return calmValue(forKey: key, share: share) { _, _, _ in }
   }
 
   /// The value of a key during a share of its lifetime. Counts as an access.
   ///
-  /// - Parameter notice: the access that the caller must report to the tier below.
+  /// - Parameter note: called under the lock, before the access counts, unless the access runs in
+  ///   parallel with others.
   @inlinable
   @inline(__always)
-  func calmValue(forKey key: Key, share: Double, notice: inout PendingNotice) -> Value? {
+  func calmValue(
+    forKey key: Key, share: Double,
+    _ note: (_ state: inout MemoryState<Key, Value>, _ slot: UInt32, _ now: Int64) -> Void
+  ) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     let query = SharedQuery(hash: hash, at: now, calmShare: share)
@@ -106,7 +109,7 @@ extension MemoryCache: Loading {
         state.table.nodes[Int(slot)].isCalm(at: now, share: share), !state.isDoubtful(slot)
       else { return nil }
       state.statistics.hitCount &+= 1
-      if state.isAboveOther { state.noteUse(slot, at: now, &notice) }
+      note(&state, slot, now)
       state.touch(slot, at: now)
       return state.table.value(slot)
     }

@@ -168,7 +168,7 @@ extension StoreError: CustomStringConvertible {
   /// The failure in one line, without keys and values, so that it is safe to log.
   public var description: String {
     switch self {
-    case .noStore(let path): "\(shown(path)): no store exists here"
+    case .noStore(let path): "\(shown(path)): there is no store at this path"
     case .locked(let path, let inThisProcess, let processID, let since):
       if inThisProcess {
         "\(shown(path)): the store is already open in this process"
@@ -191,8 +191,8 @@ extension StoreError: CustomStringConvertible {
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
-      "a value has \(count) bytes; \(limit) are allowed, by valueByteLimit or because "
-        + "byteLimit must hold key and value"
+      "a value has \(count) bytes; at most \(limit) are allowed by valueByteLimit, or by byteLimit, "
+        + "which includes the key"
     case .metadataTooLarge(let count, let limit):
       "metadata has \(count) bytes; the limit is \(limit)"
     case .batchTooLarge(let count, let limit):

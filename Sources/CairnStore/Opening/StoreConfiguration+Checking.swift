@@ -34,22 +34,22 @@ extension StoreConfiguration {
       (1...1 << 32).contains(batchByteLimit), "batchByteLimit",
       "\(batchByteLimit) is not from 1 to 4 GiB")
     try require(
-      countLimit.map { $0 >= 1 } ?? true, "countLimit", "\(countLimit ?? 0) is not 1 or more")
+      countLimit.map { $0 >= 1 } ?? true, "countLimit", "\(countLimit ?? 0); it must be 1 or more")
     try require(
       byteLimit.map { $0 >= 1 } ?? true, "byteLimit",
-      "\(byteLimit ?? 0) is not 1 or more")
+      "\(byteLimit ?? 0); it must be 1 or more")
     try require(
       diskByteLimit.map { $0 >= 4 << 20 } ?? true, "diskByteLimit",
-      "\(diskByteLimit ?? 0) is not 4 MiB or more")
+      "\(diskByteLimit ?? 0); it must be 4 MiB or more")
     try require(
       freeDiskSpaceFloor.map { $0 >= 1 } ?? true, "freeDiskSpaceFloor",
-      "\(freeDiskSpaceFloor ?? 0) is not 1 or more")
+      "\(freeDiskSpaceFloor ?? 0); it must be 1 or more")
     try require(
       maintenanceInterval.map { $0 >= .milliseconds(1) } ?? true, "maintenanceInterval",
       "an interval must be a millisecond or more")
     try require(
       scrubBytesPerSecond.map { $0 >= 1 } ?? true, "scrubBytesPerSecond",
-      "\(scrubBytesPerSecond ?? 0) is not 1 or more")
+      "\(scrubBytesPerSecond ?? 0); it must be 1 or more")
     if case .interval(let interval) = durability {
       try require(interval > .zero, "durability", "an interval must be positive")
     }

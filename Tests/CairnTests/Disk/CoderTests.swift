@@ -326,9 +326,9 @@ struct CoderTests {
     try raw.close()
     let books: DiskCache<String, Book<Double>> = try scene.cache()
     let reasons = [
-      "book": "a part is missing, at chapters[0].title",
+      "book": "a value is missing, at chapters[0].title",
       "null": "nothing where Array<Any> was expected, at chapters",
-      "nonsense": "the bytes are not of the coder's format",
+      "nonsense": "the bytes do not have the coder's format",
     ]
     for (key, reason) in reasons {
       let error = #expect(throws: CacheError.self) { try books.value(forKey: key) }

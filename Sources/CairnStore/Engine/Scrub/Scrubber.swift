@@ -36,7 +36,7 @@ final class Scrubber: Sendable {
     try session.checkUsable()
     if let bytesPerSecond, bytesPerSecond < 1 {
       throw .invalidConfiguration(
-        option: "bytesPerSecond", reason: "\(bytesPerSecond) is not 1 or more")
+        option: "bytesPerSecond", reason: "\(bytesPerSecond); it must be 1 or more")
     }
     var report = ScrubReport()
     var pass = beginPass()

@@ -318,11 +318,11 @@ struct ScrubTests {
       #expect(
         storeError { try store.scrub(bytesPerSecond: rate) }
           == .invalidConfiguration(
-            option: "bytesPerSecond", reason: "\(rate) is not 1 or more"))
+            option: "bytesPerSecond", reason: "\(rate); it must be 1 or more"))
     }
     #expect(
       storeError { _ = try scene.open { $0.scrubBytesPerSecond = 0 } }
-        == .invalidConfiguration(option: "scrubBytesPerSecond", reason: "0 is not 1 or more"))
+        == .invalidConfiguration(option: "scrubBytesPerSecond", reason: "0; it must be 1 or more"))
     #expect(try store.scrub(bytesPerSecond: .max).isComplete)
   }
 }
