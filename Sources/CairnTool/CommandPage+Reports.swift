@@ -3,8 +3,9 @@ extension CommandPage {
   static let stats = CommandPage(
     "show the state of the store, with advice",
     about: """
-      Shows the store's contents and disk space, how it was opened, the segments with the most dead
-      bytes, and advice if action is worthwhile. It does not read values; cairn verify does.
+      Shows the store's contents and disk space, how it was last opened, the segments with the most
+      dead bytes, and advice if action is worthwhile. If another process has the store open, says so
+      instead of how it was opened. It does not read values; cairn verify does.
 
         live         the newest value of each key, with its key and times
         dead         replaced or removed data, until it is compacted

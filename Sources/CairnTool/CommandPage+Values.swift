@@ -53,7 +53,7 @@ extension CommandPage {
         """
         print one object with "key" (or "keyBase64", if it is not UTF-8), "version", "valueBytes",
         "metadataBytes", "written", "accessed", "expires", "idleLimitMilliseconds" and "cost"; the
-        last three may be null
+        last four may be null
         """)
     ],
     examples: ["cairn info notes.cairn greeting"])

@@ -72,7 +72,7 @@ struct StatsPage {
     return StatsPage.aligned(rows)
       + [
         "format      \(statistics.formatVersion)", "cairn       \(statistics.libraryVersion)",
-        "last open   \(isLive ? "another process has it open" : opened)",
+        isLive ? "now         open in another process" : "last open   \(opened)",
       ]
   }
 
@@ -122,7 +122,7 @@ struct StatsPage {
       lines.append(Line(text: text, style: style))
     }
     let dead = statistics.deadByteCount
-    if dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
+    if !isLive, dead >= 1 << 20, dead >= statistics.allocatedByteCount / 4 {
       let room =
         usage.isDiskNearlyFull
         ? " The disk is nearly full: see cairn help compact." : ""

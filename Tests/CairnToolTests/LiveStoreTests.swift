@@ -16,8 +16,9 @@ struct LiveStoreTests {
   }
 
   @Test(arguments: [
-    (["get", "key"], "value"), (["info", "key"], "key "), (["keys"], "folder/other\nkey\n"),
-    (["stats"], "2"), (["verify"], "2 records, "), (["scrub"], "2 records, "),
+    (["get", "key"], "value"), (["info", "key"], "known to the other process"),
+    (["info", "key", "--json"], "\"accessed\": null"), (["keys"], "folder/other\nkey\n"),
+    (["stats"], "open in another process"), (["verify"], "2 records, "), (["scrub"], "2 records, "),
     (["export"], "exported 2 files"), (["backup"], "copied 2 entries"),
   ])
   func `what reads works beside it, and says so`(words: [String], text: String) throws {

@@ -29,8 +29,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 
   /// The same coder, with your promise that two keys are equal if and only if their bytes are. The
-  /// memory tier then finds a key without encoding it. For the promise, `String` keys are equal only
-  /// if their UTF-8 is the same.
+  /// memory tier then finds a key without encoding it. Keys that are `String`s count as equal if
+  /// their UTF-8 is the same. A type of your own that holds a `String` compares as usual.
   ///
   /// If the promise is false, a read may return the value of another key. All built-in coders
   /// except JSON make this promise. JSON cannot: two strings that are equal in Swift may differ in

@@ -27,6 +27,7 @@ extension Engine {
   package func close() throws(StoreError) -> Bool {
     try session.checkProcess()
     guard session.markClosed() else { return false }
+    defer { Reclamation.reclaimIfDue() }
     defer {
       // The next opener must see remaining readers, for example of a snapshot. Otherwise it would
       // truncate their files.

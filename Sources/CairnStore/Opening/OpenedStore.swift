@@ -166,7 +166,7 @@ struct OpenedStore {
     }
     let spare = FileName.beforeManifest + [FileName.lostAndFound]
     if let other = names.first(where: { !spare.contains($0) }) {
-      throw .notAStore(path: directory.path, reason: "it holds \(other) and no MANIFEST")
+      throw .notAStore(path: directory.path, reason: "it holds \"\(shown(other))\" and no MANIFEST")
     }
     if !mayCreate { throw .noStore(path: directory.path) }
   }

@@ -94,12 +94,12 @@ package enum Reclamation {
     var free: [Retired] = []
 
     /// Removes those that no reader can reach any more.
-    mutating func takeUnreachable(where isWanted: (Retired) -> Bool) -> ArraySlice<Retired> {
+    mutating func takeUnreachable(where isWanted: (Retired) -> Bool) -> [Retired] {
       if retired.isEmpty { return [] }
       let oldest = cairn_oldest_pin()
       let end = retired.partition { isWanted($0) && $0.epoch <= oldest && !$0.isHeld }
       defer { retired.removeSubrange(end...) }
-      return retired[end...]
+      return Array(retired[end...])
     }
   }
 
@@ -145,6 +145,7 @@ package enum Reclamation {
     // the last close of a large file may take long; other threads then free the rest.
     while let retired = queue.withLock({ $0.free.popLast() }) { retired.free() }
   }
+
   /// Frees the memory of tables that no reader can reach any more, but no objects. So a deinit may
   /// call it: freeing one object never frees the next, however many there are.
   package static func reclaimTables() {

@@ -34,7 +34,7 @@ struct Salvager: ~Copyable {
       guard names.contains(FileName.manifest) || names.contains(where: { FileName.isSegment($0) })
       else {
         if let other = names.first(where: { !FileName.beforeManifest.contains($0) }) {
-          throw .notAStore(path: path, reason: "it holds \(other) and no MANIFEST")
+          throw .notAStore(path: path, reason: "it holds \"\(shown(other))\" and no MANIFEST")
         }
         throw .noStore(path: path)
       }

@@ -95,6 +95,7 @@ struct PinTests {
       Self.retire(isLast)
       pin.end()
     }
+    defer { isReleased.value.store(true, ordering: .releasing) }
     try waitUntil { isBegun.isSet }
     let areOthersFreed = Result {
       try waitUntil {

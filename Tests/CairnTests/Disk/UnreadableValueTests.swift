@@ -82,7 +82,7 @@ struct UnreadableValueTests {
     #expect(events.all == [.removed(key: "key", cause: .removed)])
     #expect(
       log.all == [
-        "debug: coding: \(scene.path): removed: the value of version 1 was written with the tag 1, not 2"
+        "debug: coding: \(scene.path): removed an unreadable value: the value of version 1 was written with the tag 1, not 2"
       ])
   }
 
@@ -278,7 +278,7 @@ struct UnreadableValueTests {
       #expect(try cache.statistics().dropCount == 1)
       try await cache.close()
     }
-    let drops = log.all.filter { $0.contains("removed: ") }
+    let drops = log.all.filter { $0.contains("removed an unreadable value: ") }
     #expect(drops.count == 1 && drops[0].contains("corrupt"), "\(log.all)")
     let cache = try cache(tag: 0)
     #expect(try cache.value(forKey: "key") == "anew")

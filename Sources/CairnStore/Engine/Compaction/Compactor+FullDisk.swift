@@ -28,14 +28,14 @@ extension Compactor {
       checkpointer.waitUntilIdle()
       return true
     }
-    let (dead, live) = log.withLock { appender in
-      appender.segments.reduce(into: (0, 0)) { sum, segment in
-        sum.0 += segment.usage.deadByteCount
-        sum.1 += segment.usage.liveByteCount
-      }
+    var (dead, mayGain) = (0, false)
+    for usage in log.withLock({ $0.segments.map(\.usage) }) {
+      let (deadHere, liveHere) = (usage.deadByteCount, usage.liveByteCount)
+      dead += deadHere
+      // A writer that adds something does not rewrite a whole segment to gain a little room.
+      let isWorthIt = isRemoval || deadHere * CompactionPlanner.highestCost >= liveHere
+      if deadHere > 0, isWorthIt { mayGain = true }
     }
-    // A writer that adds something does not rewrite the whole log to gain a little room.
-    let mayGain = isRemoval ? dead > 0 : dead * CompactionPlanner.highestCost >= live
     if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
     // The first time, work may have just ended. If many bytes are dead, the reader or the work that
     // holds them ends soon.

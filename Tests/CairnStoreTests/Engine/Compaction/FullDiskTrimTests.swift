@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -41,6 +42,7 @@ struct FullDiskTrimTests {
           throw error
         }
         isHeld = statistics.pinnedByteCount > 0
+        Thread.sleep(forTimeInterval: 0.01)
       }
     }
   }
@@ -100,6 +102,27 @@ struct FullDiskTrimTests {
     let again = try Store(path: disk.path + "/store", configuration: configuration)
     #expect(try again.contents() == contents)
     try again.close()
+  }
+
+  @Test(
+    "Removing a few old entries from a full disk makes room for as many new ones",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func removingFew() throws {
+    let disk = try TinyDisk(byteCount: 24 << 20)
+    var configuration = StoreConfiguration.quiet
+    configuration.durability = .process
+    configuration.segmentByteLimit = 1 << 20
+    let store = try Store(path: disk.path + "/store", configuration: configuration)
+    let count = try fill(store, valueByteCount: 10_000)
+    try disk.fill()
+    // Less than a twentieth, but most of one segment.
+    for number in 0..<80 { try store.removeValue(forKey: "key\(number)") }
+    #expect(count > 80 * 20)
+    let value = [UInt8](repeating: 8, count: 10_000)
+    for number in 0..<40 { try put(value, "new\(number)", in: store) }
+    #expect(try store.count() == count - 40)
+    try store.close()
+    #expect(try Store.verify(path: disk.path + "/store").errors == [])
   }
 
   @Test(
