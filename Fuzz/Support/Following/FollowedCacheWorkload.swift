@@ -70,7 +70,7 @@ package enum FollowedCacheWorkload {
           seen[key] = number
           valueCount += 1
         } else if least > 0 {
-          // There was a removal since, or this is one.
+          // Write `least` is a removal, or a removal has followed it.
           while !removes(least) { least += keyCount }
           seen[key] = least
         }

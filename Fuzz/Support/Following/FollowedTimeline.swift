@@ -71,8 +71,8 @@ package struct FollowedEvent: Sendable, Equatable {
 
   package var kind: Kind
   package var key: Int
-  /// The last operation that was acknowledged before the read, or the view, began. 0: it need not
-  /// be seen.
+  /// The last operation that was acknowledged before the read, or the view, began. 0: the follower
+  /// need not see any.
   package var done: Int
   /// The last operation that had begun when this was recorded.
   package var begun: Int
