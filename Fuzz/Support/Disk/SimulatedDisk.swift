@@ -216,7 +216,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     directory.diskNames[name] = new
   }
 
-  /// Makes reads of these bytes of a file fail. Mappings are unaffected. Ends with a power cut.
+  /// Makes reads of these bytes of a file fail. Mappings are unaffected. The failures end with a
+  /// power cut.
   package func setUnreadable(_ range: Range<Int>, of path: String) {
     file(path)?.unreadable = range
   }

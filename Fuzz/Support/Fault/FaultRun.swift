@@ -231,7 +231,7 @@ package final class FaultRun {
     }
   }
 
-  /// Once one of these calls fails, nothing more may be written, whichever thread made it.
+  /// Once one of these calls fails, nothing more may be written, whichever thread made the call.
   private func noteFailedCalls() {
     if !injector.failedCalls.isDisjoint(with: [.synchronizeData, .exchange, .rename]) {
       isPoisoned = true

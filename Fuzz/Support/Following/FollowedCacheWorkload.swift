@@ -1,7 +1,7 @@
 package import Cairn
 
 /// The writes of a followed cache: numbered, each of one key. The number of a write determines what
-/// it does. So a value, or its absence, shows a reader how far the writer was at that moment.
+/// it does. So a value, or its absence, shows a reader how far the writer had come at that moment.
 package enum FollowedCacheWorkload {
   private static let keyCount = 20
 

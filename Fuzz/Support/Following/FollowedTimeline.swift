@@ -1,6 +1,6 @@
 /// The values of each key, in the order of the writer.
 ///
-/// A position says how far the writer was: `2n` is after operation n, or during it if it is
+/// A position says how far the writer had come: `2n` is after operation n, or during it if it is
 /// gradual. `2n + 1` is after all of operation n.
 package struct FollowedTimeline {
   /// The period during which a key had one value, or none.

@@ -26,7 +26,7 @@ struct CheckpointBase: Sendable {
     try (options.contains(.second) ? killed : closed).get()
   }
 
-  /// - Parameter isKilled: whether a session followed that was not closed.
+  /// - Parameter isKilled: whether another session followed, and was not closed.
   private init(isKilled: Bool) throws {
     let disk = SimulatedDisk()
     let clock = ManualClock()

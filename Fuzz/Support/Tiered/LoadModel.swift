@@ -79,7 +79,7 @@ struct LoadModel {
     return -Double(loadTime) * beta * log(1 - number) >= Double(rest)
   }
 
-  /// The lifetime of a loaded value, less its jitter.
+  /// A lifetime from a load's answer, less its jitter.
   func jittered(_ lifetime: Int64, _ policy: LoadPolicy, _ number: Double) -> Int64 {
     max(1, lifetime - Int64(Double(lifetime) * policy.lifetimeJitter * number))
   }
@@ -107,7 +107,7 @@ struct LoadModel {
     return now - entry.expires < policy.staleOnError.milliseconds
   }
 
-  /// The success of a load makes the cache forget failures and know the time that the load took.
+  /// The success of a load makes the cache forget the key's past, except how long the load took.
   mutating func noteSuccess(_ key: Int, _ policy: LoadPolicy, from start: Int64) {
     past[key] = policy.earlyRefresh == nil ? nil : Past(loadTime: now - start)
   }

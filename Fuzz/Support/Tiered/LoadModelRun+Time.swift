@@ -1,7 +1,7 @@
 import Cairn
 import CairnStore
 
-// Lets time pass, and applies the limits that end.
+// The passing of time, and the time limits that it ends.
 extension LoadModelRun {
   /// Lets whole seconds pass, with a stop at each limit.
   mutating func pass() async throws {

@@ -3,8 +3,8 @@ import CairnStore
 
 /// Calls that load with policies, to a cache on disk with or without memory. The model knows each
 /// answer exactly: no value is older than promised, one load of a key is in progress at a time, and
-/// no load is kept that began before a removal or a write that has returned. A load that a caller
-/// stopped waiting for is kept. Time advances by whole seconds, which the disk knows exactly.
+/// a load that began before a completed removal or write is not kept. A load that a caller stopped
+/// waiting for is kept. Time advances by whole seconds, which the disk knows exactly.
 package struct LoadModelRun {
   typealias Cache = DiskCache<Int, String>
 
