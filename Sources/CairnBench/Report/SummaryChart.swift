@@ -44,7 +44,8 @@ struct SummaryChart {
       """
   }
 
-  /// The section with the most bars, of several the one with the most keys, of those the smallest values.
+  /// The section with the most bars. Among equals, the one with the most keys, and then with the
+  /// smallest values.
   private var section: (title: String?, results: [BenchResult]) {
     let sections = BenchReport.sections(of: results).map { section, results in
       (
