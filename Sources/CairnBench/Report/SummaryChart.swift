@@ -1,8 +1,8 @@
 /// Six workloads on one screen, as an SVG chart: Cairn beside what people use in its place.
 ///
-/// A panel for each workload, a bar for each store. A bar's length is proportional to the operations per second,
-/// and the fastest store of a panel fills it. Needs no font and no script, and follows the reader's light or dark
-/// mode.
+/// A panel for each workload, a bar for each store. A bar's length is proportional to the
+/// operations per second, and the fastest store of a panel fills it. Needs no font and no script,
+/// and follows the reader's light or dark mode.
 struct SummaryChart {
   let results: [BenchResult]
   let caption: String
