@@ -81,7 +81,7 @@ struct ChurnOptions {
   /// The total bytes of values to write.
   var byteCount = 400 << 20
   var killCount = 20
-  /// The maximum lifetime, except for a fifth of a second.
+  /// The maximum lifetime of a process in seconds, less a fifth of a second.
   var secondsBetweenKills = 2.0
   /// How much longer each sync takes than the disk needs.
   var syncDelay = Duration.zero
@@ -91,7 +91,7 @@ struct ChurnOptions {
   var isWorker = false
 
   let spaceBound = 1.5
-  /// The store preallocates, and reclaims nothing below some segments.
+  /// The store preallocates, and reclaims nothing below the size of a few segments.
   var floorByteCount: Int { 6 * segmentByteLimit }
   var sampleInterval: Int { 20_000 }
 

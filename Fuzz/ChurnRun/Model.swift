@@ -4,7 +4,7 @@ import FuzzSupport
 /// What the store should contain: for each key, the operation that wrote its value.
 ///
 /// With a limit, the store evicts entries that were not used for long. The model knows only partly
-/// which: the most recently accessed entries, up to 90 % of the limit, must exist.
+/// which ones. The most recently accessed entries, up to 90 % of the limit, must exist.
 struct Model {
   private let plan: Plan
   private let countLimit: Int?

@@ -7,14 +7,14 @@ import Glibc
 struct Plan {
   enum Operation {
     case put(key: Int)
-    /// It has expired soon after.
+    /// A put of a value that expires soon afterwards.
     case putShortLived(key: Int)
     case remove(key: Int)
     /// Puts of these keys, in one atomic batch.
     case batch(keys: [Int])
     case get(key: Int)
 
-    /// The keys that it writes.
+    /// The keys that the operation writes.
     var written: [Int] {
       switch self {
       case .put(let key), .putShortLived(let key), .remove(let key): [key]
@@ -61,14 +61,15 @@ struct Plan {
     }
   }
 
-  /// Popular keys are anywhere.
+  /// Popular keys are spread over all keys.
   private func key(_ random: inout FuzzRandom) -> Int {
     zipf.rank(&random) &* 0x9E3_779B1 % keyCount
   }
 
   func keyBytes(_ key: Int) -> [UInt8] { Array("churn/key/\(key)".utf8) }
 
-  /// The value that an operation gives a key. It identifies both, so a wrong value is recognised.
+  /// The value that an operation gives a key. The value identifies both, so a wrong value is
+  /// recognised.
   func value(of number: Int, for key: Int) -> [UInt8] {
     var random = FuzzRandom(seed: seed ^ UInt64(number) << 20 ^ UInt64(key))
     let byteCount = random.below(1000) == 0 ? 20_000 + random.below(80_000) : 16 + random.below(400)

@@ -24,7 +24,7 @@ final class Progress {
     precondition(count == 8, "the progress cannot be written")
   }
 
-  /// Operations that have begun. Only the last of them may not be acknowledged.
+  /// Operations that have begun. Only the last of them may be unacknowledged.
   var begun: Int {
     get { load(0) }
     set { store(newValue, 0) }

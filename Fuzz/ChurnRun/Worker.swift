@@ -122,7 +122,7 @@ struct Worker {
       anonymous memory \(middle.anonymousByteCount >> 10) KiB, \(end.anonymousByteCount >> 10) KiB
       """)
     try require(ratio <= options.spaceBound, "the space bound does not hold: \(ratio)")
-    // The segments, the next one, the lock, the directory, and this run's own.
+    // Descriptors of the segments, the next segment, the lock, the directory, and this run itself.
     try require(
       end.descriptorCount <= statistics.segmentCount + 12,
       "\(end.descriptorCount) descriptors for \(statistics.segmentCount) segments")

@@ -5,7 +5,7 @@ import FuzzSupport
 /// The process that others follow. It performs the operations of a `FollowedHistory` until it is
 /// killed.
 enum FollowedWriter {
-  /// - Parameter finishes: records the result of the last operation, and ends.
+  /// - Parameter finishes: whether only to record the result of the last operation, and end.
   static func run(
     store path: String, directory: String, _ history: FollowedHistory, finishes: Bool
   ) throws {

@@ -14,7 +14,7 @@ struct FollowerProcess {
   private var random: FuzzRandom
   private var isInView = false
 
-  /// - Parameter index: decides how it reads.
+  /// - Parameter index: decides how the follower reads.
   init(
     store path: String, directory: String, _ history: FollowedHistory, index: Int, seed: UInt64
   ) throws {
@@ -85,7 +85,7 @@ struct FollowerProcess {
       do throws(StoreError) {
         store = try Store(following: path, freshness: freshness, configuration: configuration)
       } catch {
-        // Another one is on its way.
+        // Another store is on its way.
         guard case .noStore = error else { throw error }
         usleep(200)
         continue

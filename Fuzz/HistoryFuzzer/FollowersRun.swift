@@ -48,7 +48,7 @@ final class FollowersRun {
     let eventCount = 6 + random.below(8)
     let replacing = random.once(in: 4) ? random.below(eventCount) : nil
     for number in 0..<eventCount {
-      // Often before it has done much, because a process takes some time to start.
+      // The event often comes before a process has done much, because starting takes some time.
       usleep(UInt32(random.below(random.once(in: 2) ? 80_000 : 400_000)))
       for child in [writer] + followers { try child.checkRuns() }
       if number == replacing {
@@ -162,7 +162,7 @@ final class Child {
     try process.run()
   }
 
-  /// Ends it at once.
+  /// Ends the process at once.
   func kill() {
     guard process.isRunning else { return }
     Glibc.kill(process.processIdentifier, SIGKILL)
@@ -173,7 +173,7 @@ final class Child {
     if !process.isRunning { throw FuzzFailure("a process ended by itself: \(text)") }
   }
 
-  /// Waits until it has ended, which it must do with 0.
+  /// Waits for the process to end, which it must do with 0.
   func finish() throws {
     let limit = HistoryLog.now() + 120_000_000_000
     while process.isRunning, HistoryLog.now() < limit { usleep(500) }

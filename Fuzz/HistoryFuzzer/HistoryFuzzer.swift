@@ -7,9 +7,9 @@ import FuzzSupport
 /// come one after another, by the rules of `Linearizability`, with batches and snapshots atomic.
 /// With `--kill`, the threads are in another process, which is killed. Every acknowledged write
 /// exists. Any other write exists or not, and a batch exists whole or not at all. With `--tiered`,
-/// it is a cache of two tiers. With `--tiered-model`, only one thread uses such a cache, and a
-/// model knows each answer exactly. `--loads` does the same for calls that load with policies, with
-/// or without memory.
+/// the threads use a cache of two tiers. With `--tiered-model`, only one thread uses such a cache,
+/// and a model knows each answer exactly. `--loads` does the same for calls that load with
+/// policies, with or without memory.
 ///
 /// A seed decides what the threads do, not how they interleave, so a failure may not be repeatable.
 /// A history that no order explains is printed.
@@ -158,7 +158,7 @@ enum ThreadRun {
       let cache = subject.cache
       try check.check(log, timePassed: timePasses) { number in
         let key = HistoryPlan.key(number)
-        // Memory and the disk find the same.
+        // Memory and the disk return the same value.
         let value = try cache.value(forKey: key)
         guard let entry = try cache.entry(forKey: key) else {
           guard value == nil else { throw FuzzFailure("memory has what the disk has not") }

@@ -23,7 +23,7 @@ enum KillRun {
       let output = Pipe()
       process.standardOutput = output
       try process.run()
-      // Sometimes while it opens the store.
+      // Sometimes the kill comes while the process opens the store.
       let isEarly = random.once(in: 6)
       let limit = HistoryLog.now() + 5_000_000_000
       while !isEarly, process.isRunning, !log.hasBegun, HistoryLog.now() < limit { usleep(100) }
@@ -36,7 +36,7 @@ enum KillRun {
         throw FuzzFailure("the worker ended by itself: \(text)")
       }
       killCount += 1
-      // Nothing was written if it did not get that far.
+      // If the process died before it had created the store, nothing was written.
       guard FileManager.default.fileExists(atPath: directory.store + "/MANIFEST") else { continue }
       let configuration = StoreSubject.configuration
       // Sometimes the next writer recovers the store.
@@ -72,7 +72,7 @@ enum KillRun {
       try HistoryWorker(
         StoreSubject(store, hasLargeBatches: hasLargeBatches), plan, log
       ).run()
-      // Until it is killed.
+      // Waits to be killed.
       while true { sleep(1) }
     } catch {
       print("\(error)")

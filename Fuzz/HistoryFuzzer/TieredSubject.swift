@@ -9,8 +9,8 @@ struct TieredSubject: HistorySubject {
   let cache: DiskCache<[UInt8], [UInt8]>
   private let choice = Choice()
 
-  /// Which of the equivalent ways comes next. Every other read also asks for the version, which
-  /// goes to disk.
+  /// Decides which of several equivalent calls comes next. Every other read also asks for the
+  /// version, which goes to disk.
   private final class Choice: Sendable {
     let number = Atomic(0)
     func isDue(each count: Int) -> Bool {

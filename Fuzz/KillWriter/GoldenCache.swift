@@ -1,7 +1,7 @@
 package import Cairn
 package import Foundation
 
-/// The contents of a cache's golden store: a cache of each built-in coder of keys and of values
+/// The contents of a cache's golden store. One cache for each built-in coder of keys and of values
 /// wrote into the same store. The tests use this list.
 package enum GoldenCache {
   package struct Page: Codable, Hashable, Sendable {
@@ -16,7 +16,7 @@ package enum GoldenCache {
   package static let metadata = Array("metadata".utf8)
   package static let cost = 9_000_000_000
   package static let tag: UInt32 = 0xFEED_0002
-  /// Far enough for any test.
+  /// Far enough in the future for any test.
   package static let century = Duration.seconds(100 * 365 * 86_400)
 
   package static func cache<Key: Hashable & Sendable, Value: Sendable>(
@@ -28,7 +28,7 @@ package enum GoldenCache {
       .path(path), configuration: configuration, keyCoder: keys, valueCoder: values)
   }
 
-  /// Writes it.
+  /// Writes the store.
   static func write(path: String) throws {
     let texts = try cache(path, keys: .string, values: .string)
     try texts.setValue("", forKey: "é")

@@ -9,7 +9,7 @@ extension GoldenStore {
     case compacting
     /// Its output is part of the log, and the replaced segments still exist.
     case compacted
-    /// A segment is compacted by pieces, and the manifest no longer lists the last of them.
+    /// A segment is compacted by pieces, and the manifest no longer lists the last piece.
     case cut
     /// All of a backup exists except its manifest.
     case copying
@@ -26,8 +26,8 @@ extension GoldenStore {
   package static let keysOfHalfBatch = ["half a batch", "the other half"]
 
   /// Writes a store whose process died during a compaction, while the log continued in two open
-  /// segments and ended with half a batch; or during one by pieces; or the copy that a backup had
-  /// made so far.
+  /// segments and ended with half a batch. Or the compaction was by pieces, or there is only the
+  /// copy that a backup had made so far.
   static func writeInterrupted(path: String, at moment: Moment) throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -56,7 +56,7 @@ extension GoldenStore {
       }
       guard image == nil, FileName.isSegment(name) else { return nil }
       if call == .synchronize, !known.contains(name) { synced.insert(name) }
-      // The log continues in the first, and the second is copied.
+      // The log continues in the first of them; the second is the compaction's output.
       if synced.count == 2, !isWritten {
         isWritten = true
         if let error = storeError({ try writeMeanwhile(to: store) }) { fail("\(error)") }

@@ -24,7 +24,7 @@ package enum GoldenStore {
     }
   }
 
-  /// Far enough for any test.
+  /// Far enough in the future for any test.
   private static let century = Duration.seconds(100 * 365 * 86_400)
 
   package static func value(_ key: String, byteCount: Int) -> [UInt8] {
@@ -68,7 +68,7 @@ package enum GoldenStore {
   /// The additional contents of a store that was resumed.
   package static let entriesAfterwards = ["after a close": Expected(byteCount: 200)]
 
-  /// Writes one.
+  /// Writes one of the stores.
   static func write(path: String, _ moment: End) throws {
     var store = try Store(path: path, configuration: goldenConfiguration)
     try begin(store)
@@ -95,7 +95,7 @@ package enum GoldenStore {
     return configuration
   }
 
-  /// What is in a checkpoint if there are two sessions.
+  /// Writes what is in the checkpoint if there are two sessions.
   static func begin(_ store: Store) throws {
     func set(_ key: String, _ byteCount: Int) throws {
       try store.setValue(value(key, byteCount: byteCount), forKey: key)
@@ -129,7 +129,7 @@ package enum GoldenStore {
     try set("removed in a batch", 10)
   }
 
-  /// What comes after it.
+  /// Writes what comes after that checkpoint.
   static func end(_ store: Store) throws {
     try store.write { batch in
       try batch.setValue(value("in a batch", byteCount: 20), forKey: "in a batch")

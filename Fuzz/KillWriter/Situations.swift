@@ -79,7 +79,7 @@ enum Situations {
     }
     let store = try open(path)
     try store.setValue("before", forKey: "key")
-    // What the child will do is done once before.
+    // Does once, before the fork, what the child will do.
     let closed = try open(path + ".closed")
     try closed.close()
     let wrong = firstWrongUse(of: closed, expecting: .closed(path: closed.path))
@@ -96,7 +96,7 @@ enum Situations {
     let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
     let child = fork()
     if child == 0 {
-      // Ends it if it hangs after all.
+      // Ends the child if it hangs after all.
       alarm(30)
       let expected = StoreError.usedAfterFork(path: path)
       var wrong = firstWrongUse(of: store, expecting: expected)
@@ -135,7 +135,7 @@ enum Situations {
       }
       try store.setValue("v", forKey: "durable", durability: .durable)
       for descriptor in Int32(0)...2 {
-        // A file that the background opens has such a number until it is moved above.
+        // A file opened in the background may have such a number until it is moved to a higher one.
         for _ in 0..<2000 where fcntl(descriptor, F_GETFD) != -1 { usleep(1000) }
         if fcntl(descriptor, F_GETFD) != -1 { exit(10 + descriptor) }
       }
@@ -160,10 +160,10 @@ enum Situations {
     }
   }
 
-  /// Does everything while signals interrupt the system calls, at least a thousand of them.
+  /// Does everything while at least a thousand signals interrupt the system calls.
   static func signals(path: String) throws {
     var action = sigaction()
-    // Read once before, because a handler must not make a global.
+    // Initialised here, because a signal handler must not initialise a global.
     require(ticks.load(ordering: .relaxed) == 0, "ticks")
     unsafe action.__sigaction_handler.sa_handler = { _ in
       // If the signals last for minutes, some call restarts again and again and never finishes.
@@ -175,7 +175,7 @@ enum Situations {
       it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))
     require(unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil) == 0, "setitimer")
     var round = 0
-    // A fast machine finishes a few rounds before many have come.
+    // A fast machine finishes a few rounds before many signals have come.
     while round < 5 || ticks.load(ordering: .relaxed) < 1000 {
       defer { round += 1 }
       let store = try Store(path: path, configuration: configuration())
@@ -194,7 +194,7 @@ enum Situations {
     }
   }
 
-  /// Fills a store up to a limit on the size of files, which must be an error and not a signal.
+  /// Fills a store up to a limit on the size of files. This must cause an error, not a signal.
   static func fileSizeLimit(path: String, byteCount: UInt64, ignoring: Bool) throws {
     if ignoring { signal(SIGXFSZ, SIG_IGN) }
     var configuration = configuration()
@@ -239,9 +239,9 @@ enum Situations {
   static func threadLimit(path: String) throws {
     var configuration = configuration()
     configuration.maintenanceInterval = .milliseconds(1)
-    // When it is opened, nothing is prepared in the background, for which there would be a thread.
+    // With this durability, an open prepares nothing in the background, which would need a thread.
     configuration.durability = .durable
-    // The queue that a store has for it, and no other thread whose stack could be used again.
+    // The usual queue for maintenance, and no other thread whose stack could be used again.
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: IdleQueue(),
       maintenance: Environment.system().maintenance)
@@ -263,7 +263,7 @@ enum Situations {
     let resource = __rlimit_resource_t(RLIMIT_AS.rawValue)
     require(unsafe getrlimit(resource, &limit) == 0, "getrlimit")
     let usual = limit.rlim_cur
-    // Already exceeded, so no new thread can get a stack.
+    // The limit is already exceeded, so no new thread can get a stack.
     limit.rlim_cur = 1 << 20
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     try store.setValue("value", forKey: "short", lifetime: .seconds(0))
@@ -283,7 +283,7 @@ enum Situations {
   /// - Parameter timersRun: whether Dispatch has already set up its timers, for which it needs
   ///   descriptors.
   static func descriptorLimit(path: String, timersRun: Bool) throws {
-    // Inherited ones would count.
+    // Inherited descriptors would count.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     if timersRun {
       let done = DispatchSemaphore(value: 0)
@@ -348,7 +348,7 @@ enum Situations {
         let first = try store.value(forKey: key)?.first
         require(first.map { Int($0) >= number } ?? false, "\(key) of \(number) is \(first ?? 0)")
       }
-      // A segment takes a descriptor, so they must not accumulate.
+      // Each segment takes a descriptor, so segments must not accumulate.
       try store.removeAll()
       known = [:]
       try store.close()
@@ -356,7 +356,7 @@ enum Situations {
     require(completed > 0, "no limit was enough")
     // Background jobs may hold the last descriptors for a moment.
     for _ in 0..<1000 where openDescriptors().count > before.count { usleep(1000) }
-    // Timers are Dispatch's own.
+    // Timers belong to Dispatch.
     let left = Set(openDescriptors()).subtracting(before).filter {
       !timersRun || target(of: $0) != "anon_inode:[timerfd]"
     }
@@ -365,7 +365,7 @@ enum Situations {
 
   /// Does everything with a store of many segments in a process that may have 64 descriptors.
   static func manySegments(path: String, count segmentCount: Int, byCalls: Bool) throws {
-    // Inherited ones would count.
+    // Inherited descriptors would count.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

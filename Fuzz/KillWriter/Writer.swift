@@ -22,7 +22,7 @@ enum Writer {
     }
   }
 
-  /// Writes what others follow.
+  /// Writes to a store that others follow.
   static func runFollowed(path: String, seed: UInt64, base: Int) throws {
     let store = try Store(path: path, configuration: FollowedWorkload.configuration)
     try FollowedWorkload(seed: seed).run(in: store, base: base) { number in

@@ -2,7 +2,7 @@ import FuzzSupport
 
 /// Damaged stores: random damage by seed; with `--all-bits`, every bit of small stores; with
 /// `--tail`, the last 64 KiB of a log cut off, zeroed or filled with garbage from every byte on.
-/// With `--sampled`, a sample of these cases, which the seed decides.
+/// With `--sampled`, a sample of these cases, chosen by the seed.
 enum DamageFuzzer {
   static func run() throws -> Never {
     var fuzzer = Fuzzer(

@@ -1,8 +1,8 @@
 import FuzzSupport
 
-/// All workloads of two operations on a tiny store, cut and killed at every call, with six
-/// decisions of a cut free. With `--three`, all of three operations, with ten. Iteration `i` is
-/// workload `i`.
+/// All workloads of two operations on a tiny store. They are cut and killed at every call, and a
+/// cut has six free decisions. With `--three`, all workloads of three operations, and ten free
+/// decisions. Iteration `i` is workload `i`.
 enum ExhaustiveFuzzer {
   static func run() -> Never {
     var fuzzer = Fuzzer(name: "ExhaustiveFuzzer", iterations: 0, options: ["--three"])

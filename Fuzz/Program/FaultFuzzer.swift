@@ -2,8 +2,8 @@ import FuzzSupport
 
 /// Failing calls and full disks: random workloads with some faults each. With `--sweep`, every
 /// fault at every call of scripted workloads, also in pairs: a sync that fails, and then a call of
-/// the recovery. With `--sampled`, one fault for each call, which the seed decides. With
-/// `--full-disk`, stores that fill a small disk.
+/// the recovery. With `--sampled`, one fault for each call, chosen by the seed. With `--full-disk`,
+/// stores that fill a small disk.
 enum FaultFuzzer {
   static func run() -> Never {
     var fuzzer = Fuzzer(

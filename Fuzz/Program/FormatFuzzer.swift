@@ -1,6 +1,6 @@
 import FuzzSupport
 
-/// Bytes that no store wrote, or another store wrote. With `--metadata`: sound records that no
+/// Bytes that no store wrote, or that another store wrote. With `--metadata`: sound records that no
 /// cache wrote.
 enum FormatFuzzer {
   static func run() -> Never {

@@ -2,7 +2,7 @@ import FuzzSupport
 
 /// The fuzzers that run in a single process:
 ///
-///     Fuzz NAME [--seed S] [--iterations N] [--seconds T] [options of that one]
+///     Fuzz NAME [--seed S] [--iterations N] [--seconds T] [options of that fuzzer]
 @main
 enum Fuzz {
   static func main() throws {

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// Processes that want one store at the same time. One has it, and the others get an error. When
+/// Processes that want one store at the same time. One gets it, and the others get an error. When
 /// that process ends, by itself or by a kill, one of the others gets the store with everything that
 /// was written.
 enum LockRun {

@@ -23,7 +23,7 @@ struct SmallDiskRun {
   private init(seed: UInt64) throws {
     random = FuzzRandom(seed: seed)
     meanByteCount = random.element(of: [60, 300, 1000, 4000, 20_000, 60_000])
-    // Small values are many.
+    // Many small values fit on a disk, so it is smaller for them.
     let pages = meanByteCount < 1000 ? 3 << 8 : 15 << 8
     disk = try TinyDisk(byteCount: (1 << 20) + random.below(pages) * 4096)
     var configuration = StoreConfiguration()
@@ -68,10 +68,10 @@ struct SmallDiskRun {
     random.bytes(count: 1 + random.below(2 * meanByteCount))
   }
 
-  /// Puts, overwrites and removes until it was refused several times.
+  /// Puts, overwrites and removes until the store has refused several times.
   private mutating func fill() throws {
     var refusalsLeft = 1 + random.below(6)
-    // If it overwrites much, it may never be full.
+    // With many overwrites, the disk may never be full.
     var operationsLeft = 3 * disk.byteCount / meanByteCount
     let overwrites = random.below(4)
     while refusalsLeft > 0, operationsLeft > 0 {
@@ -87,7 +87,7 @@ struct SmallDiskRun {
     }
   }
 
-  /// - Returns: whether there was room for it.
+  /// - Returns: whether there was room for the value.
   private mutating func put(_ value: [UInt8], _ key: Int) throws -> Bool {
     if let error = try storeError({ try store.setValue(value, forKey: name(key)) }) {
       try note(error)
@@ -169,12 +169,12 @@ struct SmallDiskRun {
       for key in values.keys.sorted() { try remove(key) }
       tally["removals of each"] += 1
     }
-    // Others may have taken all the room that it needs.
+    // Other programs may have taken all the room that a compaction needs.
     if random.once(in: 2), let error = try storeError({ _ = try store.compact() }) {
       try note(error)
     }
     let after = values.values.reduce(0) { $0 + $1.count }
-    // The little that existed may not make a block free.
+    // Removing only a little may not make a block free.
     if before - after > 512 << 10 { try putSome("\(before - after) of \(before) bytes went") }
   }
 

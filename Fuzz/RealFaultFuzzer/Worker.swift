@@ -18,7 +18,7 @@ final class Worker {
 
   var identifier: Int32 { process.processIdentifier }
 
-  /// The next line that it reports; empty if there are no more.
+  /// The next line that the worker reports; empty if there are no more.
   func line() -> String {
     while true {
       if let end = text.firstIndex(of: UInt8(ascii: "\n")) {
@@ -37,12 +37,12 @@ final class Worker {
     return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  /// Ends its standard input.
+  /// Ends the worker's standard input.
   func letGo() { try? input.fileHandleForWriting.close() }
 
   func kill() { Foundation.kill(process.processIdentifier, SIGKILL) }
 
-  /// - Returns: its status, or the signal that ended it.
+  /// - Returns: the worker's status, or the signal that ended it.
   func waitForEnd() -> Int32 {
     process.waitUntilExit()
     return process.terminationStatus

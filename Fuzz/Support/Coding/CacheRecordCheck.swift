@@ -6,7 +6,7 @@ import FoundationEssentials
 /// metadata and value are, no call traps. Each call returns what the document and the formats say,
 /// or an error with the reason. The record stays or is removed, as the policy says.
 ///
-/// Without the coder of property lists: Foundation's decoder traps on some crafted ones.
+/// Leaves out the coder of property lists: Foundation's decoder traps on some crafted lists.
 package enum CacheRecordCheck {
   /// What happened to a record.
   package enum Outcome: String, Sendable { case read, undecodable, changed, other }
@@ -146,7 +146,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return result
   }
 
-  /// The key whose bytes the record has, if any.
+  /// The key that the cache encodes as the record's key, if there is one.
   private func usableKey(_ cache: DiskCache<Key, Value>) throws -> Key? {
     guard case .value(let key) = key else { return nil }
     let bytes = try cache.bytes(of: key)

@@ -14,7 +14,7 @@ package struct Fuzzer {
   package var seconds: Double?
   /// Other arguments, for the fuzzer to interpret. Repeated in the replay line.
   package var arguments: [String] = []
-  /// Whether it is a command of `Fuzz` rather than a program.
+  /// Whether the fuzzer is a command of `Fuzz` rather than a program.
   private let isPartOfFuzz: Bool
   private var givesSeed = false
   private var givesIterations = false
@@ -66,7 +66,7 @@ package struct Fuzzer {
     if !givesIterations { iterationCount = count }
   }
 
-  /// The case that represents the part of a sample that a seed decides.
+  /// The case that a seed chooses, from the part of the sample that belongs to the seed.
   package static func sampledCase(seed: UInt64, sampleCount: Int, caseCount: Int) -> Int {
     let part = Int(seed % UInt64(sampleCount))
     let first = part * caseCount / sampleCount

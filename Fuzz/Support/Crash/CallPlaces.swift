@@ -2,15 +2,15 @@ import CairnStore
 
 /// The place of the call that the process is about to make.
 extension SimulatedFileSystem {
-  /// The number of the segment that it is for.
+  /// The name of the segment that the call is for.
   private var segmentName: String? {
     currentPath?.split(separator: "/").last.map(String.init).flatMap {
       FileName.isSegment($0) ? $0 : nil
     }
   }
 
-  /// Whether it is for a segment that a compaction wrote. A new segment of the log has no records
-  /// yet when it is synced as a whole.
+  /// Whether the call is for a segment that a compaction wrote. A new segment of the log has no
+  /// records yet when it is synced as a whole.
   var isAtOutputOfCompaction: Bool {
     guard segmentName != nil, let path = currentPath, let bytes = disk.contents(of: path) else {
       return false
@@ -18,8 +18,8 @@ extension SimulatedFileSystem {
     return bytes.dropFirst(SegmentHeader.byteCount).contains { $0 != 0 }
   }
 
-  /// Whether it is for a segment that the manifest lists as sealed. Reads of such a segment hold no
-  /// lock that a write needs.
+  /// Whether the call is for a segment that the manifest lists as sealed. Reads of such a segment
+  /// hold no lock that a write needs.
   var isAtSealedSegment: Bool {
     guard let segmentName,
       let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)"),

@@ -76,7 +76,8 @@ extension CrashRun {
 }
 
 extension Operation {
-  /// Whether it may write outside the log, so that other threads' writes meanwhile come before it.
+  /// Whether the operation may write outside the log, so that other threads' writes meanwhile come
+  /// before it.
   var writesAside: Bool {
     switch self {
     case .put, .compareAndSet, .update, .batch: true

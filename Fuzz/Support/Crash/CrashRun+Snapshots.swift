@@ -2,7 +2,7 @@ import CairnStore
 
 /// Checks of snapshots, of backups, and of stores that accept no more writes.
 extension CrashRun {
-  /// A snapshot shows the same as when it was taken, whatever happens later.
+  /// A snapshot shows what it showed when it was taken, whatever happens later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil

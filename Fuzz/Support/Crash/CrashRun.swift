@@ -73,7 +73,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       configuration.countLimit = 2 + choices.below(8)
       generator.mayExpire = false
     } else if choices.once(in: 6) {
-      // More than one record takes.
+      // More than any one record takes.
       configuration.byteLimit = 24_000 + choices.below(30_000)
       generator.mayExpire = false
       generator.mayBeLarge = false
@@ -129,7 +129,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     var fails = choices.once(in: 25)
     hasFailedSync = false
     var isAlone = choices.once(in: 2) || configuration.byteLimit != nil
-    // Their progress is known only once they are done.
+    // How far these operations got is known only once they are done.
     switch operation {
     case .trimBytes, .trimOlder(_, .access, _): isAlone = true
     default: break
@@ -157,7 +157,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         process.fileSystem.isAtOutputOfCompaction
       {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
-        // Between what a compaction copies and its switch.
+        // Between the copying of a compaction and its switch.
         if choices.once(in: 3) { checkpointMeanwhile(during: operation) }
       }
       untilCut -= 1
@@ -167,7 +167,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       }
       // The store notes a failed sync with its next call. A death in between is a known gap.
       if hasFailedSync { return nil }
-      // One manifest has replaced the other, and nothing shows yet that it stays.
+      // One manifest has replaced the other, and nothing guarantees yet that it stays.
       if hasSwitched, diesAfterSwitch {
         diesAfterSwitch = false
         return .die
@@ -210,7 +210,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     if choices.once(in: generator.extendsOften ? 15 : 60) { try crash() }
   }
 
-  /// Performs it, and returns the versions of the put values.
+  /// Performs the operation, and returns the versions of the put values.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
       // Without a write there is no new checkpoint, and reads since the last one are forgotten.
@@ -326,7 +326,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     held = nil
     if afterFailedSync {
       tally["failed syncs"] += 1
-      // What is then discarded may have been seen.
+      // Followers may have seen what is then discarded.
       followers?.allowOutdated()
     }
     if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {

@@ -7,7 +7,7 @@ final class CutSearch {
   /// What is known about images.
   final class Memory {
     fileprivate var found: [DiskDigest: ModelState] = [:]
-    /// Those whose recovery was cut.
+    /// Images whose recovery was cut.
     fileprivate var cutInRecovery: Set<DiskDigest> = []
 
     /// Beyond this many, all are forgotten, and their images are examined again.
@@ -32,14 +32,14 @@ final class CutSearch {
     self.now = now
     self.freeDecisionCount = freeDecisionCount
     self.memory = memory
-    // In this order.
+    // The tally shows them in this order.
     for name in ["moments", "whole moments", "cuts", "kills"] { tally[name] = 0 }
   }
 
   // MARK: Moments
 
-  /// Does something in a process. Examines each call before which the disk may have something that
-  /// it could not have at the last examined call. Other calls may leave less, but nothing else.
+  /// Runs `body` in a process. Examines each call at which a cut may leave something that was
+  /// impossible at the last examined call. At other calls, a cut may leave less, but nothing else.
   func watching<Result>(
     _ process: SimulatedProcess,
     _ look:
@@ -158,7 +158,7 @@ final class CutSearch {
 
   // MARK: Images
 
-  /// Opens an image, unless it is already known what that finds.
+  /// Opens an image, unless the result is already known.
   @discardableResult
   private func find(in image: SimulatedDisk, legal: [ModelState]) throws -> ModelState {
     let digest = image.digest

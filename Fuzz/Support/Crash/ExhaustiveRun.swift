@@ -28,8 +28,8 @@ package struct ExhaustiveRun {
     case closed
     /// Two keys, and a segment so full that the next write rolls.
     case fullSegment
-    /// Two keys, and a segment with room only for small writes. A large one rolls it with something
-    /// in it that is not synced.
+    /// Two keys, and a segment with room only for small writes. A large write rolls the segment
+    /// while part of it is not synced.
     case nearlyFullSegment
   }
 
@@ -136,7 +136,7 @@ package struct ExhaustiveRun {
 }
 
 extension Operation {
-  /// Whether it may sync the log, and another thread may write while it does.
+  /// Whether the operation may sync the log, and another thread may write meanwhile.
   fileprivate var syncs: Bool {
     switch self {
     case .sync, .compact, .compactByPieces, .runJobs: true

@@ -6,7 +6,7 @@ struct ExhaustiveWorkload {
   private let meanwhile: Operation?
   private let cutsRecoveries: Bool
   private let search: CutSearch
-  /// The state at its beginning: everything is there for good.
+  /// The disk at the beginning of the workload. Everything on it is durable.
   private let disk: SimulatedDisk
   private let state: ModelState
 
@@ -72,7 +72,7 @@ struct ExhaustiveWorkload {
 
   /// Cuts the power at each call of the last operation, and after it.
   ///
-  /// - Returns: the calls at which a process may leave something else than at the one before.
+  /// - Returns: the calls at which a process may leave something else than at the call before.
   private func cutPower() throws -> [Int?] {
     let session = try begin()
     defer { session.process.kill() }
@@ -140,7 +140,8 @@ private final class Session {
   let process: SimulatedProcess
   private(set) var model: ModelStore
   private let configuration: StoreConfiguration
-  /// Which of the model's states the last operation leads to, if others came while it ran.
+  /// Which of the model's states the last operation leads to, if other operations came while it
+  /// ran.
   private var stateBeforeOthers: Int?
 
   init(on disk: SimulatedDisk, _ model: ModelStore, _ configuration: StoreConfiguration) {
@@ -163,13 +164,13 @@ private final class Session {
     model.candidates += operation.steps(from: model.current, now: now)
   }
 
-  /// Performs it. If the process dies, no caller received its answer.
+  /// Performs the operation. If the process dies, no caller received its answer.
   func finish(_ operation: Operation) throws {
     let versions = try apply(operation)
     if process.fileSystem.isDead { return }
     defer { model.candidates = [] }
     if let number = stateBeforeOthers {
-      // It was acknowledged together with the others. Only earlier writes are durable.
+      // The operation was acknowledged together with the others. Only earlier writes are durable.
       if operation.makesDurable { model = model.settled(through: number) }
     } else if let next = model.candidates.last {
       for step in model.candidates.dropLast() { model.acknowledge(step) }
@@ -193,7 +194,7 @@ private final class Session {
       guard process.fileSystem.isDead else { throw error }
     }
     if process.fileSystem.isDead { return }
-    // What came first is in the log before it.
+    // The current operation's writes precede it in the log.
     for state in model.candidates.dropLast() { model.acknowledge(state) }
     if stateBeforeOthers == nil { stateBeforeOthers = model.states.count - 1 }
     model.acknowledge(next)
@@ -215,7 +216,7 @@ private final class Session {
 }
 
 extension Operation {
-  /// Whether everything that was written before is durable when it is done.
+  /// Whether all earlier writes are durable when the operation is done.
   fileprivate var makesDurable: Bool {
     switch self {
     case .sync, .reopen: true
@@ -225,7 +226,7 @@ extension Operation {
 }
 
 extension ModelStore {
-  /// The states from one on, which is durable.
+  /// The states from one on. That one is durable.
   fileprivate func settled(through number: Int) -> ModelStore {
     var model = ModelStore(states[number])
     for state in states[(number + 1)...] { model.acknowledge(state) }

@@ -5,7 +5,7 @@ package import CairnStore
 package struct RecoveryCheck {
   package var configuration: StoreConfiguration
   package var now: Timestamp
-  /// Cuts in a recovery, in the recovery after that, and so on, go this deep.
+  /// The limit on nesting: cuts in a recovery, in the recovery after that, and so on.
   package var depthLimit = 3
   /// One recovery in this many is itself cut.
   package var nestingInterval = 8
@@ -28,11 +28,11 @@ package struct RecoveryCheck {
   }
 
   /// - Parameters:
-  ///   - disk: as the crash left it; used up by this.
+  ///   - disk: as the crash left it; the check uses it up.
   ///   - legal: the states that may be found.
-  ///   - afterCut: the states that may be found if the power fails during this while the page cache
-  ///     holds something that is not on disk. `nil`: it holds nothing of that kind, and every
-  ///     further crash must lead to the same state.
+  ///   - afterCut: the states that may be found if the power fails during the check while the page
+  ///     cache holds something that is not on disk. `nil`: the page cache holds no such thing, and
+  ///     every further crash must lead to the same state.
   /// - Returns: the state that was found.
   @discardableResult
   package mutating func check(

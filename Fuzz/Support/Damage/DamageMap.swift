@@ -50,7 +50,7 @@ package struct DamageMap: Sendable {
 
   /// What may become of the store when a bit of a byte is flipped.
   package func outcome(of name: String, at offset: Int) -> DamageOutcome {
-    // Its checksum covers all of it.
+    // A checksum covers the whole manifest.
     if name == FileName.manifest { return .refused }
     // The spare and the reserve are overwritten. Only the length of the lock file matters: it
     // requests a recovery that trusts no page, which finds everything if everything is sound. A

@@ -2,7 +2,7 @@ import CairnStore
 
 /// Damage to small stores, as numbered cases.
 package struct DamageSweep {
-  /// What a case does to which store.
+  /// The cases of one kind of damage to one store.
   private struct Part {
     var store: DamagedStore
     var count: Int
@@ -18,7 +18,7 @@ package struct DamageSweep {
     var name: String
     /// What may become of the store.
     var outcome = DamageOutcome.any
-    /// Whether it can touch one record at most.
+    /// Whether the damage touches at most one record.
     var isOneBit = false
   }
 
@@ -115,7 +115,7 @@ package struct DamageSweep {
       let store = try DamagedStore(
         kind, logByteCount: 70 << 10, segmentByteLimit: 256 << 10, seals: true, isSynced: false)
       let map = DamageMap(store)
-      // The active one: the next may have been made ahead.
+      // The active segment. The next one may have been made in advance.
       let open = store.manifest?.openSegments.map { FileName.segment($0.id) } ?? []
       guard let name = open.last(where: { !map.ends(in: $0).isEmpty }),
         let bytes = store.files[name]

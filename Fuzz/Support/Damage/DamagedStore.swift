@@ -14,9 +14,9 @@ package struct DamagedStore: Sendable {
   package let kind: Kind
   /// The store's files by name.
   package let files: [String: [UInt8]]
-  /// The contents after each write. The last ones are those of the image.
+  /// The contents after each write. The last contents are those of the image.
   package let history: [Contents]
-  /// The newest version in each of them.
+  /// The newest version in each of these contents.
   package let lastVersions: [UInt64]
   /// The first state that may be found: the last one that was durable and that later records vouch
   /// for.
@@ -85,7 +85,7 @@ package struct DamagedStore: Sendable {
     for name in disk.names(at: SimulatedProcess.path) {
       files[name] = disk.contents(of: "\(SimulatedProcess.path)/\(name)")
     }
-    // It may have any length, and most of the store would be nothing else.
+    // The reserve may have any length, and would otherwise be most of the store.
     files[FileName.reserve] = files[FileName.reserve].map { Array($0.prefix(4096)) }
     return files
   }
@@ -145,12 +145,13 @@ package struct DamagedStore: Sendable {
     }
 
     /// - Parameter overtakesCheckpoint: whether the last step is a compaction of what the
-    ///   checkpoint covers. It takes in everything dead, so that nothing is left that was cut.
+    ///   checkpoint covers. The compaction takes in everything dead, so that no cut segment is
+    ///   left.
     mutating func write(logByteCount: Int, isSynced: Bool, overtakesCheckpoint: Bool) throws {
       try perform { _, _ in }
       try variety("a")
       try compact()
-      // Beyond one segment, there is a roll, and a sealed segment as well as the open one.
+      // A log of more than one segment has a roll, and a sealed segment as well as the open one.
       var number = 0
       var rest = logByteCount
       while rest > 0 {
@@ -207,7 +208,7 @@ package struct DamagedStore: Sendable {
       try put("\(name) metadata", 0, EntryOptions(metadata: [9]))
       try put("removed", 30)
       try perform { store, _ in try store.removeValue(forKey: "removed") }
-      // One that stays in force, and one that means nothing once the batch has set another value.
+      // One extension stays in force. The other means nothing once the batch has set another value.
       for (key, seconds) in [("lifetime", 700), ("all", 2000)] {
         try perform { store, _ in
           try store.extendLifetime(forKey: "\(name) \(key)", to: .seconds(seconds))

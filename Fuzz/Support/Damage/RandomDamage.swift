@@ -1,7 +1,7 @@
 import CairnStore
 
-/// Random damage of any shape, by seed: flipped bits, garbage, zeroed and exchanged pages, files
-/// that are missing, copied over each other or another store's.
+/// Random damage of any shape, by seed: flipped bits, garbage, zeroed and exchanged pages, missing
+/// files, and files copied over each other or replaced by another store's.
 package struct RandomDamage {
   private let stores: [DamagedStore]
   private let checks: [DamageCheck]
@@ -20,7 +20,7 @@ package struct RandomDamage {
     var files = store.files
     var names: [String] = []
     for _ in 0..<(1 + random.below(3)) { names.append(damage(&files, index, &random)) }
-    // All files of another store are another store.
+    // If all files come from another store, they are that store.
     if files[FileName.manifest] == strangers[index].files[FileName.manifest] {
       for name in files.keys where name != FileName.manifest {
         if files[name] == strangers[index].files[name] { files[name] = store.files[name] }
@@ -49,7 +49,7 @@ package struct RandomDamage {
     _ files: inout [String: [UInt8]], _ index: Int, _ random: inout FuzzRandom
   ) -> String {
     let names = files.keys.sorted()
-    // It is one of many files, and the most important.
+    // The manifest is only one of many files, but the most important.
     let name = random.once(in: 8) ? FileName.manifest : random.element(of: names)
     let count = files[name]?.count ?? 0
     switch random.below(12) {

@@ -25,7 +25,8 @@ struct DiskDigest: Hashable {
 }
 
 extension SimulatedDisk {
-  /// The contents of the disk, with the run of the machine. An open of equal ones finds the same.
+  /// Covers the contents of the disk and the run of the machine. An open finds the same on disks
+  /// with equal digests.
   var digest: DiskDigest {
     var digest = DiskDigest()
     func add(_ directory: SimulatedFile) {
@@ -46,7 +47,7 @@ extension SimulatedDisk {
     return digest
   }
 
-  /// How much a power cut may either leave or not.
+  /// How many names and states a power cut may either keep or lose.
   struct Unsettled {
     var names = 0
     var states = 0

@@ -10,7 +10,7 @@ struct EnumeratedCut: CutChooser {
     /// In turn, beginning with either.
     case oldestAndNewest, newestAndOldest
 
-    /// Those that the free decisions are combined with.
+    /// The rules that the search combines with free decisions.
     static let uniform: [Rest] = [.oldest, .newest]
 
     fileprivate func choice(_ number: Int, of count: Int) -> Int {

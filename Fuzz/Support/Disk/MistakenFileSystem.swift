@@ -2,7 +2,7 @@ package import CairnStore
 import Glibc
 
 /// A mistake in the calls that make things durable: a call that is omitted, repeated or made in
-/// another order. `Fuzz/Mutations/Files` says for each why somebody could make it.
+/// another order. `Fuzz/Mutations/Files` says why somebody could make each of them.
 package enum FileMistake: String, CaseIterable, Sendable {
   // Left out.
   case noDataSync, noManifestSync, noDirectorySync, noParentSync, checkpointNotSynced

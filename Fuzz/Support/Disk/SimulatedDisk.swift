@@ -4,8 +4,8 @@
 /// It is as hostile as hardware, kernel and a journalling filesystem may be:
 /// - a sector on the device has any of the states that it went through since the last sync of its
 ///   file, independently of other sectors, perhaps torn between two of them;
-/// - so does a file's length. Names come and go independently of both and of each other until their
-///   directory is synced. A rename is atomic;
+/// - a file's length likewise has any of the values that it had since then. Names come and go
+///   independently of both and of each other until their directory is synced. A rename is atomic;
 /// - space that was allocated and not written may contain anything, most likely old segments of the
 ///   same store;
 /// - a failed sync reports its error once, and leaves pages clean that are not on the device.
@@ -216,7 +216,8 @@ package final class SimulatedDisk: @unchecked Sendable {
     directory.diskNames[name] = new
   }
 
-  /// Makes reads of these bytes of a file fail. Mappings are unaffected. Ends with a power cut.
+  /// Makes reads of these bytes of a file fail. Mappings are unaffected. The failures end with a
+  /// power cut.
   package func setUnreadable(_ range: Range<Int>, of path: String) {
     file(path)?.unreadable = range
   }

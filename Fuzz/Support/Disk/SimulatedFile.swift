@@ -173,7 +173,7 @@ final class SimulatedFile {
     stale[sector] = nil
   }
 
-  /// A page that is written to again takes all of its sectors with it.
+  /// A new write to a page makes its stale sectors dirty again.
   private func redirty(_ pages: ClosedRange<Int>) {
     let perPage = max(1, 4096 / sectorByteCount)
     for sector in stale.keys where pages.contains(sector / perPage) { noteVersion(sector) }
@@ -226,7 +226,7 @@ final class SimulatedFile {
 
   // MARK: Syncs
 
-  /// What there is to write out at a moment.
+  /// What there is to write out when a sync begins.
   struct SyncMark {
     fileprivate var stateCounts: [Int: Int]
     fileprivate var lengthCount: Int

@@ -34,8 +34,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package let disk: SimulatedDisk
   /// Asked before each call, and after each write into a mapping.
   package var intervene: ((Call) -> Intervention?)?
-  /// Whether others, who look when they are asked about a write into a mapping, see only some of
-  /// its words.
+  /// Whether other processes see only some words of a write into a mapping. They look when
+  /// `intervene` is asked about it.
   package var showsPartialWrites = false
   package internal(set) var callCount = 0
   package internal(set) var isDead = false
@@ -152,7 +152,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     SystemError(call: call.rawValue, errorNumber: number)
   }
 
-  /// A descriptor for the file of the call, which continues.
+  /// A descriptor for the file of the call in progress.
   private func descriptor(for file: SimulatedFile) -> Int32 {
     defer { disk.nextDescriptor += 1 }
     paths[disk.nextDescriptor] = currentPath

@@ -16,7 +16,7 @@ package final class ManualClock: WallClock {
     Timestamp(millisecondsSinceEpoch: milliseconds.load(ordering: .sequentiallyConsistent))
   }
 
-  /// If threads do so at once, none sets the clock back.
+  /// Advances the time. If several threads do so at once, none sets the clock back.
   package func advance(by duration: Duration) {
     var old = now()
     while true {

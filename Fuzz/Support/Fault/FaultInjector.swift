@@ -39,7 +39,7 @@ package final class FaultInjector {
   /// Whether calls may keep failing to the end.
   package var isLasting: Bool { fault.map { $0.extent != .once } ?? false }
 
-  /// Whether it is an error that a store accepts from its directory's parent.
+  /// Whether the fault is an error that a store accepts from its directory's parent.
   package var forbidsParent: Bool {
     let errors = [SystemError.readOnlyFileSystem, SystemError.accessDenied]
     return errors.contains { fault?.effect == .error($0) }
@@ -47,7 +47,7 @@ package final class FaultInjector {
 
   /// The calls that failed in the current count.
   package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
-  /// Their kinds.
+  /// The kinds of these calls.
   package var failedCalls: Set<SimulatedFileSystem.Call> {
     // A failure during a backup is only the backup's failure, and a store can do without a prepared
     // manifest.

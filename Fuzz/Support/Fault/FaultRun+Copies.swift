@@ -2,7 +2,7 @@ import CairnStore
 
 /// What snapshots and backups of a run should show.
 extension FaultRun {
-  /// A snapshot shows the same as when it was taken, whatever happens later. If a failing call
+  /// A snapshot shows what it showed when it was taken, whatever happens later. If a failing call
   /// prevents this, the snapshot shows it later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
@@ -55,8 +55,8 @@ extension FaultRun {
     }
   }
 
-  /// If a backup failed, nothing is there. If something could not be removed, it is not a store, or
-  /// it is the whole store.
+  /// If a backup failed, it leaves nothing. If something could not be removed, what is left is
+  /// either no store or the whole store.
   func checkNoBackup(_ path: String) throws {
     let reader = SimulatedProcess.start(on: disk, seed: 4)
     defer {

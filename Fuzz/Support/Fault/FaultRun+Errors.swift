@@ -77,7 +77,7 @@ extension FaultRun {
       return [SimulatedProcess.path, copyPath].contains { path.hasPrefix($0) }
     }
     if path == place { return true }
-    // A file that is moved to quarantine: the folder.
+    // For a file that is moved to quarantine, the error names the folder.
     let folder = "\(SimulatedProcess.path)/\(FileName.quarantine)"
     if failure.call == .rename, failure.name == strayName, path == folder { return true }
     // Climbing from a directory to the root.
@@ -94,8 +94,8 @@ extension FaultRun {
   /// If a foreground operation succeeds, no call of it has failed, except failures that the store
   /// need not report.
   ///
-  /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. It
-  ///   is checked separately that nothing is missing.
+  /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. A
+  ///   separate check shows that nothing is missing.
   package func checkHidden(
     since first: Int, in operation: Operation? = nil, isOpening: Bool = false
   ) throws {
@@ -105,8 +105,8 @@ extension FaultRun {
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
       // If an operation finds no room, it retries once a compaction has made some. A compaction
-      // retries with smaller rounds, a trim with fewer entries. Its effects, and that it had no
-      // others, are checked separately.
+      // retries with smaller rounds, a trim with fewer entries. Separate checks show that it had
+      // its effects and no others.
       if operation != nil, Self.isOfSpace(failure.number) { continue }
       throw FuzzFailure("no error though this failed: \(failure)")
     }
@@ -139,7 +139,7 @@ extension FaultRun {
     if isOfSpace(failure.number), name == FileName.newManifest { return true }
     // If the reserve cannot be lent or taken back, a compaction uses what there is.
     if name == FileName.reserve { return true }
-    // A new segment that finds no room is made smaller, or once others have released some.
+    // A new segment that finds no room is made smaller, or is made once others have released some.
     if isOfSpace(failure.number), FileName.isSegment(name) { return true }
     switch failure.call {
     // If a file cannot be shortened now, the next open does it.
@@ -164,7 +164,7 @@ extension FaultRun {
     // Reserving space for the next manifest.
     case .open: return name == FileName.newManifest
     case .status: return [FileName.lock, FileName.newManifest].contains(name)
-    // The store need not sync the parent if it may not.
+    // The store need not sync the parent if it is not allowed to.
     case .openDirectory, .synchronize:
       return name == ".."
         && [SystemError.accessDenied, SystemError.readOnlyFileSystem].contains(failure.number)

@@ -4,7 +4,7 @@ import CairnStore
 extension FaultRun {
   /// Finds out how far an operation of many steps got before an error.
   ///
-  /// - Parameter open: other states that it may have reached.
+  /// - Parameter open: other states that the operation may have reached.
   func settlePart(_ store: Store, of steps: [ModelState], orIn open: [ModelState] = []) throws {
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())

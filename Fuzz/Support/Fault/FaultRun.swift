@@ -102,7 +102,7 @@ package final class FaultRun {
 
   // MARK: Steps
 
-  /// - Returns: whether the store is open then.
+  /// - Returns: whether the store is open afterwards.
   private func perform(_ step: FaultWorkload.Step) throws -> Bool {
     switch step {
     case .operation(.reopen):
@@ -205,7 +205,7 @@ package final class FaultRun {
       } else {
         try settleLive(store, steps: isOpen ? steps : [])
       }
-      // It has read what it was about to write, or could not.
+      // The update has read the old value, or could not.
       if case .update = operation { try pausing { try live.order(by: store.keysByRecency()) } }
     }
     passTime(operation)
@@ -213,7 +213,7 @@ package final class FaultRun {
     if injector.hitCount > before { try checkReads(store) }
   }
 
-  /// Has done the operation's background work.
+  /// Lets the time of an operation pass, and does its background work.
   private func passTime(_ operation: Operation) {
     switch operation {
     case .runJobs: process.queue.runAll(dueAfter: .zero)
@@ -231,7 +231,7 @@ package final class FaultRun {
     }
   }
 
-  /// Once one of these calls fails, nothing more may be written, whichever thread made it.
+  /// Once one of these calls fails, nothing more may be written, whichever thread made the call.
   private func noteFailedCalls() {
     if !injector.failedCalls.isDisjoint(with: [.synchronizeData, .exchange, .rename]) {
       isPoisoned = true

@@ -33,7 +33,7 @@ package struct FaultWorkload: Sendable {
   package var reservesBlocks = true
   package var exchanges = true
   package var sectorByteCount = 512
-  /// In that case, no entry has a lifetime.
+  /// If it is set, no entry has a lifetime.
   package var countLimit: Int?
 
   package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {
@@ -132,7 +132,7 @@ package struct FaultWorkload: Sendable {
     script.add(.snapshot)
     script.put(3, 900, .process)
     script.add(.trim(toCount: 4, .durable))
-    // And while the store is closed.
+    // A snapshot is also held while the store is closed.
     script.add(.reopen)
     script.add(.snapshot)
     script.put(1, 300, .process)
@@ -188,7 +188,7 @@ package struct FaultWorkload: Sendable {
       add(.put(key: key(number), entry(byteCount), durability))
     }
 
-    /// With everything that a value may carry.
+    /// Puts a value with every attribute that one may have.
     mutating func attributes(_ number: Int, _ durability: Durability) {
       var entry = entry(44)
       entry.metadata = Array("metadata".utf8)

@@ -123,7 +123,7 @@ package struct FullDiskRun {
       try judge(error)
       if mustFit { throw FuzzFailure("\(operation.name) finds no room: \(error)") }
       tally["refusals"] += 1
-      // It has read what it found no room to write.
+      // The update read the old value, and found no room for the new one.
       if case .update(let key, _, _) = operation { model.noteRead(of: key, now: clock.now()) }
       try checkReads("after a refusal of \(operation.name)")
       return false

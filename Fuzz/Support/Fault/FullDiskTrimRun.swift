@@ -130,12 +130,12 @@ package struct FullDiskTrimRun {
     // If few bytes are dead, a put does not make room by itself.
     if freed < keys.count / 4 || choices.once(in: 2) {
       do throws(StoreError) { _ = try store.compact() } catch {
-        // So it says if the trim has left nothing worth a copy.
+        // The error means that the trim has left nothing worth a copy.
         guard case .noSpace = error else { throw error }
       }
     }
     tally["trims"] += 1
-    // A third of what was removed fits again, and at least as much as the reserve takes of it.
+    // A third of what was removed must fit again, less what the reserve takes of it.
     let before = nextKey
     let wanted = (freed - 2 * (64 << 10) / valueByteCount) / 3
     while nextKey - before < wanted {

@@ -1,7 +1,7 @@
 package import Cairn
 
 /// The writes of a followed cache: numbered, each of one key. The number of a write determines what
-/// it does. So a value, or its absence, shows a reader how far the writer was at that moment.
+/// it does. So a value, or its absence, shows a reader how far the writer had come at that moment.
 package enum FollowedCacheWorkload {
   private static let keyCount = 20
 
@@ -70,7 +70,7 @@ package enum FollowedCacheWorkload {
           seen[key] = number
           valueCount += 1
         } else if least > 0 {
-          // There was a removal since, or this is one.
+          // Write `least` is a removal, or a removal has followed it.
           while !removes(least) { least += keyCount }
           seen[key] = least
         }

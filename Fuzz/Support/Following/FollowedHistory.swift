@@ -2,7 +2,7 @@ package import CairnStore
 
 /// The numbered operations of a writer that other processes follow. A seed and the number determine
 /// an operation, and each value identifies the operation that wrote it. So any value shows a reader
-/// how far the writer was.
+/// how far the writer had come.
 package struct FollowedHistory: Sendable {
   package static let keyCount = 24
 

@@ -1,6 +1,6 @@
 /// The values of each key, in the order of the writer.
 ///
-/// A position says how far the writer was: `2n` is after operation n, or during it if it is
+/// A position says how far the writer had come: `2n` is after operation n, or during it if it is
 /// gradual. `2n + 1` is after all of operation n.
 package struct FollowedTimeline {
   /// The period during which a key had one value, or none.
@@ -71,8 +71,8 @@ package struct FollowedEvent: Sendable, Equatable {
 
   package var kind: Kind
   package var key: Int
-  /// The last operation that was acknowledged before the read, or the view, began. 0: it need not
-  /// be seen.
+  /// The last operation that was acknowledged before the read, or the view, began. 0: the follower
+  /// need not see any.
   package var done: Int
   /// The last operation that had begun when this was recorded.
   package var begun: Int

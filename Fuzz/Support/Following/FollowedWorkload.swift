@@ -102,12 +102,12 @@ package struct FollowedWorkload: Sendable {
 
     package init(_ workload: FollowedWorkload) { self.workload = workload }
 
-    /// - Parameter acknowledged: the last that was acknowledged before.
+    /// - Parameter acknowledged: the last batch that was acknowledged before the call.
     package mutating func look(at store: Store, acknowledged: Int) throws {
       let number = FollowedWorkload.number(try store.value(forKey: "number"))
       try note(number, acknowledged: acknowledged)
       if let number {
-        // In program order: no state earlier than that.
+        // This read comes later in program order, so it finds no earlier state.
         if let since = FollowedWorkload.number(try store.value(forKey: "since")), since >= number {
           try note(since + 1, acknowledged: 0)
         }

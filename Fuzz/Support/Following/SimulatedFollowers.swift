@@ -74,7 +74,7 @@ final class SimulatedFollowers {
   /// An operation was acknowledged.
   func noteEnd() { base += Self.numbersOfOperation }
 
-  /// No operation leads to as many states.
+  /// More states than any operation leads to.
   private static let numbersOfOperation = 1000
 
   /// A sync has failed: what was published may be discarded.
@@ -144,7 +144,7 @@ final class SimulatedFollowers {
     if random.once(in: 2), let result = slow.goOn() { try check(result) }
   }
 
-  /// Lets the slow one finish while the writer stands still.
+  /// Lets the slow follower finish while the writer stands still.
   func finishReads() throws {
     if let result = slow?.finish() { try check(result) }
   }
@@ -160,7 +160,7 @@ final class SimulatedFollowers {
     } catch { throw FuzzFailure("(slowly) \(error)") }
   }
 
-  /// The number of the first state that this is.
+  /// The number of the first state that has these contents.
   private static func match(
     _ contents: StoreContents, _ states: [NumberedState], from least: Int
   ) throws -> Int {
@@ -182,10 +182,10 @@ final class SimulatedFollower {
   private let files: SimulatedFileSystem
   private let configuration: StoreConfiguration
   private let freshness: Freshness
-  /// Whether it requests new writes, because they are not announced.
+  /// Whether the follower requests new writes, because they are not announced.
   private let asks: Bool
   private var store: Store?
-  /// The file system of its calls.
+  /// The file system that the follower's calls go through.
   var between: any FileSystem
 
   init(
@@ -199,7 +199,7 @@ final class SimulatedFollower {
     self.asks = asks
   }
 
-  /// All that it sees.
+  /// Everything that the follower sees.
   ///
   /// - Parameters:
   ///   - isNew: whether the process has only just begun.

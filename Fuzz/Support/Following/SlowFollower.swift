@@ -44,7 +44,7 @@ final class SlowFollower: @unchecked Sendable {
     toWriter.signal()
   }
 
-  /// Lets the writer run, perhaps.
+  /// Sometimes lets the writer run.
   private func pause() {
     if hurries || isOver || !isReading || !random.once(in: 3) { return }
     toWriter.signal()
@@ -58,7 +58,7 @@ final class SlowFollower: @unchecked Sendable {
     isReading = true
   }
 
-  /// Lets it continue until its next pause, or its end.
+  /// Lets the follower continue until its next pause, or its end.
   ///
   /// - Returns: what it read, once it has ended.
   func goOn() -> Result<StoreContents, any Error>? {
@@ -67,7 +67,7 @@ final class SlowFollower: @unchecked Sendable {
     return isReading ? nil : result
   }
 
-  /// Lets it finish, if it is reading.
+  /// Lets the follower finish, if it is reading.
   func finish() -> Result<StoreContents, any Error>? {
     guard isReading else { return nil }
     hurries = true
@@ -86,15 +86,15 @@ final class SlowFollower: @unchecked Sendable {
 /// words of the page FOLLOW. A mapping of it shows what it contained at the time of the last call,
 /// or for some words what it contained before others ran.
 ///
-/// A word stays older until the next call. In that time the follower loads the words once, in
-/// order, so it has loaded them while others ran.
+/// Such a word keeps its old value until the next call. In that time the follower loads the words
+/// once, in order, so it has loaded them while others ran.
 private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
   // SAFETY: used by one thread at a time, except `unmap`, which only notes something under a lock.
   let base: any FileSystem
   var whileOthersRun: () -> Void = {}
   private var random = FuzzRandom(seed: 1)
   private var pageDescriptors: Set<Int32> = []
-  /// By the follower's address: that of the file's own page.
+  /// The address of the file's own page, by the address that the follower has for it.
   private let pages = Lock<[UInt: UInt]>([:])
   /// The words in the order in which they are loaded.
   private static let loadOrder = [

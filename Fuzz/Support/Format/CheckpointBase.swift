@@ -26,7 +26,7 @@ struct CheckpointBase: Sendable {
     try (options.contains(.second) ? killed : closed).get()
   }
 
-  /// - Parameter isKilled: whether a session followed that was not closed.
+  /// - Parameter isKilled: whether another session followed, and was not closed.
   private init(isKilled: Bool) throws {
     let disk = SimulatedDisk()
     let clock = ManualClock()
@@ -100,7 +100,7 @@ struct CheckpointBase: Sendable {
 
   /// A disk with the store on it, and another checkpoint in place of its own.
   ///
-  /// - Parameter isBound: whether the manifest says that it belongs there.
+  /// - Parameter isBound: whether the manifest says that the checkpoint belongs there.
   func disk(with bytes: [UInt8], isBound: Bool) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let path = SimulatedProcess.path

@@ -4,8 +4,8 @@ import CairnStore
 ///
 /// A checkpoint that is damaged, or for which the manifest does not vouch, costs only time. A
 /// forgery by someone who knows the format can hide keys, or make opens fail. But no call traps,
-/// and no key returns a value that it never had. If a check of the store finds nothing wrong, it
-/// hides no keys either.
+/// and no key returns a value that it never had. If a check of the store finds nothing wrong, the
+/// forgery hides no keys either.
 package enum CheckpointCheck {
   @discardableResult
   package static func check(_ input: [UInt8]) throws -> Bool {
@@ -43,8 +43,7 @@ package enum CheckpointCheck {
     defer { again.kill() }
     do {
       _ = try Store.verify(path: SimulatedProcess.path, environment: again.environment)
-      // With so many entries that the first write evicts the entries that the checkpoint lists as
-      // oldest.
+      // A limit so low that the first write evicts the entries that the checkpoint lists as oldest.
       var configuration = StoreConfiguration.simulated(clock)
       configuration.countLimit = 2
       let store = try again.open(configuration)

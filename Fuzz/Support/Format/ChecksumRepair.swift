@@ -63,7 +63,7 @@ package enum ChecksumRepair {
 
   /// Repairs the checksums of a checkpoint, of its shards first.
   ///
-  /// - Parameter shape: whether to correct also its size, its number of entries and where its
+  /// - Parameter shape: whether to also correct its size, its number of entries and where its
   ///   shards begin, as far as these follow from other numbers.
   package static func checkpoint(_ bytes: inout [UInt8], shape: Bool) {
     guard bytes.count >= Checkpoint.fixedByteCount else { return }

@@ -165,7 +165,7 @@ package struct EncodingGenerator {
       record.sequenceDelta = delta
       let start = encoding.bytes.count
       if record.kind == .extension {
-        // Usually of one of the last records, or of a later one.
+        // The target is usually one of the last records, or a later one.
         let version = header.baseSequence + UInt64(delta) + 1
         record.target = version - min(version, UInt64(generator.random.below(6)))
       }

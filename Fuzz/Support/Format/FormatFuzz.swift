@@ -29,7 +29,7 @@ package enum FormatFuzz {
 
   /// - Parameters:
   ///   - before: the highest resident memory before an input was decoded.
-  ///   - after: the same after it.
+  ///   - after: the highest after it.
   package static func checkMemory(before: Int, after: Int, input: Int) throws(FuzzFailure) {
     try require(
       after - before <= input + memoryAllowance,

@@ -30,7 +30,7 @@ package struct ReferenceLog {
     var hasRolled = false
     var hasLaterRecords = false
     var mark = 0
-    /// In all units before the hole, in this and earlier segments.
+    /// The highest sequence number in all units before the hole, in this and earlier segments.
     var highest: UInt64 = 0
     var isEmpty: Bool { lastUnit == nil && !hasRolled }
   }
@@ -51,7 +51,7 @@ package struct ReferenceLog {
   /// The first segment that is shorter than its known length, or ends with a roll before it, and
   /// where.
   private(set) var refusal: Place?
-  /// How many bytes checksums of heads were computed over, by segment.
+  /// How many bytes the checksums of heads were computed over, by segment.
   private(set) var checksummed: [Int] = []
 
   init(_ segments: [Segment]) {

@@ -36,7 +36,7 @@ package enum SegmentHeaderCheck {
     return true
   }
 
-  /// What section 5 of the document says about the bytes, in its order: `nil` for a header.
+  /// What section 5 of the document says about the bytes, in its order: `nil` for a valid header.
   package static func error(for bytes: [UInt8]) -> StoreError? {
     func corrupt(_ cause: Corruption.Cause, at offset: Int = 0) -> StoreError {
       .corrupt(Corruption(file: "seg-x", offset: offset, cause: cause))

@@ -13,7 +13,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case take
     /// Makes the value survive the passing of time, if it has a lifetime.
     case extend
-    /// Values that end by then are gone.
+    /// Time passes. Values that end by then are gone.
     case passTime
   }
 

@@ -10,9 +10,9 @@ package struct HistoryPlan: Sendable {
   package var keyCount: Int
   /// Calls that each thread makes.
   package var callCount: Int
-  /// The first number of a value. Each is written once.
+  /// The first number of a value. Each number is written once.
   package var firstValue: UInt64
-  /// Whether the clock stands still, so that values may be written that end when it continues.
+  /// Whether the clock stands still, so that threads may write values that end when it continues.
   package var clockStands: Bool
 
   package init(
@@ -53,7 +53,7 @@ package struct HistoryPlan: Sendable {
       + random.bytes(count: byteCount)
   }
 
-  /// - Throws: if it was never written.
+  /// - Throws: if the value was never written.
   package static func number(of value: [UInt8]) throws -> UInt64 {
     let number = value.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     guard value == Self.value(number) else {

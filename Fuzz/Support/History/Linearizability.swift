@@ -1,7 +1,7 @@
 /// Checks whether the calls of many threads answered as if their operations had taken effect one
 /// after another, each at one moment between its call and its return.
 ///
-/// The search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's
+/// Uses the search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's
 /// memory of what was tried ("Testing for linearizability", 2017). It takes all keys together. If
 /// no call has more than one operation, a history is linearizable if that of each key is (Herlihy
 /// and Wing, 1990), but that does not cover partial batches.

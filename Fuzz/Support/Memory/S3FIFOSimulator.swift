@@ -1,7 +1,7 @@
 /// S3-FIFO in simple arrays with linear searches, for comparison with `EvictionPolicy.s3FIFO`.
 ///
-/// The policy is that of Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache eviction" (SOSP
-/// 2023), Algorithm 1, in the form of libCacheSim's `S3FIFO.c`. In particular:
+/// The policy is that of Yang, Zhang, Qiu, Yue and Rashmi, "FIFO queues are all you need for cache
+/// eviction" (SOSP 2023), Algorithm 1, in the form of libCacheSim's `S3FIFO.c`. In particular:
 /// - Shares: the small queue has a tenth of the limit, at least 1, in the unit of the limit that is
 ///   exceeded: entries, or their cost. It gives up an entry if it has its share without the new
 ///   entry, or if the main queue has none. The paper and libCacheSim ask whether the main queue has
@@ -51,7 +51,8 @@ package struct S3FIFOSimulator {
     self.costLimit = costLimit
   }
 
-  /// All keys that have not expired: those of the main queue and then those of the small one, the newest first.
+  /// All keys that have not expired: those of the main queue and then those of the small one, the
+  /// newest first.
   package var keys: [Int] {
     (small + main).reversed().filter { !$0.hasExpired(at: now) }.map(\.key)
   }

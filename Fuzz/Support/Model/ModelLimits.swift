@@ -14,8 +14,8 @@ package struct ModelLimits {
 }
 
 extension ModelEntry {
-  /// The maximum bytes of the log that it takes: its record with the fields that a batch and a sync
-  /// add, and that of an extension.
+  /// The maximum bytes of the log that the entry takes: its record with the fields that a batch and
+  /// a sync add, and that of an extension.
   func byteCountLimit(key: [UInt8]) -> Int {
     var header = RecordHeader(kind: .put)
     header.keyByteCount = key.count
@@ -82,7 +82,7 @@ extension ModelState {
   /// The states that enforcing the limits leads to, one after another.
   func evictions(_ limits: ModelLimits, now: Timestamp) -> [ModelState] {
     if let limit = limits.byteCount {
-      // A store may go 1 % below it, and keeps the newest.
+      // A store may go 1 % below the limit, and keeps the newest entry.
       return removing(victims(trimmingToBytes: limit - limit / 100, now: now)[...])
         .filter { !$0.isEmpty }
     }
@@ -111,7 +111,7 @@ extension Operation {
       return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
     case .trimBytes(let byteCount, _):
       (limit, least) = (byteCount, 0)
-      // Then more may have to be removed than the known contents require.
+      // In that case, more may have to be removed than the known contents require.
       if mayCountMore { steps = state.removing(state.victims(trimmingToBytes: 0, now: now)[...]) }
     default: if limits.byteCount == nil, !mayMissLimits { return steps }
     }

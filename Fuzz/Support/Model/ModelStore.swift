@@ -80,8 +80,8 @@ package struct ModelStore {
   package private(set) var states: [ModelState]
   /// The states that current writes lead to, in order.
   package var candidates: [ModelState] = []
-  /// How many of them count as acknowledged: up to and including the last one that was. There may
-  /// be more if another thread's write waits.
+  /// How many candidates count as acknowledged: all up to the last one that was. More may follow if
+  /// another thread's write waits.
   package var acknowledgedCandidateCount = 0
 
   package init(_ state: ModelState = [:]) { states = [state] }

@@ -1,8 +1,8 @@
 package import CairnStore
 
 extension Operation {
-  /// Performs it on a store with the contents `state`, and checks the store's answer. The caller
-  /// handles what concerns the process: a reopen, or time that passes.
+  /// Performs the operation on a store with the contents `state`, and checks the store's answer.
+  /// The caller handles what concerns the process: a reopen, or time that passes.
   ///
   /// - Parameters:
   ///   - storeDurability: the class of the store's configuration; the operation then leaves the
@@ -83,7 +83,7 @@ extension Operation {
       let expected = steps(from: state, now: now).count
       let removed = try store.removeValues(forKeys: keys, durability: given)
       let expiredCount = Set(keys).count { state[$0]?.hasExpired(now) ?? false }
-      // As with one key.
+      // As with one key, an unreadable expired entry may count as present.
       let most = hasMisread() ? expected + expiredCount : expected
       guard (expected...most).contains(removed) else {
         throw FuzzFailure("removals say \(removed) instead of \(expected)")
@@ -176,7 +176,7 @@ extension ModelEntry {
 
 extension Operation {
   /// Whether it makes all earlier writes durable although it writes nothing itself: a removal that
-  /// finds nothing promises that this stays so.
+  /// finds nothing promises that the key stays absent.
   package var makesAbsenceDurable: Bool {
     switch self {
     case .remove, .removeMany, .trim, .trimBytes, .removeExpired: durability == .durable
@@ -188,7 +188,7 @@ extension Operation {
 extension ModelStore {
   /// An operation that leads to `next` returned these versions.
   ///
-  /// - Parameter storeDurability: that of the store's configuration, as which a removal of all is durable.
+  /// - Parameter storeDurability: that of the store's configuration, which a removal of all uses.
   package mutating func acknowledge(
     _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp,
     storeDurability: Durability = .process

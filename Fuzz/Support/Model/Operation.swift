@@ -26,7 +26,8 @@ package enum Operation {
   case removeExpired(Durability)
   /// Reclaims space, which no read shows.
   case compact
-  /// The same as on a full disk: segments are cut piece by piece, each of about this many bytes.
+  /// A compaction as on a full disk: segments are cut piece by piece, each of about this many
+  /// bytes.
   case compactByPieces(of: Int)
   case sync
   /// Time passes, and the jobs that wait for it run.
@@ -109,7 +110,7 @@ package enum Operation {
     case .update(let key, let value, _):
       let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard var entry = old ?? value.map({ ModelEntry(value: $0) }) else { return nil }
-      // It no longer counts as possibly extended: the new record itself has the end.
+      // The entry no longer counts as possibly extended: the new record itself has the end.
       entry.version = nil
       if let value { entry.value = value }
       next.write(value == nil ? nil : entry, to: key, at: now)

@@ -120,7 +120,7 @@ struct SalvageHistory {
   private mutating func put(
     _ value: [UInt8], key: [UInt8], to store: Store, _ random: inout FuzzRandom
   ) throws {
-    // None ends while the history is made and examined.
+    // No value expires while the history is made and examined.
     _ = try store.setValue(
       value, forKey: key,
       options: EntryOptions(

@@ -30,7 +30,7 @@ package struct SalvageRun {
       let names = disk.names(at: SimulatedProcess.path).filter { $0 != FileName.lock }
       unreadable = [:]
       if round > 0 {
-        // Then all segments count, even those that a compaction has replaced.
+        // Without a manifest, all segments count, even those that a compaction has replaced.
         if random.once(in: 8) {
           disk.setContents(nil, of: "\(SimulatedProcess.path)/\(FileName.manifest)")
         }
@@ -143,8 +143,8 @@ package struct SalvageRun {
     try check(copy, after: watch)
     if let opened {
       tally["openable"] += 1
-      // With a checkpoint, an open may continue although records are lost that a salvage does not
-      // know of.
+      // With a checkpoint, an open may continue although it has lost records that a salvage does
+      // not know of.
       if !report.warnings.contains(.olderValuesMayBeBack) {
         // A salvage may need neither a value that its own batch replaces nor the header of an open
         // segment. But an open discards the batch, or what is in the segment.
@@ -296,7 +296,7 @@ package struct SalvageRun {
       report.warnings.contains(.olderValuesMayBeBack)
       || report.warnings.contains(.removedDataMayBeBack)
     // In the tail of a store that was not closed, recovery decides what counts. If it refuses,
-    // everything counts that a killed process wrote.
+    // everything that a killed process wrote counts.
     let allCount = history.end == .killed && opened == nil
     var highest = opened?.lastVersion ?? 0
     for (key, records) in history.records {
@@ -342,7 +342,7 @@ package struct SalvageRun {
       } else if hasManifest || history.end != .powerCut,
         // Without a manifest, a removal that a power cut had put after a hole counts again.
         allowed.count == 1, newest.bytes != nil, isSound,
-        // A batch with a hole may have removed it.
+        // A batch with a hole may have removed the key.
         report.isComplete || !history.keysAfterGap.contains(key),
         // It is also unknown whether the contents of a segment without its header are newer.
         records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),

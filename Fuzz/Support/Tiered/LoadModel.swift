@@ -22,7 +22,7 @@ struct LoadModel {
     var loadTime: Int64?
   }
 
-  /// A caller should get this.
+  /// What a caller should get.
   enum Answer: Equatable {
     case value(String, age: Int64, isStale: Bool)
     case absent
@@ -32,7 +32,7 @@ struct LoadModel {
 
   /// The outcome of a call.
   enum Outcome: Equatable {
-    /// It is answered at once; `begins`: and a load should then be in progress.
+    /// The call is answered at once. `begins`: a load should then be in progress.
     case answered(Answer, begins: Bool)
     case waits
   }
@@ -79,7 +79,7 @@ struct LoadModel {
     return -Double(loadTime) * beta * log(1 - number) >= Double(rest)
   }
 
-  /// A lifetime that a load ends with.
+  /// A lifetime from a load's answer, less its jitter.
   func jittered(_ lifetime: Int64, _ policy: LoadPolicy, _ number: Double) -> Int64 {
     max(1, lifetime - Int64(Double(lifetime) * policy.lifetimeJitter * number))
   }
@@ -88,15 +88,15 @@ struct LoadModel {
     .value(entry.value, age: now - entry.validated, isStale: entry.expires <= now)
   }
 
-  /// The value that a caller gets whose load has failed or exceeded a time limit, or `nil` if none is
-  /// fresh enough.
+  /// The stale value that a caller gets if its load has failed or exceeded a time limit, or `nil`
+  /// if none is fresh enough.
   func stale(_ key: Int, _ policy: LoadPolicy) -> Answer? {
     let longest = max(policy.staleWhileRevalidating, policy.staleOnError).milliseconds
     guard let entry = entries[key], now - entry.expires < longest else { return nil }
     return answer(entry)
   }
 
-  /// What a caller gets that has waited for a load that failed.
+  /// What a caller gets if it has waited for a load that failed.
   func answer(afterFailureOf key: Int, _ policy: LoadPolicy, timedOut: Bool) -> Answer {
     stale(key, policy) ?? (timedOut ? .timedOut : .failure)
   }
@@ -107,7 +107,7 @@ struct LoadModel {
     return now - entry.expires < policy.staleOnError.milliseconds
   }
 
-  /// What the end of a load makes the cache forget and know.
+  /// The success of a load makes the cache forget the key's past, except how long the load took.
   mutating func noteSuccess(_ key: Int, _ policy: LoadPolicy, from start: Int64) {
     past[key] = policy.earlyRefresh == nil ? nil : Past(loadTime: now - start)
   }
@@ -122,7 +122,7 @@ struct LoadModel {
     self.past[key] = past
   }
 
-  /// What a write or a removal of a key makes the cache forget.
+  /// A write or a removal of a key makes the cache forget the key's loads.
   mutating func forget(_ key: Int) { past[key] = nil }
 
   mutating func removeExpired(before end: Int64) {

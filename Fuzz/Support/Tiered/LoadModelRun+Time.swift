@@ -1,7 +1,7 @@
 import Cairn
 import CairnStore
 
-// Time, and the limits that it ends.
+// The passing of time, and the time limits that it ends.
 extension LoadModelRun {
   /// Lets whole seconds pass, with a stop at each limit.
   mutating func pass() async throws {
@@ -28,8 +28,8 @@ extension LoadModelRun {
     try await endWaits(waitCount)
   }
 
-  /// Lets the time limits take effect that have passed. Calls whose soft limits have passed continue
-  /// after that.
+  /// Applies the time limits that have passed. Calls whose soft limits have passed continue after
+  /// that.
   private mutating func endWaits(_ waitCount: UInt64) async throws {
     var timedOut: [Load] = []
     var left: [(key: Int, waiter: Waiter)] = []
@@ -54,7 +54,7 @@ extension LoadModelRun {
       tally["timed out"] += load.waiters.count
     }
     tally["left by soft limit"] += left.count
-    // At most one at a time.
+    // There is at most one at a time.
     for (key, var waiter) in left {
       if let stale = model.stale(key, waiter.policy) {
         try expect(await waiter.task.value, stale, "what somebody got who stopped waiting")

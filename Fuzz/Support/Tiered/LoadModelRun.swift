@@ -3,8 +3,8 @@ import CairnStore
 
 /// Calls that load with policies, to a cache on disk with or without memory. The model knows each
 /// answer exactly: no value is older than promised, one load of a key is in progress at a time, and
-/// no load is kept that began before a removal or a write that has returned. A load that a caller
-/// stopped waiting for is kept. Time advances by whole seconds, which the disk knows exactly.
+/// a load that began before a completed removal or write is not kept. A load that a caller stopped
+/// waiting for is kept. Time advances by whole seconds, which the disk knows exactly.
 package struct LoadModelRun {
   typealias Cache = DiskCache<Int, String>
 
@@ -132,7 +132,7 @@ package struct LoadModelRun {
     if random.once(in: 2) { policy.staleWhileRevalidating = .seconds(random.below(20)) }
     if random.once(in: 2) { policy.staleOnError = .seconds(random.below(40)) }
     if random.once(in: 2) { policy.timeLimit = .seconds(1 + random.below(20)) }
-    // Unlike all other limits, so that a wait never ends together with its load.
+    // Differs from all other limits, so that a wait never ends together with its load.
     if random.once(in: 2) {
       policy.softTimeLimit = .milliseconds(1000 * random.below(8) + 1 + callCount % 999)
     }
@@ -199,7 +199,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Waits for a load to begin, and compares what it is shown.
+  /// Waits for a load to begin, and compares what the load is given.
   mutating func begin(_ key: Int, _ policy: LoadPolicy, _ waiter: Waiter?) async throws {
     try await settle("a load of \(key)") { origin.count > 0 }
     guard let call = origin.take() else { throw FuzzFailure("the load is gone") }
@@ -343,7 +343,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Waiting callers are told before. Background loads end with the close.
+  /// Waiting callers get their answers before the close. Background loads end with it.
   private mutating func reopen() async throws {
     for index in loads.indices.reversed() where !loads[index].waiters.isEmpty {
       try await finish(index)
@@ -372,7 +372,7 @@ package struct LoadModelRun {
     if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
   }
 
-  /// What all other reads find; and the origin was asked only by calls that the model knows.
+  /// Compares what all other reads find, and checks that only known calls asked the origin.
   private func compare() throws {
     for key in 0..<Self.keyCount {
       try expect(try cache.peekValue(forKey: key), model.fresh(key)?.value, "the value of \(key)")

@@ -26,7 +26,7 @@ struct TieredModel {
     return entry
   }
 
-  /// The same; counts as an access.
+  /// What a read finds. Counts as an access.
   mutating func read(_ key: Int) -> Entry? {
     guard var entry = entry(key) else { return nil }
     entry.accessed = now

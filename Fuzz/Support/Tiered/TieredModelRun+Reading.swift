@@ -5,7 +5,7 @@ extension TieredModelRun {
   // MARK: Reads
 
   mutating func read(_ key: Int, below: Bool) throws {
-    // Before, because that is not an access.
+    // Asked before the read, because `contains` is not an access.
     let isHeld = try cache.tier.contains(key)
     note("read \(key)", below: below)
     let expected = model.read(key)
@@ -21,7 +21,7 @@ extension TieredModelRun {
       let bytes =
         try cache.withValue(forKey: key, body)
       try expect(bytes != nil, expected != nil, "the bytes of \(key)")
-      // They count as an access in memory, but are not kept there.
+      // A read of the bytes counts as an access in memory, but does not keep them there.
       return
     case 2 where !below:
       let found = try cache.lookUp(key)
@@ -136,7 +136,7 @@ extension TieredModelRun {
     try expect(cache.tier.count(), held.count, "the number of keys in memory")
   }
 
-  /// By queries that are not accesses.
+  /// Compares an entry by queries that are not accesses.
   func compare(_ key: Int) throws {
     let expected = model.entry(key)
     // Memory first: a query to the front may make it drop something.

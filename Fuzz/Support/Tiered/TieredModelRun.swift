@@ -89,7 +89,7 @@ package struct TieredModelRun {
   private mutating func newEntry(_ key: Int) -> TieredModel.Entry {
     let ends = random.once(in: 2)
     let idles = hasIdleLimits && random.once(in: 3)
-    // Around the moments at which time stands still, and values that end at once.
+    // Some lengths end around the moments at which time stands still. Others end at once.
     let length =
       hasIdleLimits
       ? 1000 * Int64(random.below(12)) + Int64(random.below(3)) - 1 : Int64(random.below(40)) - 2
@@ -100,7 +100,7 @@ package struct TieredModelRun {
       idleLimit: idles ? 500 + 1000 * Int64(random.below(15)) : nil)
   }
 
-  /// A length or an end, which is the same here.
+  /// A length or an end. Here, both mean the same.
   private mutating func lifetime(_ entry: TieredModel.Entry) -> Lifetime {
     guard let expires = entry.expires else { return random.once(in: 2) ? .standard : .unlimited }
     return random.once(in: 2)
@@ -235,7 +235,7 @@ package struct TieredModelRun {
     if isRemoved { _ = model.remove(key) }
   }
 
-  /// One that keeps the value's end and its idle limit.
+  /// An update that keeps the value's end and its idle limit.
   private mutating func update(_ key: Int) throws {
     let present = model.read(key)
     let removes = random.once(in: 4)

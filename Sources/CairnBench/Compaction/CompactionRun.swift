@@ -24,8 +24,8 @@ struct CompactionRun {
   private var keyCount: Int { isQuick ? 1 << 11 : 1 << 16 }
   private var segmentByteLimit: Int { isQuick ? 64 << 10 : 256 << 10 }
 
-  /// Overwrites every key twice on average, so that the log is as it stays. Then counts while every
-  /// key is overwritten three more times; with `isQuick` once and twice.
+  /// Overwrites every key twice on average, so that the log reaches its steady state. Then counts
+  /// while every key is overwritten three more times. With `isQuick`, the numbers are one and two.
   func result(bound: Double, skew: Skew) throws -> Result {
     let path = "\(directory)/\(skew.rawValue)-\(bound)"
     var configuration = StoreConfiguration()
@@ -70,7 +70,7 @@ struct CompactionRun {
       peak: Double(peak) / Double(live))
   }
 
-  /// Of the same length for all.
+  /// All keys have the same length.
   private static func key(_ number: Int) -> String { "key \(number + 1_000_000)" }
 
   static func table(_ results: [Result]) -> String {

@@ -38,9 +38,9 @@ struct KeySequence {
   }
 }
 
-/// Draws keys by Zipf's law, using the rejection-free method of Gray and others ("Quickly generating
-/// billion-record synthetic databases", 1994), as YCSB does. The assignment of ranks to keys is
-/// random.
+/// Draws keys by Zipf's law, using the rejection-free method of Gray and others ("Quickly
+/// generating billion-record synthetic databases", 1994), as YCSB does. The assignment of ranks to
+/// keys is random.
 struct ZipfLaw {
   private let ranks: [UInt32]
   private let zeta: Double

@@ -14,7 +14,7 @@ enum ProcessMemory {
 
   static var peakByteCount: Int { byteCount(of: "VmHWM:") }
 
-  /// Resident memory that is no file's.
+  /// Resident memory that belongs to no file.
   static var anonymousByteCount: Int { byteCount(of: "RssAnon:") }
 
   private static func byteCount(of name: String) -> Int {

@@ -5,7 +5,7 @@ import Synchronization
 /// sixteen writers that wait for one sync must be sixteen threads.
 enum ThreadTeam {
   /// Runs `body` with 0 ..< `count`, each on a separate thread, and returns the results in that
-  /// order. Throws an error of theirs after all have ended.
+  /// order. If any of them throw, throws one of their errors after all have ended.
   static func run<Result: Sendable>(
     _ count: Int, _ body: @escaping @Sendable (Int) throws -> Result
   ) throws -> [Result] {

@@ -5,7 +5,7 @@ protocol MemoryTierSize {
   static var kind: StoreKind { get }
   /// - Parameter count: the number of entries of the cache.
   static func entryLimit(of count: Int) -> Int?
-  /// Whether the disk, too, holds no more entries than the benchmark has.
+  /// Whether the disk is also limited to the benchmark's number of entries.
   static var limitsDisk: Bool { get }
 }
 

@@ -3,7 +3,8 @@ import CommandText
 /// The options on the command line.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
-  /// Whether to measure every row. Without it and without options that narrow the run, six rows are.
+  /// Whether to measure every row. Without it and without options that narrow the run, six rows are
+  /// measured.
   var isFull = false
   /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
@@ -13,7 +14,7 @@ struct BenchOptions: Sendable, Equatable {
   var isCompaction = false
   /// Whether to measure only how long single calls take while something else goes on.
   var isStalls = false
-  /// Whether to measure what has an aim, and to compare it with that.
+  /// Whether to measure only the figures that have an aim, and to compare them with it.
   var isTargets = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
@@ -36,7 +37,7 @@ struct BenchOptions: Sendable, Equatable {
   /// A file of results to draw charts from; `nil`: to measure.
   var resultsPath: String?
 
-  /// Whether only six rows are measured, in seconds: nothing says what else to do.
+  /// Whether only six rows are measured, in seconds: no option says what else to do.
   var isSummary: Bool {
     !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isStalls && !isTargets
       && !isEveryStore && !isNarrowed

@@ -40,8 +40,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Opening a store whose process was killed after it had opened it and rewritten 100,000 of the
   /// values, up to the first value read.
   case openKilled = "open-killed"
-  /// One compaction after half of the keys were overwritten, which is not counted. Counted by key
-  /// of the store.
+  /// One compaction after half of the keys were overwritten. The overwrites are not counted.
+  /// Counted by key of the store.
   case compact
   /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
   /// space by itself.
@@ -82,7 +82,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .get, .getZeroCopy, .getMissing, .getZipf, .mixed95to5, .memoryGet, .memoryMixed95to5,
   ]
 
-  /// The row that does the same on one thread, of rows on two.
+  /// For a row on two threads, the row that does the same on one.
   var onOneThread: Workload? {
     switch self {
     case .getTwoThreads: .get

@@ -51,7 +51,7 @@ enum RequestStream: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// The requested number of keys from one draw, which starts again at its end.
+  /// The requested number of keys from one drawn sequence, which starts again at its end.
   private static func zipf(
     keyCount: Int, count: Int, _ random: inout RandomSource
   ) -> [UInt32] {

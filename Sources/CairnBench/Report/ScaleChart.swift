@@ -1,7 +1,7 @@
 import Glibc
 
-/// How cost grows with the number of keys, as an SVG chart: a line for each row of one store, both axes
-/// logarithmic. Needs no font and no script, and follows the reader's light or dark mode.
+/// How cost grows with the number of keys, as an SVG chart: a line for each row of one store, both
+/// axes logarithmic. Needs no font and no script, and follows the reader's light or dark mode.
 struct ScaleChart {
   let results: [BenchResult]
   let caption: String

@@ -1,8 +1,8 @@
 /// Six workloads on one screen, as an SVG chart: Cairn beside what people use in its place.
 ///
-/// A panel for each workload, a bar for each store. A bar's length is proportional to the operations per second,
-/// and the fastest store of a panel fills it. Needs no font and no script, and follows the reader's light or dark
-/// mode.
+/// A panel for each workload, a bar for each store. A bar's length is proportional to the
+/// operations per second, and the fastest store of a panel fills it. Needs no font and no script,
+/// and follows the reader's light or dark mode.
 struct SummaryChart {
   let results: [BenchResult]
   let caption: String
@@ -44,7 +44,8 @@ struct SummaryChart {
       """
   }
 
-  /// The section with the most bars, of several the one with the most keys, of those the smallest values.
+  /// The section with the most bars. Among equals, the one with the most keys, and then with the
+  /// smallest values.
   private var section: (title: String?, results: [BenchResult]) {
     let sections = BenchReport.sections(of: results).map { section, results in
       (

@@ -1,4 +1,5 @@
-/// Six workloads in 80 columns: Cairn's operations per second, and how many times as fast it was as each other store.
+/// Six workloads in 80 columns: Cairn's operations per second, and how many times as fast it was as
+/// each other store.
 struct SummaryTable {
   let section: Plan.Section
   let results: [BenchResult]

@@ -87,7 +87,8 @@ struct Plan: Sendable {
     }
   }
 
-  /// Six workloads, of the stores that are built. So few keys that the file-per-key store takes seconds.
+  /// Six workloads of the stores in this build. The keys are few, so that the file-per-key store
+  /// takes only seconds.
   private static var summary: Section {
     Section(
       stores: SummaryChart.stores.map(\.store).filter(\.isBuilt),

@@ -20,7 +20,7 @@ extension Worker {
         }
       }
     }
-    // Makes the compaction begin with the reads.
+    // Rewrites once before, so that a compaction begins together with the reads.
     try rewrite(0)
     return try beside({ turn in
       try store.compact()

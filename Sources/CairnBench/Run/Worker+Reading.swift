@@ -36,7 +36,8 @@ extension Worker {
     count == 1 ? try measure(0) : .together(try ThreadTeam.run(count, measure))
   }
 
-  /// Opens the store anew and reads every value: what is checked once has then been checked.
+  /// Opens the store anew and reads every value, so that whatever is checked only once has been
+  /// checked.
   private func readOnce() throws {
     try closeMain()
     let store = try openMain()

@@ -45,7 +45,7 @@ extension Worker {
     }
   }
 
-  /// Each thread has its own keys, since nobody can say what a read must find that meets a write.
+  /// Each thread has its own keys, because a read that meets a write has no single right answer.
   private func mix(_ round: Round, writeShare: Double) throws -> Measurement {
     var random = round.random
     let threadCount = min(threadCount(of: round.workload), data.keyCount)
@@ -143,7 +143,8 @@ extension Worker {
 }
 
 extension Reader {
-  /// Reads, and writes where the sequence marks it, one of several threads that share the keys out.
+  /// Reads, and writes where the sequence marks it. Runs on one of several threads, which share the
+  /// keys out.
   fileprivate func mix(
     _ round: Round, _ sequence: KeySequence, _ thread: Int, of threadCount: Int,
     maximumCallCount: Int

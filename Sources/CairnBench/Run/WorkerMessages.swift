@@ -13,7 +13,7 @@ struct WorkerConfiguration: Codable, Sendable {
   var settles = true
   /// The threads of the rows that `--threads` is for.
   var threadCount = 1
-  /// How long a round that overwrites lasts at least.
+  /// The minimum length of a round that overwrites.
   var leastMilliseconds = 0
 }
 
@@ -24,7 +24,7 @@ enum WorkerRequest: Codable, Sendable {
   case run(Workload, round: Int, milliseconds: Int)
   /// Make the store hold every key, if it does not; nothing is measured.
   case prepare
-  /// The same from an empty store.
+  /// Make the store hold every key, starting from an empty store.
   case refill
   /// Close the store and open it, then rewrite values that it holds: see `Workload.openKilled`.
   case rewrite

@@ -26,7 +26,7 @@ final class WorkerProcess {
   deinit { kill() }
 
   func ask(_ request: WorkerRequest) throws -> RoundResult? {
-    // A dead worker shows when its reply does not come.
+    // If the worker is dead, the missing reply shows this.
     try? requests.send(request)
     guard let reply = try replies.receive(WorkerReply.self) else {
       throw BenchFailure.worker(
@@ -43,7 +43,7 @@ final class WorkerProcess {
     _ = end()
   }
 
-  /// Lets it close its store, and waits for it to end.
+  /// Lets the worker close its store, and waits for it to end.
   func finish() throws {
     guard process > 0 else { return }
     close(requests.descriptor)

@@ -60,11 +60,12 @@ struct StallRun {
   }
 
   /// - Parameters:
-  ///   - limit: the maximum number of entries on disk, or `nil` for `entryCount` of them and no
+  ///   - limit: the maximum number of entries on disk, or `nil` for `entryCount` entries and no
   ///     limit.
-  ///   - held: the maximum number of entries in memory, or `nil` for as many as `limit`, or few.
-  ///   - work: what goes on; told when the time is over.
-  ///   - newKey: the key of each write, by its number; `nil`: one of those that are there.
+  ///   - held: the maximum number of entries in memory, or `nil` for as many as `limit`, or few if
+  ///     that is `nil`.
+  ///   - work: what goes on meanwhile; the closure passed to it says when the time is over.
+  ///   - newKey: the key of each write, by its number; `nil`: one of the existing keys.
   private func onDisk(
     _ situation: String, limit: Int? = nil, held: Int? = nil, options: EntryOptions = .standard,
     _ body: (Result) throws -> Void,
@@ -115,7 +116,8 @@ struct StallRun {
     func callAsFunction() -> Bool { isSet.load(ordering: .acquiring) }
   }
 
-  /// Gets and sets in turn on one thread, until the time is over and the work of the other is done.
+  /// Gets and sets in turn on one thread, until the time is over and the other thread has done its
+  /// work.
   private func measure(
     _ situation: String, _ keyCount: Int,
     get: @escaping @Sendable (Int) throws -> [UInt8]?,

@@ -80,7 +80,7 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
-    // The name first, so that a key without one leaves nothing behind.
+    // Encodes the name first, so that a key without one leaves nothing behind.
     try unsafe FileName.withEncoded(key) { name in try unsafe setValue(value, inFile: name) }
   }
 

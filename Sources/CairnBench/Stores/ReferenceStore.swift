@@ -136,7 +136,7 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
     }
   }
 
-  /// Two multiplications of 64 by 64 bits, folded: good enough, and hardly slower than nothing.
+  /// Two multiplications of 64 by 64 bits, folded: good enough, and nearly free.
   @inline(__always)
   private func hash(of key: RawSpan) -> UInt64 {
     unsafe key.withUnsafeBytes { bytes in

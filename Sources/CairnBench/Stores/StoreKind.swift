@@ -46,7 +46,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   /// Whether what was written is synced once a second.
   var isSyncedEachSecond: Bool { self == .cairnInterval || self == .lmdbInterval }
 
-  /// The stores of this build that are on disk and no caches: the meaning of `--stores all`.
+  /// The stores of this build that are on disk and not caches: the meaning of `--stores all`.
   static var onDisk: [StoreKind] { allCases.filter { $0.isBuilt && !$0.isCache } }
 
   /// Whether it is part of this build.
@@ -58,7 +58,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     #endif
   }
 
-  /// The Debian package that its library is in.
+  /// The Debian package that contains its library.
   var package: String? {
     switch self {
     case .lmdb, .lmdbInterval: "liblmdb-dev"
@@ -98,7 +98,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
 
   func supports(_ workload: Workload) -> Bool {
     switch self {
-    // These are no stores, but the minimum work of a store that puts.
+    // These are not stores, but do the minimum work of a store that puts.
     case .rawCopy: workload == .fill
     case .rawWrite: workload == .fill || workload == .durablePut
     default:

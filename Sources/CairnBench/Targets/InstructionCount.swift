@@ -1,4 +1,5 @@
-/// Instructions of one operation, counted by callgrind: the same on every machine with the same toolchain.
+/// Instructions of one operation, counted by callgrind: the same on every machine with the same
+/// toolchain.
 enum InstructionCount {
   /// The count of each operation, or what must be installed for it.
   enum Outcome: Equatable {

@@ -3,7 +3,8 @@ import FoundationEssentials
 
 /// What small stores cost, with a hundred entries each.
 ///
-/// A hidden subcommand, run in two new processes: one that makes the stores, and one that holds nothing else.
+/// A hidden subcommand, run in two new processes: one that makes the stores, and one that holds
+/// nothing else.
 enum SmallStores {
   enum Part: String, Codable, CaseIterable, CodingKeyRepresentable {
     /// Milliseconds; the median.

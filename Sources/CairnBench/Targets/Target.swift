@@ -51,7 +51,7 @@ struct Target: Sendable {
     return []
   }
 
-  /// The Debian packages without which this build cannot measure it, in the order of the stores.
+  /// The Debian packages that this build lacks to measure the target, in the order of the stores.
   func missingPackages(isBuilt: (StoreKind) -> Bool = \.isBuilt) -> [String] {
     var packages: [String] = []
     for row in rows where !isBuilt(row.store) {
@@ -70,7 +70,7 @@ struct Target: Sendable {
   }
 }
 
-/// All that was measured for targets.
+/// Everything that was measured for targets.
 struct TargetFigures: Sendable {
   var results: [BenchResult] = []
   var instructions = InstructionCount.Outcome.counted([:])

@@ -1,7 +1,7 @@
 import Cairn
 import FoundationEssentials
 
-/// Measures what has an aim, and nothing else.
+/// Measures every figure that has an aim, and nothing else.
 struct TargetRun {
   let isQuick: Bool
   let seed: UInt64
@@ -42,7 +42,7 @@ struct TargetRun {
 
   func measure() throws -> TargetFigures {
     var figures = TargetFigures()
-    // First, so that a tool that is unfit ends the run at once. Not with `--quick`: it takes long.
+    // First, so that an unsuitable tool ends the run at once. Not with `--quick`: it takes long.
     if !isQuick {
       let operations = targets.compactMap { target -> OperationRun? in
         if case .instructions(let operation) = target.measure { operation } else { nil }
@@ -63,7 +63,7 @@ struct TargetRun {
     return figures
   }
 
-  /// What each target has reached.
+  /// The outcome of each target.
   func outcomes(_ figures: TargetFigures) -> [TargetOutcome] {
     targets.map { target in
       var missing = target.missingPackages()

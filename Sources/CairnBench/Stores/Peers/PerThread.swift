@@ -3,7 +3,8 @@
   import Synchronization
 
   /// A resource for one thread at a time: a connection or a read transaction.
-  // SAFETY: `@unchecked Sendable` because `PerThread` gives each to one thread, until that ends.
+  // SAFETY: `@unchecked Sendable` because `PerThread` gives each to one thread, until that thread
+  // ends.
   class ThreadBound: @unchecked Sendable {
     /// Set once, before any other thread knows of the object.
     fileprivate var giveBack: (@Sendable () -> Void)?

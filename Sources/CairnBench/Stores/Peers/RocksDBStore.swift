@@ -59,7 +59,8 @@
       }
     }
 
-    /// Opens it with its one column family, which the calls for many keys require by name.
+    /// Opens the database with its one column family, which the calls for many keys require by
+    /// name.
     private static func open(
       _ path: String, _ options: OpaquePointer
     ) throws -> (database: OpaquePointer, family: OpaquePointer) {
@@ -99,7 +100,7 @@
       }
     }
 
-    /// In one call, which reads each block and file once.
+    /// Reads all values in one call, which reads each block and file once.
     func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?] {
       var bytes: [UInt8] = []
       var counts: [Int] = []
@@ -138,7 +139,7 @@
       }
     }
 
-    /// The bytes of a slice, until that is destroyed.
+    /// The bytes of a slice, valid until it is destroyed.
     @inline(__always)
     private static func bytes(of slice: OpaquePointer) -> UnsafeRawBufferPointer {
       var count = 0

@@ -16,7 +16,7 @@
     /// How long a connection waits for another's lock.
     private static let busyMilliseconds: Int32 = 60_000
 
-    /// Before the library is first used. A refusal only costs speed.
+    /// Evaluated before the library is first used. A refusal only costs speed.
     private static let isCounting: Bool = cairn_sqlite3_stop_counting() != SQLITE_OK
 
     init(_ path: String, store: String) throws {

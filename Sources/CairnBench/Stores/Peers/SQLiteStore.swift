@@ -55,7 +55,7 @@
       }
     }
 
-    /// All in one transaction, which saves taking its locks for each key.
+    /// Reads all values in one transaction, which saves taking its locks for each key.
     func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?] {
       try sessions.value().connection.transaction("DEFERRED") {
         var values: [[UInt8]?] = []

@@ -67,7 +67,7 @@
       }
     }
 
-    /// In place: the original does not write to another file first.
+    /// Writes in place: the original does not write to another file first.
     func write(_ value: RawSpan, _ name: String, syncs: Bool) throws {
       let file = unsafe openat(directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
       guard file >= 0 else { throw failure("openat", name) }

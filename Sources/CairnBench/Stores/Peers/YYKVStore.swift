@@ -7,10 +7,11 @@
   /// The design of YYKVStorage, the basis of YYDiskCache: a table of the entries, with values of up
   /// to 20 KiB in it, and a file for each larger one.
   ///
-  /// - Each read sets its access time in the table, which has an index on it for trims.
+  /// - Each read sets the entry's access time in the table, which has an index on that time for
+  ///   trims.
   /// - It has no batches: many values are set one by one.
   /// - One connection under one lock, and a write-ahead log that is synced when it is moved into
-  ///   the database (`synchronous = NORMAL`), like in the original.
+  ///   the database (`synchronous = NORMAL`), as in the original.
   /// - With `.durable`, which the original does not offer, every commit is synced, and a file and
   ///   its folder are synced before that.
   final class YYKVStore: KeyValueStore {

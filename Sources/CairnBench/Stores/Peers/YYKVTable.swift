@@ -87,7 +87,7 @@
         }
       }
       if let fileName {
-        // Around the run, because the statement reads the name until then.
+        // `withBytes` encloses the run, because the statement reads the name until its end.
         try fileName.withBytes { (name) throws in try bindAndRun { try $0.bind(2, text: name) } }
       } else {
         try bindAndRun { try $0.bindNull(2) }
