@@ -21,7 +21,7 @@ final class SegmentSupply: Sendable {
   /// Held while the next segment is made, and while everything is removed. Held across a sync only
   /// if all reserved places are taken or no manifest is ready.
   private let preparation = Lock(())
-  /// Whether such a job is queued, so that none is queued twice.
+  /// Whether a job that makes a segment, or one that prefaults, is queued. None is queued twice.
   let isPreparing = Atomic(false)
   let isPrefaulting = Atomic(false)
 

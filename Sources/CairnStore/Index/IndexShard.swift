@@ -113,7 +113,7 @@ struct IndexShard: ~Copyable {
     for (number, entry) in entries.enumerated() {
       var other = number - 1
       while other >= 0, entries[other].hash == entry.hash {
-        // No two keys in a billion stores share as much of a hash as eight would have to.
+        // More than eight keys never share a hash by chance, not even in a billion stores.
         if entries[other].location == entry.location || number - other > 8 { return false }
         other -= 1
       }

@@ -108,8 +108,7 @@ struct Replay: ~Copyable {
     if stretch.isFull { try enterStretch() }
   }
 
-  /// Adds the records of the stretch to the index, except those with a newer record of the same key
-  /// there.
+  /// Adds the records of the stretch to the index, unless the index has a newer record of the key.
   private mutating func enterStretch() throws(StoreError) {
     if stretch.isEmpty { return }
     let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
