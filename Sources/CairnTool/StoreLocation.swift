@@ -5,8 +5,8 @@ import CommandText
 struct StoreLocation {
   let path: String
 
-  /// Opens for reading, which writes nothing to disk. If another process is writing to the store,
-  /// reads its current state and says so.
+  /// Opens the store for reading, which writes nothing to disk. If another process is writing to
+  /// the store, reads its current state and says so.
   func read<Result>(on console: Console, _ body: (Store) throws -> Result) throws -> Result {
     let store: Store
     do throws(StoreError) {
@@ -28,8 +28,8 @@ struct StoreLocation {
     return store
   }
 
-  /// Opens a store that another process may have open. It sees new writes when it is asked to catch
-  /// up.
+  /// Opens a store that another process may have open. The returned store sees new writes when
+  /// `catchUp` is called.
   func followed() throws(StoreError) -> Store {
     try Store(
       following: path, freshness: .manual, configuration: Self.quiet(StoreConfiguration()))
@@ -53,7 +53,8 @@ struct StoreLocation {
     return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
-  /// Opens for writing. Closing syncs, so the writes of `body` are durable when this returns.
+  /// Opens the store for writing. Closing syncs, so the writes of `body` are durable when this
+  /// returns.
   func write<Result>(
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
@@ -63,7 +64,7 @@ struct StoreLocation {
     return try use(Store(path: path, configuration: configuration), body)
   }
 
-  /// Without a log: commands report their findings themselves.
+  /// A configuration without a log: commands report their findings themselves.
   private static func quiet(_ configuration: StoreConfiguration) -> StoreConfiguration {
     var configuration = configuration
     configuration.log = .none

@@ -97,15 +97,15 @@ extension DiskCache: Trimming {
     return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
-  /// Removes every entry for which `shouldRemove` returns `true`. It can decide by key, size, cost
-  /// or age.
+  /// Removes every entry for which `shouldRemove` returns `true`. The closure can decide by key,
+  /// size, cost or age.
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
-  /// The closure is called once for each unexpired entry on disk, in no particular order, with no
-  /// lock held. Removal begins after the closure has seen every entry. An entry that has been
-  /// rewritten since then stays. So does an entry whose key cannot be decoded, which the log
-  /// reports. Entries in memory only are all removed, and the closure is not called for them.
+  /// It is called once for each unexpired entry on disk, in no particular order, with no lock held.
+  /// Removal begins after the closure has seen every entry. An entry that has been rewritten since
+  /// then stays. So does an entry whose key cannot be decoded, which the log reports. Entries in
+  /// memory only are all removed, and the closure is not called for them.
   ///
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed. Otherwise a
   ///   ``CacheError``.

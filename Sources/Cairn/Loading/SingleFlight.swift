@@ -134,7 +134,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if isActive { state.withLock { $0.flights[key]?.noteWrite() } }
   }
 
-  /// The same for all keys.
+  /// Like `noteWrite`, for all keys.
   func noteRemovalOfAll() {
     defer { history.forgetAll() }
     if !isActive { return }
@@ -143,7 +143,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       activeCount.store(0, ordering: .releasing)
       return exchange(&state.flights, with: [:])
     }
-    // What they hold is released outside the lock.
+    // Release the flights outside the lock, with all that they hold.
     for flight in flights.values where flight.leaveBackground() {
       count { $0.cancelledCount += 1 }
     }

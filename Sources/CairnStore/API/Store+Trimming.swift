@@ -176,14 +176,14 @@ extension Store {
     return try engine.finish(removal, durability: durability)
   }
 
-  /// Removes every entry for which `isRemoved` returns `true`. It can decide by key, size, age or
-  /// cost.
+  /// Removes every entry for which `isRemoved` returns `true`. The closure can decide by key, size,
+  /// age or cost.
   ///
   ///     try store.remove { key, info in info.valueByteCount > 1 << 20 }
   ///
-  /// The closure is called once for each unexpired entry, in no particular order, with no lock
-  /// held. These calls do not count as accesses, and the closure may use the store. Removal begins
-  /// after the closure has seen every entry. An entry that has been rewritten since then stays.
+  /// It is called once for each unexpired entry, in no particular order, with no lock held. These
+  /// calls do not count as accesses, and the closure may use the store. Removal begins after the
+  /// closure has seen every entry. An entry that has been rewritten since then stays.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see
