@@ -59,7 +59,8 @@ struct StoreLocation {
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
     var configuration = Self.quiet(configuration)
-    // As in caches: a command does not begin to copy records that the owner of a cache would leave.
+    // The bound of a cache, so that a command does not copy records that a cache's owner would
+    // leave.
     configuration.spaceBound = 2
     return try use(Store(path: path, configuration: configuration), body)
   }

@@ -102,10 +102,10 @@ extension DiskCache: Trimming {
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///
-  /// It is called once for each unexpired entry on disk, in no particular order, with no lock held.
-  /// Removal begins after the closure has seen every entry. An entry that has been rewritten since
-  /// then stays. So does an entry whose key cannot be decoded, which the log reports. Entries in
-  /// memory only are all removed, and the closure is not called for them.
+  /// The closure is called once for each unexpired entry on disk, in no particular order, with no
+  /// lock held. Removal begins after the closure has seen every entry. An entry that has been
+  /// rewritten since then stays. So does an entry whose key cannot be decoded, which the log
+  /// reports. Entries in memory only are all removed, and the closure is not called for them.
   ///
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed. Otherwise a
   ///   ``CacheError``.

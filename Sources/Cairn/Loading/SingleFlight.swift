@@ -23,7 +23,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let load: @Sendable (Flight<Value>) async throws -> Value
     /// How long it may take, or `nil` for no limit.
     var timeLimit: Duration?
-    /// Called when it exceeds the limit, before any waiter learns of it.
+    /// Called when the load exceeds the limit, before any waiter learns of it.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 

@@ -80,9 +80,9 @@ extension MemoryCache: Trimming {
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
-  /// It is called once for each unexpired entry, outside the lock, so it may use the cache. An
-  /// entry that is rewritten after the closure has seen it stays. To decide by value, call
-  /// `compareAndRemove` in `forEachEntry`.
+  /// The closure is called once for each unexpired entry, outside the lock, so it may use the
+  /// cache. An entry that is rewritten after the closure has seen it stays. To decide by value,
+  /// call `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed.

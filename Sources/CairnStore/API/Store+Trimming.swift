@@ -181,9 +181,9 @@ extension Store {
   ///
   ///     try store.remove { key, info in info.valueByteCount > 1 << 20 }
   ///
-  /// It is called once for each unexpired entry, in no particular order, with no lock held. These
-  /// calls do not count as accesses, and the closure may use the store. Removal begins after the
-  /// closure has seen every entry. An entry that has been rewritten since then stays.
+  /// The closure is called once for each unexpired entry, in no particular order, with no lock
+  /// held. These calls do not count as accesses, and the closure may use the store. Removal begins
+  /// after the closure has seen every entry. An entry that has been rewritten since then stays.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see

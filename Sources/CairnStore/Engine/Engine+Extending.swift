@@ -46,7 +46,7 @@ extension Engine {
     return Extending(lifetime: lifetime)
   }
 
-  /// Extends one key. `finish` waits for all of them.
+  /// Extends the lifetime of one key. `finish` waits for all of these writes.
   func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
     let extended = try extend(
       key, to: extending.lifetime, forSync: false, renewal: nil)

@@ -6,7 +6,7 @@ extension Engine {
     return KeyRemoval()
   }
 
-  /// Removes a key, as its own write. `finish` waits for all of them.
+  /// Removes a key, as a separate write. `finish` waits for all of these writes.
   @usableFromInline
   package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
     if let sequence = try remove(key, expecting: .anything, forSync: false) {

@@ -304,7 +304,7 @@ struct FoundRecord: ~Copyable {
   let tick: UInt64
   let end: Int64
 
-  /// With the end of the lifetime in force.
+  /// The record's header, with the end of the lifetime in force.
   var header: RecordHeader { record.header.extended(to: end) }
 }
 

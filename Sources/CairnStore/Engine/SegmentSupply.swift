@@ -219,10 +219,10 @@ final class SegmentSupply: Sendable {
 
   // MARK: Sealing
 
-  /// Lists rolled segments as sealed, once they are durable: all that exist so far.
+  /// Lists all rolled segments that exist so far as sealed, once they are durable.
   ///
-  /// With slow syncs and fast writers there is always a later one. It waits for another call, so
-  /// that compaction gets its turn.
+  /// With slow syncs and fast writers, there is always a later segment. It waits for another call,
+  /// so that compaction gets its turn.
   func sealRolledSegments() throws(StoreError) {
     let next = log.lastSequence + 1
     while true {

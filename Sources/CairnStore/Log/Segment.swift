@@ -72,7 +72,7 @@ package final class Segment: Sendable {
   package var id: SegmentID { header.id }
   package var name: String { file.name }
 
-  /// Its entry in the manifest once it is sealed.
+  /// The segment's entry in the manifest once it is sealed.
   package var sealedEntry: Manifest.SealedSegment {
     Manifest.SealedSegment(
       id: id, salt: header.salt, byteCount: usage.end, lowestSequence: usage.lowestSequence,
@@ -218,7 +218,8 @@ package final class Segment: Sendable {
 
   // MARK: The file
 
-  /// Its bytes, for reading by system calls; from the mapping if the file has lost its name.
+  /// The segment's bytes, for reading by system calls, or from the mapping if the file has lost its
+  /// name.
   ///
   /// - Parameter isShared: whether the file may stay open for the next caller.
   /// - Throws: `corrupt` if it has neither a name nor a mapping; `system`.
@@ -256,7 +257,7 @@ package final class Segment: Sendable {
     if mapping == nil { try file.keep() } else { file.release() }
   }
 
-  /// Notes that a snapshot shows it. `endSnapshot` reverses this.
+  /// Notes that a snapshot shows the segment. `endSnapshot` reverses this.
   package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
   package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
   package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }

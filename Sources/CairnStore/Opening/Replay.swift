@@ -152,7 +152,8 @@ struct Replay: ~Copyable {
     for copy in copies { try extendCopy(copy) }
   }
 
-  /// Gives a put that a compaction copied the end of lifetime in the checkpoint, if that is later.
+  /// Extends the lifetime of a put that a compaction copied to its end in the checkpoint, if that
+  /// end is later.
   private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
     guard let dropped = source?.droppedExtension(of: copy.hash),
       let segment = table.segment(at: copy.location)

@@ -84,12 +84,12 @@ final class Trimmer: Sendable {
     remaining: (RemovalSummary) -> (count: Int, byteCount: Int)
   ) throws(StoreError) {
     var done = RemovalSummary()
-    // If everything chosen is read or rewritten again and again, the others win.
+    // Give up if every chosen entry is read or rewritten, round after round.
     var idleRounds = 0
     while idleRounds < 3 {
       let (count, byteCount) = remaining(done)
       if count <= 0 { return }
-      // Not all at once, to limit the memory used.
+      // Do not choose all entries at once, to limit the memory used.
       let bound = max(1 << 16, lookup.index.count / 8)
       let victims = try select(min(count, bound), order, in: &removal)
       if victims.isEmpty { return }
