@@ -43,7 +43,7 @@ struct CacheClock: ~Copyable, Sendable {
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
   /// Counts the starts and ends of changes to the defaults. A tier above another has the same
-  /// defaults as that tier: while the count is odd, they may differ.
+  /// defaults as that tier, except that they may differ while the count is odd.
   let changes = Atomic(0)
 
   @usableFromInline

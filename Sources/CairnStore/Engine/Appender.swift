@@ -16,7 +16,7 @@ struct Appender: ~Copyable {
   var offset = 0
   /// The next segment, if it is ready.
   var prepared: Segment?
-  /// The places that the manifest lists for the segments after `prepared`. They have no files yet.
+  /// The places that the manifest lists for the segments after the next. They have no files yet.
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []

@@ -29,7 +29,7 @@ struct BatchRecords: ~Copyable {
     /// The chunk's bytes, followed by zeros as room for more.
     var bytes: [UInt8] = []
     var byteCount = 0
-    /// The number of the kept value that this chunk consists of, or `nil` if `bytes` has its bytes.
+    /// The number of the kept value that is this chunk, or `nil` if `bytes` has the chunk's bytes.
     var value: Int?
   }
 

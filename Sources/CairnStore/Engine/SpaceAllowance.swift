@@ -1,10 +1,10 @@
 /// How many more bytes writers may make dead before they wait for compaction. Guarded by the log's
 /// lock.
 ///
-/// Near the limit for the log, writers are slowed to the pace of compaction, and more the nearer
-/// the limit is. Beyond the limit, writers may make bytes dead only as fast as compaction reclaims
-/// bytes. Writes of new keys and removals spend nothing: removals make room, and writes of new keys
-/// make nothing dead.
+/// Near the limit for the log, writers are slowed to the pace of compaction, and the nearer the
+/// limit, the more they are slowed. Beyond the limit, writers may make bytes dead only as fast as
+/// compaction reclaims bytes. Writes of new keys and removals spend nothing: removals make room,
+/// and writes of new keys make nothing dead.
 ///
 /// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
 /// beyond its own share are its debt. The next large write waits until compaction has paid the

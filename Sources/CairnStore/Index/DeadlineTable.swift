@@ -7,7 +7,7 @@
 ///
 /// A moment counts 16 ms units since the table's origin. Words are in 64-slot chunks; a chunk
 /// without a deadline takes no memory. Each chunk has a lower bound of its words, and the table has
-/// one of all words. A search for due entries skips everything above them.
+/// one for all words. A search for due entries skips everything above them.
 struct DeadlineTable: ~Copyable {
   private static let chunkLength = 64
   private static let unit: Int64 = 16

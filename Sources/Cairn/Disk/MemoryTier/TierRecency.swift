@@ -139,8 +139,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
-  /// Whether to report to the disk before such a write. Asks the background for a report if that
-  /// would be too much work for the write.
+  /// Whether to report to the disk before a write of this size. Asks the background for a report if
+  /// that would be too much work for the write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
     switch store.evictions(byAdding: count, byteCount: byteCount) {
     case .none: return false

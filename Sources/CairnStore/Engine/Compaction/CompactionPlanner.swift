@@ -71,8 +71,8 @@ package struct CompactionPlanner: Sendable {
     return smallSegments()
   }
 
-  /// The victims with the highest gain per copied byte and the greatest age. Returns the segments
-  /// that keep many tombstones from being dropped instead, if rewriting those is better.
+  /// The victims with the highest gain per copied byte and the greatest age. If it is better to
+  /// rewrite the segments that keep many tombstones from being dropped, returns those instead.
   private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])

@@ -81,8 +81,8 @@ package struct KeyRemoval {
 
 /// Entries that are removed under one hold of the log's lock.
 struct VictimGroup {
-  /// The maximum entries, and bytes of tombstones. With these, the lock is held for far less than a
-  /// millisecond.
+  /// The maximum number of entries, and of bytes of tombstones. They keep the log's lock held for
+  /// far less than a millisecond.
   static let victimLimit = 64
   static let byteLimit = 8 << 10
 
