@@ -30,7 +30,7 @@ enum ExportCommand {
     -> Descriptor
   {
     do {
-      // If the path had a trailing slash, a link would be followed.
+      // With a trailing slash, the system would follow a link.
       let trimmed = withoutTrailingSlashes(path)
       // A file in the store's directory would be foreign to the store, so check before creating
       // one.

@@ -16,13 +16,13 @@ struct ImportBatch {
   private static let countLimit = 256
   private static let byteLimit = 1 << 20
 
-  /// - Parameter lifetime: or `nil` for no end.
+  /// - Parameter lifetime: the lifetime of the values, or `nil` for no end.
   init(store: Store, lifetime: Duration?) {
     self.store = store
     self.lifetime = lifetime.map { .after($0) } ?? .unlimited
   }
 
-  /// Stores the value, unless it is already there without an end and no end is requested. So a
+  /// Stores the value, unless the store already has it without an end and no end is requested. So a
   /// second import only completes the first.
   mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
     if try isStored(value, forKey: key) {

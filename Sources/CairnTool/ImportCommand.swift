@@ -11,7 +11,7 @@ enum ImportCommand {
       ? try invocation.value(of: .lifetime, Quantity.duration, Quantity.durationKind)
       : nil
     let path = invocation.operands[1]
-    // Before the store, which would be created even if there is nothing to import.
+    // Open the tree before the store, which would be created even if there is nothing to import.
     let root: Descriptor
     do throws(SystemError) {
       root = try SystemCalls.open(path, in: nil, as: .directoryThroughLinks)

@@ -110,7 +110,7 @@ struct Importer {
           subdirectories.append(name.bytes)
         case .link: counts.skippedLinks += 1
         case .other: counts.skippedSpecialFiles += 1
-        // Reported as existing, but of unknown size.
+        // The file is reported as existing, but its size is unknown.
         case nil: isEmpty = false
         }
       }
@@ -146,7 +146,7 @@ struct Importer {
     try batch.add(contents, forKey: key)
     counts.files += 1
     counts.bytes += contents.count
-    // Files that have grown since add to it.
+    // Files that have grown since the total was computed add to it.
     progress.show(
       "imported", byteCount: counts.bytes, of: totalByteCount.map { max($0, counts.bytes) })
   }

@@ -48,7 +48,8 @@ package struct KeyTree {
         try body(Line(depth: part.depth, name: first[part.shownByteCount...], count: 1))
         continue
       }
-      // The keys are in order, so what the first and the last share is shared by all.
+      // The keys are in order, so all of them begin with the bytes that the first and the last
+      // share.
       let shared = zip(first, keys[part.keys.upperBound - 1]).prefix { $0 == $1 }.count
       let end = first[..<shared].lastIndex(of: Self.slash).map { $0 + 1 } ?? shared
       try body(Line(depth: part.depth, name: first[part.shownByteCount..<end], count: count))
@@ -85,7 +86,7 @@ package struct KeyTree {
     return parts
   }
 
-  /// The index of the first key that does not begin with the bytes that the first key begins with.
+  /// The end of the keys that begin with these bytes. They are the first ones of the range.
   private func endOfKeys(beginningWith bytes: ArraySlice<UInt8>, in range: Range<Int>) -> Int {
     var (low, high) = (range.lowerBound + 1, range.upperBound)
     while low < high {

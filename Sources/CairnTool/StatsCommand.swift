@@ -15,7 +15,7 @@ enum StatsCommand {
         ? EntryHistograms(of: store) { console.report(CommandFailure($0)) } : nil
       return (page, histograms)
     }
-    // Half of the entries would look like all of them.
+    // After an interruption, print nothing: half of the entries would look like all of them.
     if SystemCalls.interruption != 0 { return }
     if invocation.has(.json) {
       var members = Self.members(page.keyCount, page.statistics, page.usage)

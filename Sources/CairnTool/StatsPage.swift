@@ -76,7 +76,7 @@ struct StatsPage {
       ]
   }
 
-  /// The segments with dead bytes. Each full segment has a few at its end, which are not
+  /// The segments with dead bytes. Each full segment has a few dead bytes at its end, which are not
   /// significant.
   private func segmentLines(isNarrow: Bool) -> [Line] {
     let dead = statistics.segments

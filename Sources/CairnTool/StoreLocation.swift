@@ -5,8 +5,8 @@ import CommandText
 struct StoreLocation {
   let path: String
 
-  /// Opens for reading, which writes nothing to disk. If another process is writing to the store,
-  /// reads its current state and says so.
+  /// Opens the store for reading, which writes nothing to disk. If another process is writing to
+  /// the store, reads its current state and says so.
   func read<Result>(on console: Console, _ body: (Store) throws -> Result) throws -> Result {
     let store: Store
     do throws(StoreError) {
@@ -28,8 +28,8 @@ struct StoreLocation {
     return store
   }
 
-  /// Opens a store that another process may have open. It sees new writes when it is asked to catch
-  /// up.
+  /// Opens a store that another process may have open. The returned store sees new writes when
+  /// `catchUp` is called.
   func followed() throws(StoreError) -> Store {
     try Store(
       following: path, freshness: .manual, configuration: Self.quiet(StoreConfiguration()))
@@ -53,17 +53,19 @@ struct StoreLocation {
     return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
-  /// Opens for writing. Closing syncs, so the writes of `body` are durable when this returns.
+  /// Opens the store for writing. Closing syncs, so the writes of `body` are durable when this
+  /// returns.
   func write<Result>(
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
     var configuration = Self.quiet(configuration)
-    // As in caches: a command does not begin to copy records that the owner of a cache would leave.
+    // The bound of a cache, so that a command does not copy records that a cache's owner would
+    // leave.
     configuration.spaceBound = 2
     return try use(Store(path: path, configuration: configuration), body)
   }
 
-  /// Without a log: commands report their findings themselves.
+  /// A configuration without a log: commands report their findings themselves.
   private static func quiet(_ configuration: StoreConfiguration) -> StoreConfiguration {
     var configuration = configuration
     configuration.log = .none

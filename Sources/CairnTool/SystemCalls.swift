@@ -226,7 +226,7 @@ enum SystemCalls {
     }
   }
 
-  /// Ends the process by the noted signal, so that a shell sees it.
+  /// Ends the process by the noted signal, so that a shell sees the signal.
   static func endInterrupted() -> Never {
     _ = raise(interruption)
     exit(128 + interruption)

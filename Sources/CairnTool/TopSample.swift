@@ -13,7 +13,7 @@ struct TopSample {
   /// Writes and removals a second since the previous sample, or `nil` if unknown.
   private(set) var writeRate: Double?
 
-  /// The sum of all segments.
+  /// The bytes of all segments.
   var logByteCount: Int { statistics.segments.reduce(0) { $0 + $1.byteCount } }
 
   /// How long ago the newest checkpoint was written, or `nil` for none.

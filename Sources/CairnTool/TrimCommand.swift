@@ -23,7 +23,7 @@ enum TrimCommand {
     try run(try removal(goal, invocation), in: location, invocation, on: console)
   }
 
-  /// What `--expired` does; also `expire`.
+  /// Removes expired entries, for `--expired` and for the command `expire`.
   static func removeExpired(
     in location: StoreLocation, _ invocation: Invocation, on console: Console
   ) throws {

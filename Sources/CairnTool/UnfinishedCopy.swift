@@ -35,7 +35,7 @@ struct UnfinishedCopy {
       return
     }
     let names = try SystemCalls.names(in: directory)
-    // Only a directory that is marked as unfinished.
+    // Empty only a directory that is marked as unfinished.
     guard names.contains(where: { $0.bytes == Array("UNFINISHED-COPY".utf8) }) else { return }
     for name in names { try SystemCalls.removeFile(name.bytes, in: directory) }
     if !hadDirectory { try SystemCalls.removeDirectory(path) }

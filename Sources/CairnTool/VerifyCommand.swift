@@ -51,7 +51,8 @@ enum VerifyCommand {
     }
   }
 
-  /// Checks the log of a store that another process has open: every head, and every value that a read would find.
+  /// Checks the log of a store that another process has open: every head, and every value that a
+  /// read would find.
   private static func verify(
     _ store: Store, _ invocation: Invocation, _ progress: Progress, on console: Console
   ) throws {

@@ -97,7 +97,7 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
-  /// The same error, with the name of the cache added if it concerns the coding of a value.
+  /// Returns the error, with the cache's name added if the error concerns the coding of a value.
   @usableFromInline
   func named(_ cache: String) -> CacheError {
     guard case .unencodableValue(nil, let reason) = self else { return self }

@@ -2,9 +2,9 @@ public import CairnStore
 
 /// The calls that all caches share, in memory and on disk.
 ///
-/// Use it for generic code that works with any cache. `Failure` is the type of the errors that
-/// calls throw. It is `Never` for a cache in memory, whose calls need no `try`. Calls that run a
-/// closure of yours also throw the closure's errors.
+/// Use this protocol for generic code that works with any cache. `Failure` is the type of the
+/// errors that calls throw. It is `Never` for a cache in memory, whose calls need no `try`. Calls
+/// that run a closure of yours also throw the closure's errors.
 ///
 ///     func warm<Cache: Caching<String, [UInt8]>>(_ cache: Cache) throws(Cache.Failure) { … }
 ///

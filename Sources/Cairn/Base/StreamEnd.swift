@@ -33,7 +33,7 @@ final class StreamEnds<Event: Sendable>: Sendable {
   }
 
   func remove(_ id: UInt64) {
-    // What it holds is released outside the lock.
+    // Release the continuation outside the lock, with all that it holds.
     let continuation = state.withLock { $0.continuations.removeValue(forKey: id) }
     withExtendedLifetime(continuation) {}
   }

@@ -6,7 +6,8 @@ final class AdmissionSketch: Sendable {
   /// The keys in a filter when it is full: 10.5 bits for each.
   static let keyLimit = 100_000
   private static let wordCount = 1 << 14
-  /// The bits of a key. With them, a full filter seems to have about 1 % of the keys that it lacks.
+  /// The bits of a key. With this many, a full filter claims to have about 1 % of the keys that it
+  /// lacks.
   private static let bitCount = 5
 
   private struct State: Sendable {

@@ -40,9 +40,9 @@ extension DiskCache {
     return value
   }
 
-  /// Calls `body` with a key's value, without copying it, and its version. Does not call it if the
-  /// key has no value. If `body` throws because a value cannot be decoded, the configured policy
-  /// applies.
+  /// Calls `body` with a key's value, without copying it, and its version. Does not call `body` if
+  /// the key has no value. If `body` throws because a value cannot be decoded, the configured
+  /// policy applies.
   @usableFromInline
   func readValue(
     of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
@@ -66,7 +66,7 @@ extension DiskCache {
       return CacheEntry(key: key, value: entry.value, info: entry.info)
     }
     guard let found = try storedEntry(forKey: key) else {
-      // A set in memory only may have displaced it in the meantime.
+      // A set in memory only may have displaced the entry on disk in the meantime.
       if let entry = held.entryAlone(forKey: tierKey) {
         return CacheEntry(key: key, value: entry.value, info: entry.info)
       }
@@ -436,7 +436,8 @@ extension DiskCache {
 
   private func noteDrop(_ error: CacheError) {
     events.counters.drops.add()
-    // After a change of type, each value causes such a message. They would flood standard error.
+    // After a change of type, each value causes such a message. The messages would flood standard
+    // error.
     switch error {
     case .changedType: events.log(.debug, .coding, "removed an unreadable value: \(error)")
     case .undecodableValue: events.log(.info, .coding, "removed an unreadable value: \(error)")

@@ -29,7 +29,7 @@ extension DiskCache {
       return try storing { () throws(StoreError) in
         if try store.removeValue(forKey: key, durability: durability) { return true }
         if isLoading {
-          // A loaded value may have been kept just after that check. From here on, none is.
+          // A load may have kept its value just after that check. From here on, no load does.
           store.passWriters()
           if try store.removeValue(forKey: key, durability: durability) { return true }
         }

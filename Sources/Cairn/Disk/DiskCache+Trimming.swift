@@ -97,8 +97,8 @@ extension DiskCache: Trimming {
     return try storing { () throws(StoreError) in try store.removeExpired() }
   }
 
-  /// Removes every entry for which `shouldRemove` returns `true`. It can decide by key, size, cost
-  /// or age.
+  /// Removes every entry for which `shouldRemove` returns `true`. The closure can decide by key,
+  /// size, cost or age.
   ///
   ///     try cache.remove { key, info in info.valueByteCount ?? 0 > 1 << 20 }
   ///

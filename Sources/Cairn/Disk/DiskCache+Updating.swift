@@ -54,8 +54,8 @@ extension DiskCache {
     try update(forKey: key, options: options, durability: nil, change)
   }
 
-  /// The entry that an update finds. Counts as an access. Memory holds nothing older afterwards, and
-  /// without an entry nothing at all.
+  /// The entry that an update finds. Counts as an access. Afterwards, memory holds nothing older
+  /// than the entry. If there is no entry, memory holds nothing for the key.
   func present(_ key: Key) throws(CacheError) -> PresentEntry<Value>? {
     let present = try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)

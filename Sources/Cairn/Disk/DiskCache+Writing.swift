@@ -30,7 +30,7 @@ extension DiskCache {
     if options.placement == .memory {
       return try setAlone(value, forKey: key, options: options, durability: durability, start)
     }
-    // Two calls, because an entry that may be absent takes a hundred instructions more.
+    // There are two calls, because an entry that may be absent takes a hundred instructions more.
     guard let held else { return try write(value, key, options, durability, start) { _ in } }
     let entry = PublishedEntry(value, try tierKey(key), options, in: held)
     return try write(value, key, options, durability, start) { entry.take($0, in: held) }
@@ -170,7 +170,7 @@ extension DiskCache {
       events.settle(
         key, bytes, version: version, replacing: pending.replaced, after: removals)
     case .mismatch(let current):
-      // A load that is not kept shows no caller a value.
+      // A load whose value is not kept shows no caller the key's current version.
       if showsMismatch { tier(.show(version: current)) }
       // The limits may have evicted entries first.
       events.settle([], after: removals)

@@ -45,7 +45,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   // Inlinable code is specialised for its types at the call site. There, closures pass on the keys
   // and values. All other code is here and sees only bytes.
   let original: Store
-  /// The store that replaced it, once its directory was removed.
+  /// The store that replaced the original one, once the original's directory was removed.
   let replacement = ReferenceTable<Store>(slotCount: 1)
   /// Opens a store that continues from the old one, with higher versions and at its time.
   private let reopen: @Sendable (_ old: Store) throws(CacheError) -> Store
@@ -70,10 +70,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   @usableFromInline let comparesBytes: Bool
 
   private struct Reopening {
-    /// Whether the asking thread must open another store.
+    /// Whether the thread that asks must open another store.
     enum Answer { case done, isMine, isCircle }
 
-    /// The thread that is opening one.
+    /// The thread that is opening another store, if any.
     var thread: ThreadID?
     /// Whether the cache was closed. No other store then replaces the current one.
     var isClosed = false
@@ -254,7 +254,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     let old = store
     let new = try reopen(old)
-    // Closed by the configuration's log, which the opening calls.
+    // The configuration's log, which opening a store calls, may have closed the cache.
     if reopening.withLock({ $0.isClosed }) {
       _ = try? new.closeOnce()
       throw .store(.closed(path: path))
@@ -263,7 +263,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     marks.begin(new, after: old.lastVersion)
     reopening.withLock { state in
       state.abandoned.append(old)
-      // These may change until here, under this lock.
+      // The defaults may change until here, under this lock.
       (new.lifetime, new.idleLimit) = (old.lifetime, old.idleLimit)
       new.retainExpired(for: flights.retained)
       replacement.set(0, to: new)
@@ -422,7 +422,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }
 
-  /// Closes the store if `close` was not called. Errors go to the log; `close` throws them.
+  /// Closes the store if `close` was not called. Errors go to the log, whereas `close` throws them.
   deinit {
     recency?.tell()
     store.closeAtEnd()

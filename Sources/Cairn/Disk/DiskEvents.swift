@@ -78,7 +78,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
       return state.observers
     }
-    // What the closure holds is released outside the lock.
+    // Release the observer's closure outside the lock, with all that it holds.
     withExtendedLifetime(observers) {}
   }
 
@@ -96,7 +96,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let storeObserver { for removal in removals { storeObserver(removal) } }
   }
 
-  /// The same for one value. Copies the bytes of its key only for observers.
+  /// Like the form above, for one value. Copies the bytes of its key only for observers.
   func settle(
     _ key: Key, _ bytes: RawSpan, version: UInt64, replacing replaced: PendingWrite.Replacement?,
     after removals: [RemovalEvent]

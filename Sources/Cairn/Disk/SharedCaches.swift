@@ -2,13 +2,13 @@ internal import CairnStore
 
 /// A process's named caches: at most one live cache for each directory.
 ///
-/// From its open by `shared` until it begins to close, a cache has a place here. Then the place is
+/// A cache has a place here from its open by `shared` until it begins to close. Then the place is
 /// empty, though the entry remains: the next caller opens another cache, and waits for the store.
 /// The entry is removed when the store is closed, so the table never has more places than open
 /// caches.
 enum SharedCaches {
   private enum Place: Sendable {
-    /// This thread is opening it, to replace an earlier one.
+    /// This thread is opening the cache, to replace an earlier one.
     case opening(by: ThreadID, replacing: Weak?)
     case open(Weak)
   }
@@ -26,9 +26,9 @@ enum SharedCaches {
 
   private enum Answer {
     case live(any AnyObject & Sendable)
-    /// The caller must open it. No other caller does until this one reports the result.
+    /// The caller must open the cache. No other caller does until this one reports the result.
     case open(replacing: Weak?)
-    /// This thread is already opening it.
+    /// The asking thread is already opening the cache.
     case circle
   }
 

@@ -74,7 +74,7 @@ extension DiskCache {
     calls.note(operation, since: start) { try? bytes(of: key) }
   }
 
-  /// The same for a call that concerns no single key.
+  /// Call at the end of a call that concerns no single key.
   func note(_ operation: CacheOperation, since start: CallStart) {
     if start.isSet { calls.note(operation, since: start) { nil } }
   }
@@ -146,7 +146,7 @@ final class CallTimes: Sendable {
 
   /// Counts a call, and keeps it if it was slow.
   ///
-  /// - Parameter key: called only then.
+  /// - Parameter key: called only if the call was slow.
   func note(_ operation: CacheOperation, since start: CallStart, key: () -> [UInt8]?) {
     let now = elapsedNanoseconds()
     let nanoseconds = now - min(start.nanoseconds, now)

@@ -158,8 +158,8 @@ struct StoreQuarantine {
     return nil
   }
 
-  /// Whether this type makes directories with such a name next to a store. False for directories of
-  /// a cache with a similar name.
+  /// Whether this type gives the name `other` to directories next to a store. False for directories
+  /// of a cache with a similar name.
   private static func isCopyName(_ other: String, of name: String) -> Bool {
     guard other.hasPrefix(name + infix) else { return false }
     let stamp = other.dropFirst(name.count + infix.count)

@@ -72,7 +72,7 @@ extension LoadPolicy {
     _ expires: Int64, _ now: Int64, _ loadTime: Int64?, _ random: () -> Double
   ) -> Bool {
     guard let earlyRefresh, let loadTime, loadTime > 0 else { return false }
-    // Above 0 and up to 1, because its logarithm is taken.
+    // The draw is above 0 and at most 1, because its logarithm is taken.
     let draw = 1 - random()
     return Double(loadTime) * earlyRefresh * -logarithm(draw) >= Double(expires) - Double(now)
   }

@@ -23,7 +23,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let load: @Sendable (Flight<Value>) async throws -> Value
     /// How long it may take, or `nil` for no limit.
     var timeLimit: Duration?
-    /// Called when it exceeds the limit, before any waiter learns of it.
+    /// Called when the load exceeds the limit, before any waiter learns of it.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 
@@ -134,7 +134,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if isActive { state.withLock { $0.flights[key]?.noteWrite() } }
   }
 
-  /// The same for all keys.
+  /// Like `noteWrite`, for all keys.
   func noteRemovalOfAll() {
     defer { history.forgetAll() }
     if !isActive { return }
@@ -143,7 +143,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       activeCount.store(0, ordering: .releasing)
       return exchange(&state.flights, with: [:])
     }
-    // What they hold is released outside the lock.
+    // Release the flights outside the lock, with all that they hold.
     for flight in flights.values where flight.leaveBackground() {
       count { $0.cancelledCount += 1 }
     }

@@ -42,8 +42,8 @@ struct CacheClock: ~Copyable, Sendable {
   /// In milliseconds, or `never`. May change at any time.
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
-  /// In a tier above another, the two tiers have the same defaults. Counts the starts and ends of
-  /// changes to them: odd while the two differ.
+  /// Counts the starts and ends of changes to the defaults. A tier above another has the same
+  /// defaults as that tier, except that they may differ while the count is odd.
   let changes = Atomic(0)
 
   @usableFromInline

@@ -75,7 +75,7 @@ extension MemoryTable {
     return faults
   }
 
-  /// The same for the queues of S3-FIFO, in a sound list.
+  /// Inconsistencies in the queues of S3-FIFO. The list must be sound.
   private func auditQueues() -> [String] {
     var faults = ghosts.audit()
     var (small, cost) = (0, UInt128(0))

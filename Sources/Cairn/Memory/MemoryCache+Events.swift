@@ -36,7 +36,7 @@ extension MemoryCache {
       defer { state.observers.removeAll { $0.id == id } }
       return state.observers
     }
-    // What the closure holds is released outside the lock.
+    // Release the observer's closure outside the lock, with all that it holds.
     withExtendedLifetime(observers) {}
   }
 

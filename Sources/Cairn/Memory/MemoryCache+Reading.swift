@@ -140,9 +140,9 @@ extension MemoryCache {
       hasExpired: &hasExpired, body)
   }
 
-  /// The same.
+  /// Looks up a key whose hash is known, and reports whether its value has expired.
   ///
-  /// - Parameter hasExpired: whether there is no value because it has expired.
+  /// - Parameter hasExpired: set to `true` if the key has no value because the value has expired.
   @inlinable
   @inline(__always)
   func look<Found>(

@@ -67,7 +67,7 @@ extension MemoryCache: Trimming {
     return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
   }
 
-  /// Does the same, except for entries retained for readers of stale values.
+  /// Removes expired entries, except those retained for readers of stale values.
   func removeUnretained() {
     let now = clock.now()
     _ = removeGroups { state, removed in
@@ -75,8 +75,8 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes every entry for which `shouldRemove` returns `true`. It can decide by key, cost or
-  /// age.
+  /// Removes every entry for which `shouldRemove` returns `true`. The closure can decide by key,
+  /// cost or age.
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///

@@ -20,7 +20,7 @@ extension MemoryCache: Caching {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) -> UInt64 {
-    // Taken apart here, so that options that are known to the compiler need not be made.
+    // Take the options apart here, so that options known to the compiler need not be made.
     set(
       value, forKey: key, cost: options.cost, options.lifetime ?? .standard,
       idleLimit: options.idleLimit)
@@ -202,7 +202,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// Whether to schedule the removal of expired entries. If so, it is noted as scheduled.
+  /// Whether to schedule the removal of expired entries. If so, notes that it is scheduled.
   @inlinable
   mutating func schedulesTrim() -> Bool {
     if isTrimScheduled || table.deadlines.count == 0 { return false }

@@ -56,7 +56,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     stripes[stripe(hash)].count &+= 1
   }
 
-  /// The same for a known version, which is a version of the tier below.
+  /// Notes a write with a known version. It is a version of the tier below.
   @inlinable
   mutating func noteWrite(hash: UInt32, version: UInt64) {
     noteWrite(hash: hash)
@@ -64,7 +64,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     if version > stripes[stripe].newest { stripes[stripe].newest = version }
   }
 
-  /// The same for an unknown version.
+  /// Notes a write with an unknown version.
   @inlinable
   mutating func noteUnknown(hash: UInt32) {
     noteWrite(hash: hash)
@@ -212,7 +212,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Retained entries
 
-  /// Does not retain entries that had already expired.
+  /// An expired entry can be retained only if its lifetime ended after this time.
   @inlinable
   func retentionEnd(at now: Int64) -> Int64 {
     if retention == 0 { return now }

@@ -1,6 +1,6 @@
 /// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small one.
 extension RecencyList {
-  /// The small queue gets one part in this many.
+  /// The share of the small queue is the limit divided by this number.
   @usableFromInline static var smallShare: Int { 10 }
 
   /// The minimum number of uses for an entry to move from the small queue to the main one.

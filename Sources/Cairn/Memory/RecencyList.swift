@@ -82,7 +82,7 @@ struct RecencyList: Sendable {
       moveCount += 1
       slot = oldest(sparing: spared, nodes)
     }
-    // The spared entry was written after these were read.
+    // The spared entry was written after the moved entries were read.
     if moveCount > 0, spared != noSlot { touch(spared, policy: .leastRecentlyUsed, &nodes) }
     return slot
   }

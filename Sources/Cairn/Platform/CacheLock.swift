@@ -92,7 +92,8 @@ func makeMutex() -> UnsafeMutableRawPointer {
   var attributes = pthread_mutexattr_t()
   unsafe pthread_mutexattr_init(&attributes)
   #if canImport(Glibc)
-    // It is held for tens of nanoseconds: a thread that spins gets it before it could sleep.
+    // The mutex is held for tens of nanoseconds: a thread that spins gets it sooner than it could
+    // sleep.
     unsafe pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
   #endif
   unsafe pthread_mutex_init(mutex, &attributes)

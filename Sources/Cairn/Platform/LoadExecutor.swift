@@ -12,7 +12,7 @@ final class LoadExecutor: TaskExecutor {
     globalConcurrentExecutor.enqueue(UnownedJob(job))
   }
 
-  /// Whether the current task is one of these.
+  /// Whether the current task has this executor preference.
   static var isPreferred: Bool {
     // SAFETY: the task is used only within the closure, in which it runs; the shared executor is
     // never freed.

@@ -37,7 +37,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   private static var waitingCount: Int { stride * (1 + stripeCount) }
   private static var readerMask: UInt64 { 0xFFFF }
   private static var hit: UInt64 { 1 << 16 }
-  /// After how many reads in a row under the mutex reads are shared again.
+  /// Reads are shared again after this many reads in a row under the mutex.
   private static var readsBeforeSharing: UInt64 { 4 }
 
   @usableFromInline
@@ -123,7 +123,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       var spinCount = 0
       while unsafe words[stripe].load(ordering: .sequentiallyConsistent) & Self.readerMask != 0 {
         spinCount += 1
-        // A reader was interrupted inside. It may have a lower priority.
+        // A reader was interrupted while inside. It may have a lower priority.
         if spinCount > 1000 {
           pause(for: .microseconds(100))
         } else if spinCount > 200 {

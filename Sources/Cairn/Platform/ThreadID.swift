@@ -16,7 +16,7 @@ struct ThreadID: Equatable, Sendable {
     #endif
   }
 
-  /// A number from 0 to 15. Few live threads have the same.
+  /// A number from 0 to 15. Few live threads share a number.
   var slot: Int {
     // The distances between thread descriptors have many common factors, so mix all bits, as
     // MurmurHash3 does.

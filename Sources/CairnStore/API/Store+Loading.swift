@@ -86,19 +86,20 @@ extension Store {
   ///
   /// - Parameter place: receives the newest version. Called under a lock, so it must not use the
   ///   store, and must run no caller code but the `==` of keys.
-  /// - Returns: the wait that is left to `finish`.
+  /// - Returns: the write for `finish` to complete.
   package func displaceValue(
     forKey key: RawSpan, durability: Durability?, _ place: (_ version: UInt64) -> Void
   ) throws(StoreError) -> PendingWrite {
     try engine.displace(key, expecting: .anything, durability: durability, place) ?? PendingWrite()
   }
 
-  /// The same for a loaded value, unless the key has a value of another version.
+  /// Like the other form, for a loaded value. Does nothing if the key has a value of another
+  /// version.
   ///
   /// - Parameters:
   ///   - version: if `nil`, the key must have no value.
   ///   - isWanted: as for `enterAbsent`.
-  /// - Returns: as above, or `nil` if it did not call `place`.
+  /// - Returns: the write for `finish` to complete, or `nil` if the call did not call `place`.
   package func displaceValue(
     forKey key: RawSpan, replacing version: UInt64?,
     ifWanted isWanted: @escaping @Sendable () -> Bool, _ place: (_ version: UInt64) -> Void

@@ -176,8 +176,8 @@ extension Store {
     return try engine.finish(removal, durability: durability)
   }
 
-  /// Removes every entry for which `isRemoved` returns `true`. It can decide by key, size, age or
-  /// cost.
+  /// Removes every entry for which `isRemoved` returns `true`. The closure can decide by key, size,
+  /// age or cost.
   ///
   ///     try store.remove { key, info in info.valueByteCount > 1 << 20 }
   ///

@@ -156,7 +156,7 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension StoreError {
-  /// The same error. If it reports damage without a directory, the store's directory is added.
+  /// Returns the error. Adds the store's directory if the error reports damage without one.
   package func located(in directory: String) -> StoreError {
     guard case .corrupt(var corruption) = self, corruption.directory == nil else { return self }
     corruption.directory = directory

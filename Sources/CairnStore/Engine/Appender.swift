@@ -10,13 +10,13 @@ struct Appender: ~Copyable {
 
   /// The segment being appended to, or `nil` until the first write after an open.
   var active: Segment? { didSet { usedActive = active.map { Unretained($0) } } }
-  /// The same, for uses during which it stays the active one.
+  /// An unretained reference to `active`, for uses during which it stays the active segment.
   private var usedActive: Unretained<Segment>?
-  /// The offset of the next record in it.
+  /// The offset of the next record in the active segment.
   var offset = 0
   /// The next segment, if it is ready.
   var prepared: Segment?
-  /// The places that the manifest lists for the segments after that one. They have no files yet.
+  /// The places that the manifest lists for the segments after the next. They have no files yet.
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
@@ -158,7 +158,7 @@ struct Appender: ~Copyable {
 
   /// Preallocates up to `byteCount` or, if the disk has room, further.
   ///
-  /// - Parameter byLittle: whether preallocated space is needed elsewhere.
+  /// - Parameter byLittle: whether to go no further, because the space is needed elsewhere.
   private mutating func grow(
     _ segment: Segment, to byteCount: Int, byLittle: Bool
   ) throws(StoreError) {
@@ -231,9 +231,9 @@ struct Appender: ~Copyable {
 
   // MARK: Records
 
-  /// System calls write records of at least this size. Through a mapping, each written page costs a
-  /// fault, and when it goes to disk a message to every processor. System calls also write records
-  /// that are synced at once, because syncing such a page takes three times as long.
+  /// System calls write records of at least this size. Each page written through a mapping costs a
+  /// fault, and a message to every processor when the page goes to disk. System calls also write
+  /// records that are synced at once, because syncing such a page takes three times as long.
   static let smallestCall = 4096
 
   /// Appends one record, whose room is ensured, and returns its location and sequence number.
@@ -363,14 +363,14 @@ struct Appender: ~Copyable {
 
   // MARK: Chores
 
-  /// Background work for when the writer needs its result later.
+  /// Background work whose results the writer will need later.
   struct Chores {
     var prefault: (segment: Segment, offset: Int, count: Int)?
     var needsNextSegment = false
     var needsSealing = false
   }
 
-  /// Work that has become due, once.
+  /// Returns the work that has become due, if any. Returns each range to prefault only once.
   @inline(__always)
   mutating func takeChores(prefaulting: Bool) -> Chores? {
     guard let used = usedActive else { return nil }

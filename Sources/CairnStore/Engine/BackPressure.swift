@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Makes writers wait for compaction if they make bytes dead faster than it reclaims them.
+/// Makes writers wait if they make bytes dead faster than compaction reclaims them.
 /// `SpaceAllowance`, under the log's lock, decides how many bytes are too many.
 final class BackPressure: Sendable {
   /// How long writers sleep at a time while they wait for compaction.

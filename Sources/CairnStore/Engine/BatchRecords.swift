@@ -24,12 +24,12 @@ struct BatchRecords: ~Copyable {
 
   /// A part of the records' bytes. A head is never split.
   private struct Chunk {
-    /// Its offset in the batch.
+    /// The chunk's offset in the batch.
     var offset: Int
-    /// Its bytes, and zeros for more.
+    /// The chunk's bytes, followed by zeros as room for more.
     var bytes: [UInt8] = []
     var byteCount = 0
-    /// The number of the kept value whose bytes these are instead.
+    /// The number of the kept value that is this chunk, or `nil` if `bytes` has the chunk's bytes.
     var value: Int?
   }
 
@@ -51,7 +51,7 @@ struct BatchRecords: ~Copyable {
   private var values: [any ImmutableBytes] = []
   /// The number of bytes that the records take.
   private(set) var byteCount = 0
-  /// Whether it only removes, so that it may use the same reserved room as a removal.
+  /// Whether the batch only removes keys, so that it may use the room reserved for removals.
   private(set) var isRemoval = true
   private(set) var operations: [Operation] = []
   private var usage = SegmentUsage.Sum()

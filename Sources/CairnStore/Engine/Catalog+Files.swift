@@ -3,7 +3,7 @@ extension Catalog {
   // MARK: Segments
 
   /// Removes the file of a segment that has left the log. If readers that use system calls need the
-  /// file and it cannot be kept open for them, it stays, and the next open removes it.
+  /// file and it cannot be kept open for them, the file stays, and the next open removes it.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
   func unlink(_ segment: consuming Segment, in state: inout State) -> String? {

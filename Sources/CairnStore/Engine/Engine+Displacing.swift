@@ -1,11 +1,11 @@
-/// Removing a value in favour of one that the store does not have.
+/// Removing a value whose replacement is kept outside the store.
 extension Engine {
   /// Removes the key's value, fresh or expired, if it is as expected, and calls `place`.
   ///
   /// - Parameter place: called under the log's lock, with the newest version. Every later write is
   ///   newer, and until this call returns, a read finds either the old value or what it placed.
-  /// - Returns: the wait that is left to `finish`, or `nil` if the value was not as expected. Then
-  ///   nothing was done.
+  /// - Returns: the write for `finish` to complete, or `nil` if the value was not as expected. In
+  ///   that case nothing was done.
   func displace(
     _ key: RawSpan, expecting expectation: Expectation, durability: Durability?,
     _ place: (_ version: SequenceNumber) -> Void

@@ -10,7 +10,8 @@ extension Engine {
     try extendLifetime(forKey: key, to: lifetime, durability: durability, renewal: nil)
   }
 
-  /// The same, or a renewal. A renewal returns whether the key has that value and it is wanted.
+  /// Extends the lifetime of a key's value, or renews it. A renewal returns whether the key has the
+  /// renewal's version and that version is wanted.
   func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal?
   ) throws(StoreError) -> Bool {
@@ -34,7 +35,7 @@ extension Engine {
     return true
   }
 
-  /// The extension of many keys, each as its own write.
+  /// An extension of many keys' lifetimes. Each is a separate write.
   struct Extending {
     let lifetime: Duration
     fileprivate(set) var count = 0
@@ -45,7 +46,7 @@ extension Engine {
     return Extending(lifetime: lifetime)
   }
 
-  /// Extends one key. `finish` waits for all of them.
+  /// Extends the lifetime of one key. `finish` waits for all of these writes.
   func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
     let extended = try extend(
       key, to: extending.lifetime, forSync: false, renewal: nil)
@@ -111,7 +112,7 @@ extension Engine {
         LifetimeExtension(
           expires: header.expires, location: location,
           byteCount: header.byteCount))
-      // This makes any previous extension dead, which has the same length.
+      // Any previous extension is now dead, and has the same length.
       isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }

@@ -143,8 +143,8 @@ extension Engine {
 }
 
 extension StoreError {
-  /// The same error. If it says that the store may not be written to, and the file LOCK of a store
-  /// at the path can be opened for reading, it gets the advice to open for reading.
+  /// Returns the error. Adds the advice to open for reading if the error says that the store may
+  /// not be written to, and the file LOCK of a store at the path can be opened for reading.
   fileprivate func advisingToRead(path: String, fileSystem: any FileSystem) -> StoreError {
     let refusals = [
       SystemError.accessDenied, SystemError.notPermitted, SystemError.readOnlyFileSystem,

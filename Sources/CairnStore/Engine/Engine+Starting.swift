@@ -74,7 +74,7 @@ extension Engine {
     return pending
   }
 
-  /// - Parameter version: or `nil` for any or none.
+  /// - Parameter version: the version that the key must have. `nil`: any or none.
   @usableFromInline
   func startRemoval(
     ofKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?

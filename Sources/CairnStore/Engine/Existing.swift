@@ -28,7 +28,8 @@ enum Expectation: Sendable {
 }
 
 extension Optional<Existing> {
-  /// The result of a compare-and-set that finds this, or `nil` if it may continue.
+  /// The result of a compare-and-set that finds this entry or none, or `nil` if the compare-and-set
+  /// may continue.
   func mismatch(_ expectation: Expectation) -> CompareAndSetResult? {
     if case .anything = expectation { return nil }
     if case .damaged(let location) = expectation, let self, self.byteCount == nil {

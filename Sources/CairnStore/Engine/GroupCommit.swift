@@ -21,7 +21,7 @@ final class GroupCommit: Sendable {
     /// Waiting tasks, and the number that each waits for.
     var waiters: [Waiter] = []
     var isLed = false
-    /// Whether that thread is waiting for tasks.
+    /// Whether the thread that syncs for tasks is waiting for more of them.
     var isLingering = false
 
     /// Removes and returns the tasks whose wait is over.
@@ -156,7 +156,7 @@ final class GroupCommit: Sendable {
     return state.waitUntil { state -> Lock<State>.Step<SequenceNumber?> in
       state.isLingering = false
       if let last = state.waiters.last { return .done(last.sequence) }
-      // Threads that wait for syncs are woken in between.
+      // Each wake-up of the threads that wait for syncs interrupts this wait.
       let rest = end - ContinuousClock.now
       if state.failure != nil || rest < .milliseconds(1) {
         state.isLed = false

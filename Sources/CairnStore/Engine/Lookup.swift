@@ -180,7 +180,7 @@ struct Lookup: Sendable {
 
   /// The index entry of a key. An unreadable record with the key's hash counts as the key's, so a
   /// write heals it. (The hash has 48 bits, so the chance that the record belongs to another key is
-  /// one in 10¹⁴ a key.)
+  /// one in 10¹⁴ per key.)
   ///
   /// Called under the log's lock, or without it if a stale answer is harmless.
   @inline(__always)
@@ -191,7 +191,7 @@ struct Lookup: Sendable {
     return try locate(hash, key: key, now: now, damage: &damage)
   }
 
-  /// As above, for a write that depends on the current entry.
+  /// Like the form above, for a write that depends on the current entry.
   ///
   /// - Throws: the reason why the record cannot be read, if its version matters.
   func locate(
@@ -206,7 +206,7 @@ struct Lookup: Sendable {
     }
   }
 
-  /// As above, and returns the reason why the record cannot be read.
+  /// Like the first form, and also returns the reason why the record cannot be read.
   @inline(__always)
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
@@ -304,7 +304,7 @@ struct FoundRecord: ~Copyable {
   let tick: UInt64
   let end: Int64
 
-  /// With the end of the lifetime in force.
+  /// The record's header, with the end of the lifetime in force.
   var header: RecordHeader { record.header.extended(to: end) }
 }
 

@@ -4,15 +4,15 @@ package struct PendingWrite: Sendable {
   /// The last number that must be durable, or 0 for none.
   var sequence: SequenceNumber = 0
   var durability = Durability.process
-  /// The bytes that it has made dead, if it must wait for compaction, else 0.
+  /// The bytes that the write has made dead if it must wait for compaction, otherwise 0.
   var slowedByteCount = 0
   /// Whether the limits must still be enforced. Only for a write that had to be made at once.
   var keepsLimits = false
-  /// Whether it was not made because it would have had to wait. Only for a write that had to be
-  /// made at once.
+  /// Whether the write was not made, because it would have had to wait. Only for a write that had
+  /// to be made at once.
   package private(set) var isLeft = false
-  /// The value that it replaced, if removals are observed. The removals in the array are of other
-  /// values. So a write that replaces a value needs no array, and no copy of the key.
+  /// The value that the write replaced, if removals are observed. The removals in the array are of
+  /// other values. So a write that replaces a value needs no array, and no copy of the key.
   package var replaced: Replacement?
 
   /// A value that a write replaced.

@@ -24,7 +24,7 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
-  /// The same, but does not count as an access.
+  /// Like `value(forKey:)`, but does not count as an access.
   @usableFromInline
   package func peekValue(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try value(of: found.record) }
@@ -66,7 +66,7 @@ package final class Reader: Sendable {
     }
   }
 
-  /// The same, but does not count as an access.
+  /// Like `pinnedValue(forKey:)`, but does not count as an access.
   @usableFromInline
   package func peekPinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in
@@ -135,7 +135,7 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
   }
 
-  /// The same, but does not count as an access.
+  /// Like `entry(forKey:)`, but does not count as an access.
   @usableFromInline
   package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
     try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }

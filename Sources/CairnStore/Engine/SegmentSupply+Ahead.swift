@@ -23,7 +23,7 @@ extension SegmentSupply {
       }
       if !isAsked { isPreparing.store(false, ordering: .relaxed) }
     }
-    // The write that needs it then makes it.
+    // The write that needs the segment then makes it.
     if !isAsked { isPreparing.store(false, ordering: .relaxed) }
   }
 

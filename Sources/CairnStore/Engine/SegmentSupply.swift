@@ -21,7 +21,7 @@ final class SegmentSupply: Sendable {
   /// Held while the next segment is made, and while everything is removed. Held across a sync only
   /// if all reserved places are taken or no manifest is ready.
   private let preparation = Lock(())
-  /// Whether such a job is queued, so that none is queued twice.
+  /// Whether a job that makes a segment, or one that prefaults, is queued. None is queued twice.
   let isPreparing = Atomic(false)
   let isPrefaulting = Atomic(false)
 
@@ -219,10 +219,10 @@ final class SegmentSupply: Sendable {
 
   // MARK: Sealing
 
-  /// Lists rolled segments as sealed, once they are durable: all that exist so far.
+  /// Lists all rolled segments that exist so far as sealed, once they are durable.
   ///
-  /// With slow syncs and fast writers there is always a later one. It waits for another call, so
-  /// that compaction gets its turn.
+  /// With slow syncs and fast writers, there is always a later segment. It waits for another call,
+  /// so that compaction gets its turn.
   func sealRolledSegments() throws(StoreError) {
     let next = log.lastSequence + 1
     while true {

@@ -29,7 +29,7 @@ final class Session: Sendable {
 
   var path: String { directory.path }
 
-  /// The durability class of a write that requests this class. `nil` means the store's class.
+  /// The durability class of a write that requests `wanted`. `nil` means the store's class.
   @inline(__always)
   func durability(_ wanted: Durability?) -> Durability { wanted ?? configuration.durability }
 

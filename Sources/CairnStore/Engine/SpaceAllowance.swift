@@ -1,9 +1,10 @@
 /// How many more bytes writers may make dead before they wait for compaction. Guarded by the log's
 /// lock.
 ///
-/// Near the limit for the log, writers are slowed to the pace of compaction, and the nearer, the
-/// more. Beyond it, bytes may be made dead only as fast as bytes are reclaimed. Writes of new keys and removals spend nothing:
-/// removals make room, and writes of new keys make nothing dead.
+/// Near the limit for the log, writers are slowed to the pace of compaction, and the nearer the
+/// limit, the more they are slowed. Beyond the limit, writers may make bytes dead only as fast as
+/// compaction reclaims bytes. Writes of new keys and removals spend nothing: removals make room,
+/// and writes of new keys make nothing dead.
 ///
 /// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
 /// beyond its own share are its debt. The next large write waits until compaction has paid the
@@ -20,8 +21,8 @@ package struct SpaceAllowance {
   private var paceLimit = Int.min
   /// Nanoseconds for each byte that the last round reclaimed, or a guess before the first round.
   private var pace = 10.0
-  /// Until when slowed writers rest, after `origin`. An instant here would make the layout of the
-  /// appender unknown to the compiler.
+  /// When the rest of slowed writers ends, counted from `origin`. With an instant, the compiler
+  /// would not know the layout of the appender.
   private var due = Duration.zero
   private static let origin = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
@@ -30,7 +31,7 @@ package struct SpaceAllowance {
   private(set) var excess = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether it has been logged that writers wait.
+  /// Whether the log already says that writers wait.
   private var isTold = false
 
   package init() {}
@@ -54,8 +55,8 @@ package struct SpaceAllowance {
   /// Whether writers keep to the pace. Compaction then does not rest.
   package var isScarce: Bool { byteCount < paceLimit }
 
-  /// How long a writer that has spent `count` bytes waits to keep to the pace. The less is left, the
-  /// slower the pace, so that writers rarely have to stop until the end of a round.
+  /// How long a writer that has spent `count` bytes waits to keep to the pace. The pace slows as
+  /// the allowance shrinks, so that writers rarely have to stop until the end of a round.
   package mutating func wait(afterSpending count: Int) -> Duration {
     let now = ContinuousClock.now - Self.origin
     let factor = min(64, max(1, Double(share) / Double(max(1, byteCount))))

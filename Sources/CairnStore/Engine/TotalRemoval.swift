@@ -106,7 +106,7 @@ final class TotalRemoval: Sendable {
 
   // MARK: The manifest that removes all
 
-  /// How far ahead its floor's number and its generation are.
+  /// How far ahead the floor and the generation of this manifest are.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
   /// Prepares the manifest that removes everything, unless it is ready. It stays usable whatever

@@ -135,14 +135,14 @@ struct CheckpointWriter: ~Copyable {
   ) throws(StoreError) -> (checksum: UInt32, byteCount: Int) {
     addOldest()
     try flush()
-    // Ticks advance while the shards are written: only now is it certain that none has a higher
-    // one.
+    // Ticks advance while the shards are written: only now is it certain that no entry has a higher
+    // tick.
     header.tick = tick
     let (room, count) = (header.samples.count, samples.count)
     for index in 0..<room {
-      // If fewer remain, the last one is repeated, which changes nothing. If there are more, some
-      // between others are dropped, but not the last ones: without them, the latest reads would
-      // seem as old as the beginning of this checkpoint.
+      // If there are fewer samples, the last one is repeated, which changes nothing. If there are
+      // more, some in the middle are dropped, but not the last one: without it, the latest reads
+      // would seem as old as the beginning of this checkpoint.
       let chosen = count > room ? index * (count - 1) / (room - 1) : min(index, count - 1)
       header.samples[index] = samples[chosen]
     }

@@ -28,7 +28,7 @@ final class DiskReserve: Sendable {
     self.isUsed = isUsed
   }
 
-  /// Whether part of it has been released or lent, and not taken back.
+  /// Whether part of the reserve has been released or lent, and not taken back.
   var isShort: Bool { short.load(ordering: .relaxed) }
 
   /// Whether a compaction is using it.
@@ -46,11 +46,10 @@ final class DiskReserve: Sendable {
     return wanted
   }
 
-  /// Ensures that it exists for a log that is about to grow.
+  /// Ensures that the reserve for a log that is about to grow exists.
   ///
-  /// - Parameter added: by how much.
-  /// - Throws: `noSpace` if it does not exist and there is no room for it, or if a compaction is
-  ///   using it.
+  /// - Parameter added: by how much the log is about to grow.
+  /// - Throws: `noSpace` if there is no room for the reserve, or if a compaction is using it.
   func ensure(forLogOf logByteCount: Int, adding added: Int = 0) throws(StoreError) {
     if !isUsed { return }
     let wanted = Self.byteCount(forLogOf: logByteCount + added)
@@ -59,8 +58,8 @@ final class DiskReserve: Sendable {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       do throws(StoreError) { try resize(&state, to: wanted) } catch {
-        // The size for the current log. If another process fills the disk now, more than the half
-        // that a compaction leaves must be there.
+        // Grow to the size for the current log. If another process fills the disk now, more than
+        // the half that a compaction leaves must be there.
         grow(&state, to: Self.byteCount(forLogOf: logByteCount))
         throw error
       }
@@ -68,7 +67,7 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Frees what the reserve has grown for a write that failed.
+  /// Frees the part by which the reserve has grown for a write that failed.
   func shrink(forLogOf logByteCount: Int) {
     if !isUsed { return }
     let wanted = Self.byteCount(forLogOf: logByteCount)
@@ -80,7 +79,7 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Takes back as much of it as the disk has room for.
+  /// Takes back as much of the reserve as the disk has room for.
   ///
   /// - Parameter isForRemoval: whether a removal is waiting; one half is then left for it.
   func takeBack(forLogOf logByteCount: Int, isForRemoval: Bool) {
@@ -91,13 +90,13 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Grows it as far as there is room, halving the wanted size until it fits.
+  /// Grows the reserve as far as there is room, halving the wanted size until it fits.
   private func grow(_ state: inout State, to wanted: Int) {
     var wanted = wanted
     while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
-  /// Releases one half for removals; `false` if that has been done before.
+  /// Releases one half for removals. Returns `false` if that has been done before.
   ///
   /// A log that has just grown beyond a step has the reserve of the previous step. A file of that
   /// size may also be what an earlier process left of a larger one, so a quarter of the log's
@@ -117,7 +116,7 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Releases all of it for a compaction, until `takeBack`.
+  /// Releases the whole reserve for a compaction, until `takeBack`.
   func lend() {
     if !isUsed { return }
     state.withLock { state in

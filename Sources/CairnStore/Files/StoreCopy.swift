@@ -1,6 +1,6 @@
 /// A directory that a salvage or a backup makes into a copy of a store: files first, the manifest
-/// last. Until the manifest is there, it is no store, and until shortly before, a file in it says
-/// why.
+/// last. Until the manifest is there, the directory is not a store. Until shortly before that, a
+/// file in it says why.
 struct StoreCopy: ~Copyable {
   let directory: Directory
   private let lockFile: File
@@ -87,8 +87,8 @@ struct StoreCopy: ~Copyable {
   /// Makes the directory a store, durably. All files that the manifest lists are already durable,
   /// except for their names.
   mutating func finish(_ manifest: Manifest) throws(StoreError) {
-    // Without a manifest it is not a store, even without the note. Once it is a store, no failure
-    // may remove it, and no crash may leave a note in it that calls it unfinished.
+    // Without a manifest, the directory is not a store, even without the note. Once it is a store,
+    // no failure may remove it, and no crash may leave a note in it that calls it unfinished.
     try directory.unlink(FileName.unfinishedCopy)
     // DURABILITY: the names of the files and the removal of the note are on disk before the
     // manifest, and the directory's own name before the call returns.

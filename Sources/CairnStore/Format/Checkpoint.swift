@@ -78,9 +78,9 @@ package struct Checkpoint: Sendable, Hashable {
 
   package var storeIdentifier: [UInt8]
   package var id: UInt64
-  /// The floor when it was made. A store with a different floor has been emptied since.
+  /// The floor when the checkpoint was made. A store with a different floor has been emptied since.
   package var floorSequence: SequenceNumber = 0
-  /// It covers every record up to this number, and none above it.
+  /// The checkpoint covers every record up to this number, and none above it.
   package var lastSequence: SequenceNumber = 0
   /// No entry has a higher tick.
   package var tick: UInt64 = 0

@@ -6,7 +6,7 @@ package enum FileName {
   package static let newManifest = "MANIFEST.new"
   /// The manifest for the start of the next session. It was durable before it got this name.
   package static let nextManifest = "MANIFEST.next"
-  /// The same manifest while it is not yet durable.
+  /// The manifest for the start of the next session while it is not durable yet.
   package static let newNextManifest = "MANIFEST.next.new"
   /// A manifest that removes everything. It is durable before it is put into place.
   package static let emptiedManifest = "MANIFEST.empty"

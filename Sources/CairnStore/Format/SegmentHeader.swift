@@ -96,7 +96,7 @@ package struct SegmentHeader: Sendable, Hashable {
   ///
   /// - Parameters:
   ///   - raw: as many bytes as a header has.
-  ///   - baseSequence: or `nil` to take the one in the bytes.
+  ///   - baseSequence: the base sequence number, or `nil` to take the one in the bytes.
   package init?(
     restoring raw: RawSpan, storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
     baseSequence: SequenceNumber? = nil

@@ -55,7 +55,7 @@ package struct CandidateSelection {
     return candidates
   }
 
-  /// Drops all candidates that are not among the first.
+  /// Drops all candidates that are not among the first `limit`.
   private mutating func cut() {
     guard candidates.count > limit else { return }
     // Quickselect: afterwards the first `limit` precede the others.

@@ -6,8 +6,8 @@
 ///     └─────────────────────────────────┴─┘
 ///
 /// A moment counts 16 ms units since the table's origin. Words are in 64-slot chunks; a chunk
-/// without a deadline takes no memory. Each chunk has a lower bound of its words, and so has the
-/// table. A search for due entries skips everything above them.
+/// without a deadline takes no memory. Each chunk has a lower bound of its words, and the table has
+/// one for all words. A search for due entries skips everything above them.
 struct DeadlineTable: ~Copyable {
   private static let chunkLength = 64
   private static let unit: Int64 = 16
@@ -177,7 +177,7 @@ struct DeadlineTable: ~Copyable {
   }
 
   /// Notes an access to the entry in a slot. If another thread has found the entry idle for too
-  /// long, it no longer is.
+  /// long, that no longer holds.
   mutating func noteAccess(at slot: Int) {
     if settledTime > .min, isDue(at: slot, by: settledTime) { makeInexact(at: slot) }
   }
@@ -200,7 +200,8 @@ struct DeadlineTable: ~Copyable {
   /// Calls `body` with each slot whose deadline has come.
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
-  /// - Returns: the number of such entries, and the value to pass to `noteLowest`.
+  /// - Returns: the number of entries that have certainly expired, and the value to pass to
+  ///   `noteLowest`.
   /// - Complexity: O(slots found), and a read of 4 bytes per 64 slots if the table has any
   ///   deadline.
   @inline(__always)
@@ -235,7 +236,7 @@ struct DeadlineTable: ~Copyable {
     return (passedCount, lowestLeft)
   }
 
-  /// Counts in a chunk without branches, so that one instruction checks many words.
+  /// Counts the slots of a chunk without branches, so that one instruction checks many words.
   private static func look(
     _ chunk: Span<UInt32>, _ highest: UInt32
   ) -> (lowest: UInt32, dueCount: Int, passedCount: Int) {
@@ -247,7 +248,7 @@ struct DeadlineTable: ~Copyable {
       let word = chunk[index] &- 1
       lowest = min(lowest, word)
       dueCount &+= word < highest ? 1 : 0
-      // Exact words are even, so these are odd.
+      // Exact words are even, so they are odd after the subtraction.
       passedCount &+= word & (word < passedEnd ? 1 : 0)
     }
     return (lowest == .max ? .max : lowest + 1, Int(dueCount), Int(passedCount))

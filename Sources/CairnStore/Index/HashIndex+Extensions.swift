@@ -37,7 +37,7 @@ extension HashIndex {
   /// The location of the put that the record at a location extends, or `nil` if that extension is
   /// not in force.
   ///
-  /// - Parameter body: called with it under the shard's lock.
+  /// - Parameter body: called with the put's location under the shard's lock.
   package func location(
     _ hash: UInt64, extendedBy location: Location, _ body: (Location) -> Void = { _ in }
   ) -> Location? {

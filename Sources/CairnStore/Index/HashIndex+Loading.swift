@@ -10,7 +10,7 @@ extension HashIndex {
     _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
   ) {
     self.source.withLock { $0 = source }
-    // Counts one more than there are, so that the source is not released in the meantime.
+    // Count one shard more than there are, so that the source is not released in the meantime.
     unloadedShardCount.store(1, ordering: .relaxed)
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in

@@ -94,8 +94,8 @@ package final class HashIndex: Sendable {
     return try find(hash, after: location, touch: touch, extendedTo: &end, body)
   }
 
-  /// As above, and also returns the entry's extended end of lifetime, or `Int64.min` if not
-  /// extended.
+  /// Like the form above, and also returns the entry's extended end of lifetime, or `Int64.min` if
+  /// not extended.
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, extendedTo end: inout Int64,

@@ -1,5 +1,5 @@
 /// One part of the index: a table with open addressing and linear probing, kept sorted by hash
-/// (Amble and Knuth, "Ordered hash tables", 1974), so that a look-up of an absent key ends early,
+/// (Amble and Knuth, "Ordered hash tables", 1974), so that a lookup of an absent key ends early,
 /// and growing is one pass over the table.
 ///
 /// The home of an entry is `hash * capacity >> 40`, which grows with the hash, so the whole table
@@ -113,7 +113,7 @@ struct IndexShard: ~Copyable {
     for (number, entry) in entries.enumerated() {
       var other = number - 1
       while other >= 0, entries[other].hash == entry.hash {
-        // No two keys in a billion stores share as much of a hash as eight would have to.
+        // More than eight keys never share a hash by chance, not even in a billion stores.
         if entries[other].location == entry.location || number - other > 8 { return false }
         other -= 1
       }
@@ -202,7 +202,7 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  /// Replaces the entry in a slot by another with the same hash, which keeps the deadline.
+  /// Replaces the entry in a slot by another with the same hash. The deadline stays.
   mutating func replace(at slot: Int, with entry: IndexEntry) {
     expirableCount +=
       (entry.flags.contains(.canExpire) ? 1 : 0)

@@ -141,8 +141,8 @@ package final class RecencyClock: Sendable {
     var kept: [RecencyTimes.Sample] = []
     for (index, sample) in samples.enumerated() {
       if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
-        // If the two are merged, all ticks from the last one on get the time of this one. Their
-        // accesses came after the time of the sample before the last.
+        // A merge gives this sample's time to all ticks from the last kept sample on. Their
+        // accesses came after the time of the sample before that.
         let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
         if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
           kept[kept.count - 1].time = sample.time

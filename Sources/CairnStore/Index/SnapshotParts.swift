@@ -27,7 +27,7 @@ final class SnapshotParts: Sendable {
     parts.withLock { if case .live = $0[shard] { true } else { false } }
   }
 
-  /// - Parameter frozen: or `nil` if there was no memory for a copy of this many entries.
+  /// - Parameter frozen: the copy, or `nil` if there was no memory for a copy of this many entries.
   func keep(_ frozen: FrozenShard?, shard: Int, count: Int) {
     parts.withLock { $0[shard] = frozen.map { .kept($0) } ?? .lost(entryCount: count) }
   }

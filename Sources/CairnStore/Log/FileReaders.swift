@@ -10,7 +10,7 @@ final class FileReaders: Sendable {
     /// The target end of the file, if no reader here reads beyond it any more, but another session
     /// does.
     var leftEnd = 0
-    /// The bytes counted as pinned for it.
+    /// The bytes counted as pinned for the file.
     var pinnedByteCount = 0
 
     mutating func count(in total: UsageTotal) {

@@ -18,8 +18,8 @@ package struct HeadReader: ~Copyable {
   /// none.
   ///
   /// - Parameters:
-  ///   - place: the place with a number. Places must be in the order of the locations.
-  ///   - segment: the segment with that place, or `nil` to skip it.
+  ///   - place: returns the location with a number. The locations must be in ascending order.
+  ///   - segment: returns the segment of the location with a number, or `nil` to skip the location.
   ///   - group: called with the next group of numbers.
   ///   - damaged: called for each place without a sound head, with the reason.
   /// - Throws: any error of `damaged`.

@@ -13,7 +13,7 @@ package struct LogTail: ~Copyable {
     /// Records with a damaged value: the offset of each, and where its unit begins: at the start of
     /// its batch, or at the record itself.
     package var damagedValues: [(offset: Int, unit: Int)] = []
-    /// Whether it ends with a roll record.
+    /// Whether the segment ends with a roll record.
     package var hasRolled = false
     /// Whether there is a valid record beyond the first invalid one.
     package var hasLaterRecords = false
@@ -26,9 +26,9 @@ package struct LogTail: ~Copyable {
     /// The highest sequence number in a complete record or batch before the end, in this segment or
     /// an earlier one.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
-    /// Whether it has no file: the place was only reserved, or a power cut took the file.
+    /// Whether the segment has no file: the place was only reserved, or a power cut took the file.
     package var isAbsent = false
-    /// The flaw in its header, if other evidence shows that it existed.
+    /// The flaw in the segment's header, if other evidence shows that the segment existed.
     package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount

@@ -26,7 +26,7 @@ package struct Record: ~Copyable {
     guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }
-    // The segment is moved along, so that only one retain happens on the way and no release.
+    // The segment is moved all the way, which costs only one retain and no release.
     let pinned =
       if !byCalls, let mapping = segment.mapping {
         mapping.pinned(at: offset, count: limit, by: segment)
@@ -57,7 +57,7 @@ package struct Record: ~Copyable {
     return PinnedBytes(of: segment, at: offset, count: limit, in: { $0.mapping })
   }
 
-  /// The record at the start of such bytes.
+  /// The record at the start of bytes from `bytes(in:at:)`.
   ///
   /// - Throws: `corrupt` if they are not a record with a valid header.
   @inline(__always)

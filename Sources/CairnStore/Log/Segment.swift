@@ -28,11 +28,11 @@ package final class Segment: Sendable {
   /// The first pages of large values that reads have found sound.
   private let verified: PageBits
   private let retired = Atomic(false)
-  /// The number of snapshots that show it.
+  /// The number of snapshots that show the segment.
   private let snapshots = Atomic(0)
   /// Tracks the readers of the file, once its end has been cut off.
   private let readers: FileReaders
-  /// How much of the file it reads as one of those readers, or 0.
+  /// How much of the file this segment reads as one of those readers, or 0.
   private let readEnd = Atomic(0)
   /// 0, or the newest sequence number when the compaction that wrote it began.
   package let compactedAt: SequenceNumber
@@ -72,7 +72,7 @@ package final class Segment: Sendable {
   package var id: SegmentID { header.id }
   package var name: String { file.name }
 
-  /// Its entry in the manifest once it is sealed.
+  /// The segment's entry in the manifest once it is sealed.
   package var sealedEntry: Manifest.SealedSegment {
     Manifest.SealedSegment(
       id: id, salt: header.salt, byteCount: usage.end, lowestSequence: usage.lowestSequence,
@@ -115,13 +115,14 @@ package final class Segment: Sendable {
     synced.store(byteCount, ordering: .relaxed)
   }
 
-  /// Whether a read found the value at an offset sound. While the segment is written to: `false`.
+  /// Whether a read found the value at an offset sound. Returns `false` while the segment is
+  /// written to.
   @inline(__always)
   package func isVerified(at offset: Int) -> Bool {
     verified[offset] && !isActive.load(ordering: .relaxed)
   }
 
-  /// Notes that the value at an offset is sound. Not remembered while the segment is written to.
+  /// Notes that the value at an offset is sound. Does nothing while the segment is written to.
   package func noteVerified(at offset: Int) {
     if mapping != nil && !isActive.load(ordering: .relaxed) { verified.set(offset) }
   }
@@ -172,8 +173,8 @@ package final class Segment: Sendable {
     allocated.store(byteCount, ordering: .releasing)
   }
 
-  /// Writes bytes at an allocated offset: into the mapping or, without one or if calls are
-  /// requested, by pwrite.
+  /// Writes bytes at an allocated offset: into the mapping, or by pwrite if there is no mapping or
+  /// calls are requested.
   package func write(_ bytes: RawSpan, at offset: Int, byCalls: Bool) throws(StoreError) {
     if !byCalls, let mapping {
       mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
@@ -217,7 +218,8 @@ package final class Segment: Sendable {
 
   // MARK: The file
 
-  /// Its bytes, for reading by system calls; from the mapping if the file has lost its name.
+  /// The segment's bytes, for reading by system calls, or from the mapping if the file has lost its
+  /// name.
   ///
   /// - Parameter isShared: whether the file may stay open for the next caller.
   /// - Throws: `corrupt` if it has neither a name nor a mapping; `system`.
@@ -255,7 +257,7 @@ package final class Segment: Sendable {
     if mapping == nil { try file.keep() } else { file.release() }
   }
 
-  /// Notes that a snapshot shows it. `endSnapshot` reverses this.
+  /// Notes that a snapshot shows the segment. `endSnapshot` reverses this.
   package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
   package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
   package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }

@@ -172,8 +172,8 @@ final class OpenFiles: Sendable {
 /// mapped.
 ///
 /// They share a lock on the bytes of the file LOCK. Truncating a file needs that lock exclusively.
-/// It is not the lock for opening a store, and it is released with the last segment of the session.
-/// One lock covers all segments, because one for each would take as many descriptors.
+/// This is not the lock for opening a store, and it is released with the last segment of the
+/// session. One lock covers all segments, because one for each would take as many descriptors.
 ///
 /// Processes that follow the store have mapped files too. They share such a lock on the file
 /// FOLLOW, and take it before they open the first segment.
@@ -197,8 +197,8 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless such readers exist, and returns its result. Returns `false` if they exist.
-  /// Also returns `false` if the session is over, because the file then belongs to the next
+  /// Runs `body` unless earlier readers exist, and returns its result. Returns `false` if they
+  /// exist. Also returns `false` if the session is over, because the file then belongs to the next
   /// session.
   func withoutOthers(_ body: () -> Bool) -> Bool {
     isOver.withLock { isOver in

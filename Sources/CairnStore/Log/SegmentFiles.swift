@@ -8,8 +8,8 @@ package struct SegmentFiles: Sendable {
   /// writing: a write to a page could raise SIGBUS.
   package let reservesBlocks: Bool
   package let table: SegmentTable
-  /// Whether unmapped files stay open because another process may remove them: those of the first
-  /// segments.
+  /// Whether the unmapped files of the first segments stay open, because another process may remove
+  /// them.
   private let keepsFilesOpen: Bool
   private static let openFileLimit = 256
 

@@ -21,8 +21,8 @@ package struct SegmentOutline: Sendable {
   private var batch = BatchProgress()
 
   /// - Parameters:
-  ///   - start: the beginning: after the header, or at a mark of another outline.
-  ///   - distance: at least this many bytes of records are between two marks.
+  ///   - start: where the outline begins: after the header, or at a mark of another outline.
+  ///   - distance: the minimum bytes of records between two marks.
   package init(from start: Mark = Mark(), distance: Int = 16 << 10) {
     marks = [start]
     next = start

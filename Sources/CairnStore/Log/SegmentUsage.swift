@@ -96,7 +96,7 @@ package final class SegmentUsage: Sendable {
     private(set) var earliestEnd = Int64.max
     private(set) var shortestIdleLimit = UInt64.max
 
-    /// Adds the put or the tombstone with this number among the records.
+    /// Adds a put or a tombstone. `number` is its place among the records.
     @inline(__always)
     mutating func add(_ header: RecordHeader, byteCount: Int, number: Int) {
       if header.kind == .tombstone {

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// The usage from which on writes look for entries to evict.
+/// The usage at which writes start looking for entries to evict.
 final class EvictionStart: Sendable {
   let count = Atomic(Int.max)
   let byteCount = Atomic(Int.max)
@@ -23,7 +23,7 @@ final class EvictionStart: Sendable {
       || total.liveByteCount > byteCount.load(ordering: .relaxed)
   }
 
-  /// The list is ready, so there is nothing to do below the limits.
+  /// Call when the list is ready: there is then nothing to do below the limits.
   func wait(for limits: WriteLimits) {
     count.store(limits.countLimit, ordering: .relaxed)
     byteCount.store(limits.byteLimit, ordering: .relaxed)

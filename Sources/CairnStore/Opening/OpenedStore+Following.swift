@@ -148,7 +148,7 @@ extension OpenedStore {
     }
   }
 
-  /// Checks the places that nothing was written to.
+  /// Throws if the manifest says that something was written to one of these places.
   private func checkUnwritten(
     _ entries: ArraySlice<Manifest.OpenSegment>
   ) throws(StoreError) {

@@ -54,11 +54,11 @@ extension OpenedStore {
       resumable = nil
     }
     if isReadOnly { return }
-    // Only here, because a refused store must stay unchanged.
+    // Sweep only now, because a refused store must stay unchanged.
     try sweep()
     if let resumable { try clear(resumable, behind: ends[resumable.id] ?? resumable.usage.end) }
-    // While the manifest still shows it: if this process is killed later, the next open finds the
-    // store clean.
+    // Announce a loss while the manifest still shows it: if this process is killed later, the next
+    // open finds the store clean.
     tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
     // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
@@ -116,8 +116,9 @@ extension OpenedStore {
       let capacity = min(
         segmentByteLimit,
         places[entry.id]?.capacity ?? .max)
-      // Appending continues in it, unless it is full. This library leaves at most one. If there are
-      // several, none is appended to, because the earlier ones may end without a roll.
+      // Appending continues in this segment, unless it is full. This library leaves at most one
+      // open segment. If there are several, nothing is appended to them, because the earlier ones
+      // may end without a roll.
       let isResumable =
         manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
       try open(

@@ -144,7 +144,7 @@ struct OpenedStore {
     // Once the shards are loaded, no object holds the source any more.
     checkpointSource = nil
     if !readOnly {
-      // If the disk has no room for it, the first write waits for a sync.
+      // If the disk has no room for this manifest, the first write waits for a sync.
       next =
         file.readNext(after: manifest, in: bootIdentifier)
         ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
@@ -252,7 +252,7 @@ struct OpenedStore {
         do { try directory.unlink(name) } catch
           where error.asFailure.errorNumber == SystemError.isADirectory
         {
-          // Not a file, so not the store's.
+          // The name is not that of a file, so it is not the store's.
           try directory.move(name, intoFolder: FileName.quarantine)
           recovery.quarantinedFiles.append(name)
         }

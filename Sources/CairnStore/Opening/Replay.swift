@@ -108,8 +108,7 @@ struct Replay: ~Copyable {
     if stretch.isFull { try enterStretch() }
   }
 
-  /// Adds the records of the stretch to the index, except those with a newer record of the same key
-  /// there.
+  /// Adds the records of the stretch to the index, unless the index has a newer record of the key.
   private mutating func enterStretch() throws(StoreError) {
     if stretch.isEmpty { return }
     let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
@@ -153,7 +152,8 @@ struct Replay: ~Copyable {
     for copy in copies { try extendCopy(copy) }
   }
 
-  /// Gives a put that a compaction copied the end of lifetime in the checkpoint, if that is later.
+  /// Extends the lifetime of a put that a compaction copied to its end in the checkpoint, if that
+  /// end is later.
   private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
     guard let dropped = source?.droppedExtension(of: copy.hash),
       let segment = table.segment(at: copy.location)

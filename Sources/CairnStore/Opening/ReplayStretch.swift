@@ -33,7 +33,7 @@ struct ReplayStretch: ~Copyable {
   /// The newest record of its key in the stretch.
   struct Newest: BitwiseCopyable {
     fileprivate var member: Member
-    /// The index has a newer record of the key.
+    /// Whether the index has a newer record of the key.
     fileprivate var isOld = false
     /// The index entry that it replaces.
     fileprivate var known = Location.none
@@ -63,8 +63,9 @@ struct ReplayStretch: ~Copyable {
     @inline(__always) var newest: Int { Int(word & 0x7F_FFFF) }
   }
 
-  /// How many records are compared before they are added to the index. Fewer if their keys have
-  /// this many bytes, which bounds the memory. Also fewer than a `Comparison` can number.
+  /// The maximum number of records that are compared before they are added to the index, and the
+  /// maximum bytes of their keys. The bytes bound the memory. A `Comparison` can number more
+  /// records.
   private static let memberLimit = 1 << 19
   private static let keyByteLimit = 32 << 20
 
@@ -98,11 +99,10 @@ struct ReplayStretch: ~Copyable {
     count += 1
   }
 
-  /// Finds which of the records are the newest of their keys, among each other and compared with
-  /// the index.
+  /// Finds the newest record of each key in the stretch, and compares it with the index.
   ///
-  /// - Parameter replacesDamaged: whether a record replaces one at a location with a damaged head.
-  ///   The key of that one is unknown; the hashes are equal.
+  /// - Parameter replacesDamaged: whether a record replaces the record with a damaged head at a
+  ///   location. The key of the damaged record is unknown; the hashes are equal.
   /// - Throws: `corrupt` for any other damaged head; `system`.
   mutating func resolve(
     replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
@@ -180,8 +180,8 @@ struct ReplayStretch: ~Copyable {
     } segment: { [table] in
       table.segment(at: comparisons[$0].location)
     } group: { range in
-      // Each is elsewhere in memory. Prefetch all of them first, so that the waits overlap: this
-      // takes a third of the time.
+      // The keys are scattered in memory. Prefetch all of them first, so that the waits overlap:
+      // this takes a third of the time.
       staged.removeAll(keepingCapacity: true)
       stagedStart = range.lowerBound
       for number in range {

@@ -5,7 +5,7 @@ extension StoreConfiguration {
     guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return self }
     var resolved = self
     resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)
-    // The index file and the manifests take part of it.
+    // The index file and the manifests take part of the space.
     let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
     resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))
     return resolved

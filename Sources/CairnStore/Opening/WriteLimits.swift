@@ -37,7 +37,7 @@ final class WriteLimits: Sendable {
       .addingReportingOverflow(reserved.load(ordering: .relaxed))
     return overflow ? .max : sum
   }
-  /// The same, including the reserved entries.
+  /// The limit on entries as it was set: without room for the reserved ones.
   var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }

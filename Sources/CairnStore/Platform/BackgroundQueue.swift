@@ -65,7 +65,7 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
 
     /// Runs a job, and any kept jobs before it.
     ///
-    /// - Parameter job: or `nil` to run only the kept jobs.
+    /// - Parameter job: the job, or `nil` to run only the kept jobs.
     /// - Returns: whether it will run; `false` if it is only kept.
     func add(_ job: Job?, refused: Refused) -> Bool {
       let first = state.withLock { state -> [Job]? in

@@ -302,7 +302,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Creates missing parents of `path`, mode 0700. Their names are durable when it returns.
+  /// Creates missing parents of `path`, mode 0700. Their names are durable when the call returns.
   package static func createParents(
     of path: String, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -342,7 +342,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the name of the directory at `path` durable, if this process can: not if it may not read
+  /// Makes the name of the directory at `path` durable. Does nothing if this process may not read
   /// the parent, or if the parent cannot be synced, as under a mount point.
   package static func synchronizeParent(
     of path: String, fileSystem: any FileSystem

@@ -16,9 +16,9 @@ package struct Environment: Sendable {
   package var pause: @Sendable (Duration) -> Void
 
   /// - Parameters:
-  ///   - maintenance: or `nil` for the queue of the short jobs.
-  ///   - syncing: or `nil` for the queue of the short jobs.
-  ///   - pause: or `nil` to sleep.
+  ///   - maintenance: the queue for housekeeping, or `nil` for the queue of the short jobs.
+  ///   - syncing: the queue for syncs, or `nil` for the queue of the short jobs.
+  ///   - pause: pauses a thread, or `nil` to sleep.
   package init(
     fileSystem: any FileSystem, background: any BackgroundQueue,
     maintenance: (any BackgroundQueue)? = nil, syncing: (any BackgroundQueue)? = nil,

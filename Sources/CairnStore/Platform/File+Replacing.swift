@@ -42,7 +42,8 @@ extension File {
     }
   }
 
-  /// As many random digits follow as the largest number has, so that no other file has the name.
+  /// Followed by as many random digits as the largest number has, so that no other file has the
+  /// name.
   private static let prefix = ".cairn-export-"
   private static let digitCount = 13
   /// Directories already searched for leftovers.

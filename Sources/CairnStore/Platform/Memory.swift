@@ -38,7 +38,8 @@ func freeTable(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
   }
 }
 
-/// The index asks it before it takes memory. Injected, so that a test can run out of memory.
+/// The index asks this budget before it takes memory. Injected, so that a test can run out of
+/// memory.
 package final class MemoryBudget: Sendable {
   /// Whether this many bytes may be taken.
   package let permits: @Sendable (_ byteCount: Int) -> Bool

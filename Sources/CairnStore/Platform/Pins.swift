@@ -93,7 +93,7 @@ package enum Reclamation {
     /// No reader can reach these any more.
     var free: [Retired] = []
 
-    /// Removes those that no reader can reach any more.
+    /// Removes the retired objects that no reader can reach any more.
     mutating func takeUnreachable(where isWanted: (Retired) -> Bool) -> [Retired] {
       if retired.isEmpty { return [] }
       let oldest = cairn_oldest_pin()
@@ -116,7 +116,7 @@ package enum Reclamation {
     cairn_set_reclamation_due(true)
   }
 
-  /// Frees the memory of a table once no reader can reach it; otherwise as above.
+  /// Frees the memory of a table once no reader can reach it. Otherwise like `retire(_:keeping:)`.
   package static func retire(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
     queue.withLock {
       unsafe $0.retired.append(

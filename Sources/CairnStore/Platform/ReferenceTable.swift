@@ -63,7 +63,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     unsafe Unmanaged<Object>.fromOpaque(pointer)._withUnsafeGuaranteedRef { body($0) }
   }
 
-  /// Puts an object into a slot, or empties it.
+  /// Puts an object into a slot, or empties the slot.
   package func set(_ slot: Int, to object: Object?) {
     let word =
       if let object { unsafe UInt(bitPattern: Unmanaged.passRetained(object).toOpaque()) } else {

@@ -30,7 +30,7 @@ package final class SharedTimer: Sendable {
   /// - Parameters:
   ///   - owner: identifies the entry for `removeAll`.
   ///   - isKept: whether to keep the entry until the next call if no thread can be started now.
-  /// - Returns: whether a thread is waiting for it.
+  /// - Returns: whether a thread is waiting for the entry.
   @discardableResult
   package func add(
     after delay: Duration, owner: ObjectIdentifier, isKept: Bool,

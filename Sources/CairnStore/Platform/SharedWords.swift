@@ -175,7 +175,7 @@ package final class VersionedWords: @unchecked Sendable {
 
   /// The result of `body` for the words, all from one moment. Call under a pin.
   ///
-  /// - Returns: `nil` if they are unknown or kept changing, or if `body` returned it.
+  /// - Returns: `nil` if the words are unknown or kept changing, or if `body` returned `nil`.
   @inline(__always)
   package func look<Result>(at run: Int, _ body: (SharedWords.View) -> Result?) -> Result? {
     for _ in 0..<Self.tryCount {

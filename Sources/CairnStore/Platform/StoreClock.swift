@@ -18,7 +18,7 @@ package final class StoreClock: WallClock {
   private let start: Int64?
   /// How far the clock was behind the last time that the store recorded.
   package let lag: Duration
-  /// Whether it was so far behind that the clock was believed.
+  /// Whether the clock was so far behind that the store uses the clock's time.
   package let wentBack: Bool
 
   /// The forward steps of a clock without `elapsed()`, in milliseconds.

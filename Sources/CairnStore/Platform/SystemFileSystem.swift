@@ -214,8 +214,8 @@ package final class SystemFileSystem: FileSystem {
   package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
     // The magic number identifies the filesystem, except for overlayfs, which has its own magic
     // number whatever is below it. Inside a container, no path leads to the lower filesystem, so
-    // the file is asked for what overlayfs passes on. Opening it for writing has put it into the
-    // upper layer.
+    // ask the file for properties that overlayfs passes on. Opening it for writing has put it into
+    // the upper layer.
     let isLayered: Bool
     switch try systemCall("fstatfs", { cairn_filesystem_magic(descriptor) }) {
     case 0xEF53, 0x5846_5342, 0x0102_1994: isLayered = false  // ext4, XFS, tmpfs

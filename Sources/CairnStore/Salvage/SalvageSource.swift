@@ -230,7 +230,7 @@ struct SalvageSource {
   }
 
   /// Gives base numbers to open segments without a header, in the order of the log, which the
-  /// manifest shows: above all earlier numbers and not above their own.
+  /// manifest shows. Each base makes the segment's lowest number follow the highest earlier one.
   private func orderBases(
     of open: [SalvageSegment?], after highest: SequenceNumber
   ) throws(StoreError) {

@@ -105,7 +105,7 @@ enum SalvageTail {
           continue
         }
         let own = (first: delta - Int64(record.batchIndex), count: record.batchCount)
-        // It must be the next batch, and it must begin where the log was cut.
+        // The record must be of the next batch, which must begin where the log was cut.
         guard record.flags.contains(.batch), place == offset || record.batchIndex > 0,
           batch.map({ $0 == own }) ?? (highest.map { own.first == $0 + 1 } ?? true)
         else { return nil }

@@ -42,7 +42,7 @@ struct Salvager: ~Copyable {
         directory: directory, names: names, hasLostPages: hasLostPages, clock: clock,
         progress: progress)
       if lockFile == nil { salvager.report.warnings.append(.notLocked) }
-      // Before the search, which may take a long time.
+      // Check this before the search, which may take a long time.
       try StoreCopy.checkDestination(destination, outside: directory)
       try salvager.search()
       try salvager.copy(to: destination, outside: directory, segmentByteLimit: segmentByteLimit)

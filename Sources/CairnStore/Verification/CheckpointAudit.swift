@@ -17,7 +17,7 @@ final class CheckpointAudit {
   /// Whether a covered record is newer than the checkpoint, or an uncovered one older.
   private var hasWrongEnd = false
 
-  /// - Parameter files: those of the store, with an empty table.
+  /// - Parameter files: the store's files, with an empty table.
   init(_ file: CheckpointFile, _ places: SegmentPlaces, files: SegmentFiles, manifest: Manifest) {
     self.file = file
     self.places = places
@@ -27,8 +27,8 @@ final class CheckpointAudit {
     floor = manifest.floorSequence
     index = HashIndex(recency: RecencyClock(now: manifest.lastTime))
     replay = Replay(index: index, hash: hash, table: files.table, floor: floor, segments: [])
-    // Segments that are not in the checkpoint's list are placed after those that are, even if the
-    // latter are gone.
+    // Segments that the checkpoint does not list are placed after all the segments that it lists,
+    // even if those are gone.
     files.table.beginPlacing(
       below: file.header.segments.reduce(1) { max($0, $1.granules.upperBound) })
   }

@@ -158,7 +158,7 @@ struct Verifier: ~Copyable {
       } catch {
         switch error {
         case .unsafeFile: throw .corrupt(Corruption(file: name, offset: 0, cause: .unsafeFile))
-        // From a later version. It is ignored, as by an open.
+        // The checkpoint is from a later version. It is ignored, as by an open.
         case .unsupportedVersion: return
         default: throw error
         }

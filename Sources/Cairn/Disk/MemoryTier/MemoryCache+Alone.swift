@@ -5,8 +5,8 @@ extension MemoryCache {
   /// Sets a value that the tier below does not have.
   ///
   /// - Parameter displace: removes what the tier below has for the key, and calls its argument with
-  ///   the newest version below, before any later write below. If it does not call it, nothing is
-  ///   set.
+  ///   the newest version below, before any later write below. If it does not call its argument,
+  ///   nothing is set.
   /// - Returns: the result of `displace`.
   func place<Result>(
     _ value: Value, forKey key: Key, _ times: EntryTimes, cost: Int, hasTags: Bool,

@@ -160,7 +160,7 @@ extension MemoryCache {
     ) { $0 == key }
   }
 
-  /// The same for the key that `isSought` accepts.
+  /// Like the form above, for the key that `isSought` accepts.
   ///
   /// - Parameters:
   ///   - hash: the hash of the key.

@@ -6,7 +6,8 @@ extension MemoryCache {
 
   /// Drops the entries in doubt, and makes all earlier tickets void.
   ///
-  /// - Parameter isCurrent: whether the tier below has an entry in this version. Runs without the lock.
+  /// - Parameter isCurrent: whether the tier below has this version of the key's entry. Runs
+  ///   without the lock.
   func dropDoubtful(unless isCurrent: (_ key: Key, _ version: UInt64) -> Bool) {
     let isDoubting = lock.withLock { state in
       if state.doubtful == 0 { return false }

@@ -8,7 +8,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let hasTags: Bool
   /// Whether memory holds it, or only drops the old value.
   @usableFromInline let isHeld: Bool
-  /// `nil`: its bytes on disk.
+  /// The value's cost. With `nil`, the cost is the size of the value on disk.
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
   @usableFromInline let times: EntryTimes
@@ -106,8 +106,8 @@ enum TierStep: Sendable {
   case show(version: UInt64?)
 }
 
-/// A lifetime extension for memory to apply once it is on disk. Made before, so that it ends no
-/// later.
+/// A lifetime extension for memory to apply once the extension is on disk. Made before the write,
+/// so that the value ends in memory no later than on disk.
 struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   private let key: TierKey<Key>
   private let held: MemoryCache<TierKey<Key>, Value>

@@ -43,7 +43,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func end() { replace(nil) }
 
   private func replace(_ store: Store?) {
-    // The old one is released outside the lock.
+    // The old store is released outside the lock.
     let old = self.store.withLock { exchange(&$0, with: store) }
     withExtendedLifetime(old) {}
   }
@@ -139,8 +139,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
-  /// Whether to report to the disk before such a write. Asks the background for a report if that
-  /// would be too much work for the write.
+  /// Whether to report to the disk before a write of this size. Asks the background for a report if
+  /// that would be too much work for the write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
     switch store.evictions(byAdding: count, byteCount: byteCount) {
     case .none: return false
@@ -151,7 +151,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let evictionCount = evictionCount.load(ordering: .relaxed)
     let countToTell = countToTell.load(ordering: .relaxed)
     if evictionCount + readCount < countToTell { return false }
-    // The disk cannot ask for such keys.
+    // The disk cannot ask whether such keys are in use.
     if !knowsKeysByBytes { return true }
     let isMuch =
       max(readCount, countToTell) > Self.fewCount || tellingCount.load(ordering: .relaxed) > 0

@@ -4,17 +4,18 @@ internal import Synchronization
 final class CheckpointProgress: Sendable {
   /// The checkpoint covers every record up to this number.
   let lastSequence: Atomic<UInt64>
-  /// The size of its file.
+  /// The size of the checkpoint's file.
   let byteCount: Atomic<Int>
   /// Bytes of later records in rolled segments.
   let appendedByteCount: Atomic<Int>
-  /// Whether segments that it covers have been compacted since.
+  /// Whether segments that the checkpoint covers have been compacted since.
   let isOvertaken = Atomic(false)
-  /// Whether a compaction has removed it.
+  /// Whether a compaction has removed the checkpoint.
   let isGone = Atomic(false)
   /// Whether the open replayed so much that the next open should not repeat it.
   let isDueSinceOpen: Atomic<Bool>
-  /// It has all accesses up to this tick. The last of them was at this time, in milliseconds.
+  /// The checkpoint has all accesses up to this tick. The last of them was at this time, in
+  /// milliseconds.
   private let usedTick: Atomic<UInt64>
   private let usedTime: Atomic<Int64>
 
@@ -34,20 +35,21 @@ final class CheckpointProgress: Sendable {
     usedTime = Atomic(time <= now ? time.millisecondsSinceEpoch : .min)
   }
 
-  /// Notes up to when it has accesses.
+  /// Notes the last access that the checkpoint has.
   func noteUse(tick: UInt64, time: Timestamp) {
     usedTick.store(tick, ordering: .relaxed)
     usedTime.store(time.millisecondsSinceEpoch, ordering: .relaxed)
   }
 
-  /// Whether it lacks accesses, and its newest access is older than this many milliseconds.
+  /// Whether the checkpoint lacks accesses, and its newest access is older than this many
+  /// milliseconds.
   func lacksUse(in recency: RecencyClock, for interval: Int64, now: Timestamp) -> Bool {
     let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
     return recency.isNewer(than: usedTick.load(ordering: .relaxed))
       && known.advanced(byMilliseconds: interval) <= now
   }
 
-  /// Notes that it no longer exists, so that the next checkpoint is worthwhile at once.
+  /// Notes that the checkpoint no longer exists, so that the next one is worthwhile at once.
   func noteGone() {
     isGone.store(true, ordering: .relaxed)
     isOvertaken.store(true, ordering: .relaxed)

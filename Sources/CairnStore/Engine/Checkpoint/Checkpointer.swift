@@ -96,7 +96,7 @@ final class Checkpointer: Sendable {
   }
 
   /// Writes a checkpoint for a close, which lists it. Returns `nil` if none is needed or the write
-  /// fails. The next open then does without one.
+  /// fails. The next open then does without a checkpoint.
   func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
     let (last, isAppended) = log.withLock { ($0.nextSequence - 1, $0.active != nil) }
     let covered = progress.lastSequence.load(ordering: .relaxed)

@@ -253,8 +253,8 @@ struct CompactionCopier: ~Copyable {
       }
     }
     try finishOutput()
-    // As low as every record to come. If some are too far away for that, the middle of the range
-    // that can be reached.
+    // Choose a base that is low enough for every record to come. If this record is too far above
+    // that base, place it in the middle of the range that a base reaches.
     let reach = UInt64(1) << 31
     var base = inputs.map(\.usage.lowestSequence).min() ?? 1
     if sequence - min(base, sequence) > UInt64(UInt32.max) { base = sequence - reach }

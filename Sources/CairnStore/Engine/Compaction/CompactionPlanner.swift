@@ -14,7 +14,7 @@ package struct CompactionPlanner: Sendable {
   /// Segments that keep tombstones from being dropped, the lowest barrier first.
   private let blocking: [SegmentFacts]
 
-  /// From this many on, small segments are worth merging.
+  /// Small segments are worth merging once there are this many.
   package static let smallSegmentCount = 8
   /// A rewrite must reclaim at least one byte for this many bytes written.
   package static let highestCost = 8
@@ -72,14 +72,13 @@ package struct CompactionPlanner: Sendable {
   }
 
   /// The victims with the highest gain per copied byte and the greatest age. If it is better to
-  /// rewrite the segments that keep many tombstones from being dropped, then those segments.
+  /// rewrite the segments that keep many tombstones from being dropped, returns those instead.
   private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
     let barrier = self.barrier(without: [])
     let secondBarrier = self.barrier(without: Set([first].compactMap { $0 }))
     let newest = segments.reduce(0) { max($0, Self.order($1)) }
-    // As many writes as the store has entries. Segments that have not changed for longer are simply
-    // old.
+    // The highest age that counts: as many writes as the store has entries.
     let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
     // A segment that was written recently will soon have more to gain, so age counts too, as in
     // log-structured file systems (Rosenblum and Ousterhout, 1992). Compaction copied least with

@@ -195,7 +195,7 @@ final class Compactor: Sendable {
         try compactInRounds(&report)
         if !isActiveLeft {
           isActiveLeft = true
-          // Uses the reserve for it, if that reclaims something.
+          // Use the reserve to compact the active segment, if that reclaims something.
           let gained = try byHand { (state) throws(StoreError) in
             try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
           }
@@ -210,8 +210,8 @@ final class Compactor: Sendable {
         let gained = try byHand { (state) throws(StoreError) in
           try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
         }
-        // If there is room again, segments that belong together are handled together. If nothing
-        // could be gained, the caller gets the error.
+        // If there is room again, rounds can handle segments that belong together. If nothing could
+        // be gained, the caller gets the error.
         gainedInAll += max(0, gained)
         if gainedInAll == 0 { throw error }
         if gained < 4096 { break }
@@ -329,9 +329,10 @@ final class Compactor: Sendable {
 /// The state of a write's search for room.
 struct RoomSearch {
   let byteCount: Int
-  /// How often it found none.
+  /// How often the search found no room.
   var failureCount = 0
-  /// How often a cache has evicted entries for it, and how many more may go. `nil` means a tenth.
+  /// How often a cache has evicted entries for the write, and how many more may go. `nil` means a
+  /// tenth.
   var evictionCount = 0
   var allowance: Int?
 }

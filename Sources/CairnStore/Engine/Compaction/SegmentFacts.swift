@@ -1,7 +1,7 @@
 /// The input for planning a compaction: a segment of the log at one moment.
 package struct SegmentFacts: Sendable {
   package let id: SegmentID
-  /// Whether the manifest lists it as sealed, and no damage was found in it.
+  /// Whether the manifest lists the segment as sealed, and no damage was found in it.
   package let isCandidate: Bool
   /// Bytes of its records.
   package let byteCount: Int
@@ -56,7 +56,7 @@ package struct SegmentFacts: Sendable {
   /// Whether all its tombstones may be dropped if the other segments that stay have this barrier.
   package func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
 
-  /// Whether it holds a needed put or extension.
+  /// Whether the segment holds a needed put or extension.
   package var hasLiveRecords: Bool { livePutCount > 0 || liveExtensionCount > 0 }
 
   /// The minimum bytes that a compaction reclaims.

@@ -121,7 +121,7 @@ final class FollowedView: Sendable {
   @inline(__always)
   var isWhole: Bool { whole.load(ordering: .acquiring) }
 
-  /// Whether it has everything published so far.
+  /// Whether the view has everything published so far.
   @inline(__always)
   var isCurrent: Bool {
     guard isWhole else { return false }

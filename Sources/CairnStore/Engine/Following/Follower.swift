@@ -24,8 +24,8 @@ package final class Follower: Sendable {
   private let views = ReferenceTable<FollowedView>(slotCount: 1)
   /// `nil` once it is closed, because it then holds nothing.
   private let state: Lock<State?>
-  /// When it last checked whether the path still leads to the store, and whether there is something
-  /// new.
+  /// When the follower last checked whether the path still leads to the store, and whether there is
+  /// something new.
   private let lookTime: Atomic<Int64>
   /// How long another store at the path may go unnoticed, in milliseconds.
   private static let lookInterval: Int64 = 100
@@ -210,7 +210,8 @@ package final class Follower: Sendable {
     do throws(StoreError) {
       directory = try Directory(path: path, fileSystem: environment.fileSystem, readOnly: true)
       found = try directory.openFile(FileName.followPage, mode: .readOnly)
-      // Without a manifest, it is not a store, or not yet. Reads continue in the previous one.
+      // Without a manifest, the directory is not a store, or not yet. Reads continue in the
+      // previous store.
       guard try directory.openFile(FileName.manifest, mode: .readOnly) != nil else { return false }
     } catch {
       if case .noStore = error { return false }
@@ -256,7 +257,7 @@ package final class Follower: Sendable {
   }
 
   /// - Parameter isOutdated: whether published data is gone.
-  /// - Throws: `outdated` in this case, once reads find the view.
+  /// - Throws: `outdated` if `isOutdated` is set, once reads find the new view.
   private func replace(
     _ state: inout State, by view: FollowedView, isOutdated: Bool
   ) throws(StoreError) {

@@ -30,7 +30,7 @@ struct LogFollower {
     try log.withLock { (appender) throws(StoreError) in
       if isNew { appender.sealed.append(segment) }
       if let known = part.end {
-        // Its room in the space of locations is no larger.
+        // The segment's room in the space of locations is no larger.
         guard known <= segment.capacity else {
           throw segment.corruption(at: segment.capacity, .badLength)
         }

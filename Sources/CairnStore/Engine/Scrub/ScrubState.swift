@@ -2,9 +2,9 @@
 struct ScrubState: Sendable {
   /// The current cycle of maintenance, as the last step left it.
   var pass: ScrubPass?
-  /// Whether a thread is taking a step of it.
+  /// Whether a thread is taking a step of the cycle.
   var isAtWork = false
-  /// When the next step may be taken, by the clock that paces them.
+  /// When the next step may be taken, by the clock that paces scrubs.
   var due: Duration
   /// When the last cycle began.
   var began: Timestamp?

@@ -52,7 +52,7 @@ final class Evictor: Sendable {
     if start.hasFailed.load(ordering: .relaxed) { try evictAgain(&removals) }
   }
 
-  /// The same, and reports removals to the observer.
+  /// Like the other form, but reports removals to the observer.
   func checkLimits() throws(StoreError) {
     var removals: [RemovalEvent] = []
     defer { remover.tell(removals) }
@@ -89,7 +89,7 @@ final class Evictor: Sendable {
       || start.hasFailed.load(ordering: .relaxed)
   }
 
-  /// The same, and reports removals to the observer.
+  /// Like the other form, but reports removals to the observer.
   func keepLimits() {
     var removals: [RemovalEvent] = []
     keepLimits(&removals)
@@ -170,8 +170,8 @@ final class Evictor: Sendable {
     start.wait(for: session.limits)
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
-    // Not more, so that a write does not wait for long, and so that the newest entry stays even if
-    // all others are in use.
+    // This limit keeps a write from waiting for long, and keeps the newest entry even if all others
+    // are in use.
     removal.inUseLimit = min(256, max(0, lookup.index.count - 2) / 2)
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
@@ -181,7 +181,7 @@ final class Evictor: Sendable {
       var lastSparing = list.number + 3
       while isOverLimit, list.number <= lastSparing + 10 {
         let (count, byteCount) = excess
-        // Without a number of bytes, the number of entries exceeds its limit.
+        // A byte count of `.max` means that the number of entries exceeds its limit.
         removal.cause = .evicted(byteCount == .max ? .countLimit : .byteLimit)
         let victims = try list.take(count, from: lookup.index)
         if victims.isEmpty { return }
@@ -204,7 +204,7 @@ final class Evictor: Sendable {
   private var groupLimit: Int { lookup.index.isLoaded ? Self.groupLimit : Self.loadingGroupLimit }
 
   /// The maximum number of entries and the minimum number of bytes to remove now: down to 1 % below
-  /// the limits, so that not every write has to look for one.
+  /// the limits, so that not every write has to look for entries to remove.
   private var excess: (count: Int, byteCount: Int) {
     let count = lookup.index.count
     // The newest entry stays, however large it is, because alone it is within the limits.

@@ -11,9 +11,10 @@ private struct UnsettledEntry {
 
 /// Finds expired entries by the deadlines in the index.
 ///
-/// A record is read once its entry's deadline has come, if the deadline is not exact. That is so if
-/// its lifetime was extended, if it has an idle limit, or if the open knows only when the first
-/// lifetime of its segment ends. Then the deadline becomes exact, or later.
+/// A record is read once its entry's deadline has come, if the deadline is not exact. A deadline is
+/// not exact if the entry's lifetime was extended, if it has an idle limit, or if the open knows
+/// only when the first lifetime of its segment ends. Reading the record makes the deadline exact,
+/// or later.
 final class Expiry: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -175,8 +176,8 @@ final class Expiry: Sendable {
   /// - Complexity: O(keys), without a read.
   func updateEarliestExpiries() {
     let now = session.clock.now().millisecondsSinceEpoch
-    // Entries that a compaction is moving are added to segments that already have others; those of
-    // a batch, to the batch's own segment.
+    // While a compaction moves entries or a batch is being published, segments get entries without
+    // an append.
     let segments = log.withLock { appender in
       (appender.isConsistent ? appender.segments : [])
         .filter { $0.usage.earliestExpiry <= now }.map { (segment: $0, end: $0.usage.end) }

@@ -2,7 +2,7 @@
 struct Removal {
   var cause: RemovalCause
   let now: Timestamp
-  /// The time of writing in its records.
+  /// The write time in the removal's records.
   let written: Timestamp
   /// Whether to spare an entry that has been read since it was chosen.
   var sparesRead: Bool
@@ -13,14 +13,14 @@ struct Removal {
   private(set) var lastSequence: SequenceNumber = 0
   /// Events not yet reported to the observer.
   fileprivate(set) var events: [RemovalEvent] = []
-  /// Whether they wait until the caller has released a lock.
+  /// Whether events wait until the caller has released a lock.
   var holdsEvents = false
   /// The locations of records with a damaged head.
   private(set) var damaged: Set<Location> = []
   /// Whether the medium could not read a head. It may be readable later.
   private(set) var hasUnreadable = false
 
-  /// - Parameter written: or `nil` for `now`.
+  /// - Parameter written: the write time, or `nil` for `now`.
   init(_ cause: RemovalCause, now: Timestamp, written: Timestamp? = nil, sparesRead: Bool) {
     self.cause = cause
     self.now = now
@@ -81,8 +81,8 @@ package struct KeyRemoval {
 
 /// Entries that are removed under one hold of the log's lock.
 struct VictimGroup {
-  /// Few enough entries, and bytes of tombstones, that the lock is held for far less than a
-  /// millisecond.
+  /// The maximum number of entries, and of bytes of tombstones. They keep the log's lock held for
+  /// far less than a millisecond.
   static let victimLimit = 64
   static let byteLimit = 8 << 10
 
@@ -98,7 +98,7 @@ struct VictimGroup {
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// The end of its lifetime as it was then known, or `Int64.min` if it has no end.
+    /// The end of its lifetime as known when the victim was added, or `Int64.min` if it has no end.
     var end: Int64
     var hasExpired: Bool
   }

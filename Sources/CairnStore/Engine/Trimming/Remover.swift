@@ -87,7 +87,8 @@ final class Remover: Sendable {
     }
     found?.end = end
     if found == nil {
-      // A compaction may have moved it, which does not change its tick and version.
+      // A compaction may have moved the record, which changes neither the entry's tick nor its
+      // version.
       found = try lookup.firstPlace(of: candidate.hash) { (place) throws(StoreError) in
         if candidate.sequence == 0 { return place.entry.tick == candidate.entry.tick }
         return try head(in: place.segment, at: place.entry.location, in: &removal)?.sequence
@@ -114,7 +115,7 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    // Its lifetime has been extended since it was chosen.
+    // The entry's lifetime has been extended since the entry was chosen.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(
       candidate, record, at: found.entry.location, end: header.end,
@@ -200,7 +201,7 @@ final class Remover: Sendable {
     found?.end = end
     var byteCount = victim.recordByteCount
     if found == nil {
-      // A compaction may have moved it since, and made it shorter.
+      // A compaction may have moved the record since, and made it shorter.
       found = try? lookup.firstPlace(of: victim.candidate.hash) { (place) throws(StoreError) in
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
@@ -213,7 +214,7 @@ final class Remover: Sendable {
     guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
-    // If an extension in between found it alive at an earlier time, it stays alive.
+    // The entry stays alive if an extension in between found it alive at an earlier time.
     if victim.hasExpired, end > victim.end { return nil }
     return (
       found.entry.location, found.segment, byteCount,

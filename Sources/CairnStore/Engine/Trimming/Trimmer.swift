@@ -84,12 +84,12 @@ final class Trimmer: Sendable {
     remaining: (RemovalSummary) -> (count: Int, byteCount: Int)
   ) throws(StoreError) {
     var done = RemovalSummary()
-    // If everything chosen is read or rewritten again and again, the others win.
+    // Give up if every chosen entry is read or rewritten, round after round.
     var idleRounds = 0
     while idleRounds < 3 {
       let (count, byteCount) = remaining(done)
       if count <= 0 { return }
-      // Not all at once, to limit the memory used.
+      // Do not choose all entries at once, to limit the memory used.
       let bound = max(1 << 16, lookup.index.count / 8)
       let victims = try select(min(count, bound), order, in: &removal)
       if victims.isEmpty { return }
@@ -237,19 +237,19 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// The same for entries that expired so long ago that no call wants them any more.
+  /// Removes the entries that expired so long ago that no call wants them any more.
   func removeUnretained() throws(StoreError) -> RemovalSummary {
     var removal = try remover.begin(.expired, sparesRead: true)
     try removeExpired(in: &removal, retention: retention.load(ordering: .relaxed))
     return try remover.finish(removal, .process)
   }
 
-  /// Removes expired entries, as long as that is needed.
+  /// Removes expired entries if `isNeeded` returns true.
   private func removeExpired(
     in removal: inout Removal, retention: Int64 = 0, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
     if lookup.index.expirableCount == 0 || !isNeeded() { return }
-    // If a read in between found an entry alive at an earlier time, it stays alive.
+    // An entry stays alive if a read in between found it alive at an earlier time.
     let end = removal.now.advanced(byMilliseconds: -retention)
     var expired = Removal(.expired, now: end, written: removal.now, sparesRead: true)
     let look = expiry.look(at: end)
@@ -266,7 +266,8 @@ final class Trimmer: Sendable {
 
   // MARK: By predicate
 
-  /// Removes the entries that `isVictim` selects. It is called with no lock held.
+  /// Removes every entry for which `isVictim` returns true. The closure is called with no lock
+  /// held.
   @usableFromInline
   func remove(
     where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
@@ -283,7 +284,7 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// The same, with the metadata.
+  /// Like the form above, but the closure also receives the metadata.
   func remove(
     where isVictim: (_ key: RawSpan, _ metadata: RawSpan, EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
