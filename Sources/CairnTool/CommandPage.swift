@@ -27,7 +27,7 @@ struct CommandPage: Sendable {
   let options: [OptionUse]
   /// How many of the options, from the first on, exclude each other. One of them is needed.
   let alternativeCount: Int
-  /// What it does, in paragraphs as `Paragraphs` reads them.
+  /// What the command does, in the format that `Paragraphs` reads.
   let about: String
   /// Further notes, below the options.
   let notes: String

@@ -16,11 +16,11 @@ enum SystemCalls {
 
   /// How a file is opened.
   enum Opening {
-    /// A regular file of a tree, for reading. A pipe does not block; a link is refused.
+    /// A regular file in a tree, opened for reading. A pipe does not block; a link is refused.
     case fileForReading
-    /// A new file of a tree, for writing. An existing name is refused.
+    /// A new file in a tree, opened for writing. An existing name is refused.
     case newFile
-    /// A directory of a tree; a link is refused.
+    /// A directory in a tree; a link is refused.
     case directory
     /// A directory that the user named. It may be reached through a link.
     case directoryThroughLinks

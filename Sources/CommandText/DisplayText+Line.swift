@@ -47,8 +47,8 @@ extension DisplayText {
     bytes.map { "\\x" + hexadecimal($0) }.joined()
   }
 
-  /// Whether a terminal may do something other than show a character in place: controls, line ends,
-  /// and characters that change the text direction or have no width.
+  /// Whether a terminal may do something other than show this character in place. True for
+  /// controls, line ends, and characters that change the text direction or have no width.
   private static func isObeyed(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator: true

@@ -93,7 +93,7 @@ final class CutSearch {
     for rest in EnumeratedCut.Rest.uniform {
       for first in 0...(decisionCount - limit) {
         try check(Array(first..<(first + limit)), rest)
-        // Any two decisions that no window contains together.
+        // Every pair of decisions that are too far apart to share a window.
         for second in min(first + limit, decisionCount)..<decisionCount {
           try check([first, second], rest)
         }

@@ -27,8 +27,8 @@ package struct FaultSweep {
 
   /// The sweep over the scripted workloads, with each way of reading and writing.
   ///
-  /// - Parameter failedSyncCount: the number of failed syncs of each workload after which the calls
-  ///   of the recovery fail too.
+  /// - Parameter failedSyncCount: for how many syncs of each workload to try failures during the
+  ///   recovery from a failed sync.
   package static func scripted(failedSyncCount: Int = .max) throws -> FaultSweep {
     var unreserved = [FaultWorkload.scripted(access: .systemCalls), .lists(access: .systemCalls)]
     for index in unreserved.indices {

@@ -21,7 +21,7 @@ package enum ManifestCheck {
     }
   }
 
-  /// - Parameter decode: the code to check. Code other than the store's shows that the check works.
+  /// - Parameter decode: the code to check. Tests pass other code to show that errors are found.
   package static func check(
     bytes: [UInt8], decode: ([UInt8]) throws(StoreError) -> Manifest
   ) throws -> Bool {

@@ -31,7 +31,7 @@ package enum RecordCheck {
   /// - Parameters:
   ///   - limit: how many bytes there are from the start of the record to the end of the file.
   ///     `bytes` may be only the first of them.
-  ///   - decode: the code to check. Code other than the store's shows that the check works.
+  ///   - decode: the code to check. Tests pass other code to show that errors are found.
   package static func check(
     bytes: [UInt8], place: Int, limit: Int, decode: Decoder
   ) throws -> Bool {

@@ -14,7 +14,7 @@ package enum SegmentHeaderCheck {
     }
   }
 
-  /// - Parameter decode: the code to check. Code other than the store's shows that the check works.
+  /// - Parameter decode: the code to check. Tests pass other code to show that errors are found.
   package static func check(
     bytes: [UInt8], decode: ([UInt8]) throws(StoreError) -> SegmentHeader
   ) throws -> Bool {

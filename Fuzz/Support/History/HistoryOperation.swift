@@ -34,7 +34,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     /// It had not returned when the process died: it may or may not have happened.
     case pending
     case done
-    /// It was written under this version.
+    /// The value was stored with this version.
     case stored(version: UInt64)
     /// Whether there was something to remove.
     case removed(Bool)

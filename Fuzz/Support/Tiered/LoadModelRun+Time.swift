@@ -54,7 +54,7 @@ extension LoadModelRun {
       tally["timed out"] += load.waiters.count
     }
     tally["left by soft limit"] += left.count
-    // There is at most one at a time.
+    // At most one caller reaches its soft limit at a time.
     for (key, var waiter) in left {
       if let stale = model.stale(key, waiter.policy) {
         try expect(await waiter.task.value, stale, "what somebody got who stopped waiting")

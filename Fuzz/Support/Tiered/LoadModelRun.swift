@@ -1,10 +1,10 @@
 import Cairn
 import CairnStore
 
-/// Calls that load with policies, to a cache on disk with or without memory. The model knows each
-/// answer exactly: no value is older than promised, one load of a key is in progress at a time, and
-/// a load that began before a completed removal or write is not kept. A load that a caller stopped
-/// waiting for is kept. Time advances by whole seconds, which the disk knows exactly.
+/// Loading calls, with policies, to a cache on disk with or without a memory tier. The model knows
+/// each answer exactly: no value is older than promised, one load of a key is in progress at a time,
+/// and a load that began before a completed removal or write is not kept. A load that a caller
+/// stopped waiting for is kept. Time advances in whole seconds, which the disk stores exactly.
 package struct LoadModelRun {
   typealias Cache = DiskCache<Int, String>
 

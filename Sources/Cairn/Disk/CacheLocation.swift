@@ -10,7 +10,7 @@ package enum CacheLocation {
   /// The process's environment.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
-  /// The file name of this program, however it was called, or "cairn" if that name is invalid for a
+  /// The file name of this program, however it was invoked, or "cairn" if that name is invalid for a
   /// cache.
   package static let programName: String = {
     let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")

@@ -19,7 +19,7 @@ extension DiskCache {
   /// Keys are decoded only while the cache has observers. The log reports keys that cannot be
   /// decoded.
   ///
-  /// - Returns: the observation, which `cancel()` ends.
+  /// - Returns: the observation. Its `cancel()` ends it.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void

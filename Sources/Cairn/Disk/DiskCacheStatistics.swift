@@ -160,7 +160,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     liveByteCount == 0 ? nil : Double(allocatedByteCount) / Double(liveByteCount)
   }
 
-  /// Evictions for all causes together.
+  /// All evictions, whatever the cause.
   public var evictionCount: UInt64 {
     countEvictionCount + byteEvictionCount + spaceEvictionCount + trimEvictionCount
   }

@@ -14,7 +14,7 @@ final class Flight<Value: Sendable>: Sendable {
     /// Whether it continues without waiters.
     var isInBackground: Bool
     var task: Task<Void, Never>?
-    /// The highest priority of a waiter or of the task at its creation.
+    /// The highest of the priorities of the waiters and of the priority that the task began with.
     var priority: TaskPriority?
   }
 

@@ -10,7 +10,7 @@ extension MemoryCache {
   /// receive the new event before the event that caused it. So if an observer replicates the
   /// cache's contents, no other observer may change the cache.
   ///
-  /// - Returns: the observation, which `cancel()` ends.
+  /// - Returns: the observation. Its `cancel()` ends it.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void

@@ -22,8 +22,8 @@ struct LatencyHistogram: Sendable, Equatable {
     count += other.count
   }
 
-  /// The value that this share of all values does not exceed: the one of that rank, rounded up. 0
-  /// if nothing was recorded.
+  /// The smallest recorded value that at least this share of all values does not exceed. 0 if
+  /// nothing was recorded.
   func percentile(_ share: Double) -> UInt64 {
     let rank = max(1, min(count, UInt64((share * Double(count)).rounded(.up))))
     var seen: UInt64 = 0

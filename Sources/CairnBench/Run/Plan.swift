@@ -28,7 +28,7 @@ struct Plan: Sendable {
   /// The time in seconds after which rounds are no longer repeated; `nil`: always repeated. A full
   /// run must finish within two minutes, even on a slow machine.
   let repeatingSeconds: Double?
-  /// Longer rounds are not repeated: time goes to rows with scattered figures.
+  /// Rounds that take longer than this are not repeated. The time goes to rows whose figures vary.
   var repeatableSeconds = 1.0
 
   init(sections: [Section], repeatableSeconds: Double, repeatingSeconds: Double) {

@@ -18,7 +18,7 @@ enum TaskRun {
   static func run(_ arguments: [String]) -> Int32 {
     let status = Mutex<Int32>(1)
     let done = DispatchSemaphore(value: 0)
-    // A separate thread, because the pool is being measured.
+    // Only the main thread waits. The measurement runs on the pool of tasks.
     Task.detached {
       do {
         let directory = try RunDirectory(in: arguments.first)

@@ -152,9 +152,9 @@ extension Store {
   }
 
   /// Removes the values of many keys, in the given order. Each removal is a separate write, and one
-  /// sync covers all of them. A crash during the call may keep only the first removals. To remove
-  /// all keys or none, use `write`. Unlike a batch, this call takes no memory for the keys, however
-  /// many they are, and works on a full disk.
+  /// sync covers all of them. After a crash during the call, perhaps only the first removals
+  /// remain. To remove all keys or none, use `write`. Unlike a batch, this call takes no memory for
+  /// the keys, however many they are, and works on a full disk.
   ///
   /// - Parameters:
   ///   - keys: the keys, which may be absent or expired.

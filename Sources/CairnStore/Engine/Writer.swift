@@ -95,8 +95,8 @@ struct Writer: Sendable {
     return value
   }
 
-  /// Makes room if the log itself has none: by the next segment, by a segment for these records, or
-  /// by a compaction.
+  /// Makes room if the log itself has none: makes the next segment or a segment for these records,
+  /// or runs a compaction.
   ///
   /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(never)

@@ -177,7 +177,7 @@ struct SegmentPlaces: Sendable {
     self.numbers = numbers
   }
 
-  /// The number of the segment with the location's record.
+  /// The number of the segment that holds the record at this location.
   @inline(__always)
   func number(of location: Location) -> Int? {
     let granule = location.granule

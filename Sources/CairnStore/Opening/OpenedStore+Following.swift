@@ -168,7 +168,7 @@ extension OpenedStore {
       offset += record.byteCount
       if record.kind == .roll { return offset }
     }
-    // A segment that was full at a close needs no roll record.
+    // A segment that was full when the store was closed needs no roll record.
     if offset == entry.byteCount { return offset }
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }

@@ -14,7 +14,7 @@ enum CheckpointHindrance: UInt8, AtomicRepresentable {
 ///    If a removal of all overtakes it, it is not listed.
 /// 3. An abandoned checkpoint leaves the store unchanged.
 ///
-/// The lock is taken before those of preparation, the catalog and the log.
+/// The checkpointer's lock is taken before the locks of preparation, the catalog and the log.
 final class Checkpointer: Sendable {
   private let session: Session
   private let catalog: Catalog

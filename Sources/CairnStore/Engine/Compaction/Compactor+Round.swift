@@ -90,7 +90,7 @@ extension Compactor {
       report.copiedRecordCount += copier.moves.count
       report.droppedTombstoneCount += copier.droppedTombstoneCount
     } catch {
-      // If it is unknown which manifest is on disk, that manifest may list them.
+      // If it is unknown which manifest is on disk, the new segments stay: it may list them.
       if case .poisoned = error { throw error }
       catalog.abandon(copier.ids)
       // A removal of all has unlinked the file of a segment that it took.

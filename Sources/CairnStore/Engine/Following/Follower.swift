@@ -227,7 +227,7 @@ package final class Follower: Sendable {
     }
     if isSame {
       if state.view.isAnnounced {
-        // A writer of an earlier version does not update the page.
+        // A writer that runs an earlier version does not update the page.
         guard state.view.isCurrent, hasChanged(state.view, in: directory) else { return false }
       } else if !isAsked && !hasChanged(state.view, in: directory) {
         // No writer announces changes.

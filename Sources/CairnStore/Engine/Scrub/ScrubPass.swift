@@ -72,8 +72,7 @@ struct ScrubPass: Sendable {
     id == self.id ? offset < end : id > self.id && id <= lastID
   }
 
-  /// Continues reading a segment, or begins with its first record if it differs from the previous
-  /// one.
+  /// Continues reading a segment. If another segment was read last, begins with the first record.
   ///
   /// - Parameters:
   ///   - file: its file.

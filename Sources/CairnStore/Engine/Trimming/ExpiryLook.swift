@@ -3,7 +3,7 @@ struct ExpiryLook {
   let now: Timestamp
   /// Converts ticks to times.
   let times: RecencyTimes
-  /// Whether parts of the index that are not loaded may have expired entries.
+  /// Whether parts of the index that are not loaded may contain expired entries.
   let loads: Bool
 
   init(now: Timestamp, times: RecencyTimes, segments: [Segment]) {
