@@ -129,7 +129,7 @@ struct StatsPage {
       add("cairn compact \(store) reclaims about \(DisplayText.size(dead)).\(room)", style: nil)
     }
     let expired = statistics.indexedKeyCount - keyCount
-    if expired > 0 {
+    if !isLive, expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")
       add("\(keys) expired: cairn expire \(store) removes expired keys.", style: nil)
     }

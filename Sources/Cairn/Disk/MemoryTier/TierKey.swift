@@ -43,7 +43,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   func hash(into hasher: inout Hasher) { hasher.combine(hashValue) }
 }
 
-/// Takes half the instructions of `Hasher`, which hashes the normal form of a text.
+/// Takes fewer instructions than `Hasher`, which hashes the normal form of a text.
 private let hashOfKeys = SipHash(secret: (0..<16).map { _ in UInt8.random(in: 0...255) })
 
 @usableFromInline

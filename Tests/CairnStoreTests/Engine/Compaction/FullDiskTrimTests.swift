@@ -5,6 +5,16 @@ import Testing
 
 @Suite("Trimming on a full disk")
 struct FullDiskTrimTests {
+  /// A store that fills a small disk.
+  func store(
+    on disk: TinyDisk, _ change: (inout StoreConfiguration) -> Void
+  ) throws -> Store {
+    var configuration = StoreConfiguration.quiet
+    configuration.durability = .process
+    change(&configuration)
+    return try Store(path: disk.path + "/store", configuration: configuration)
+  }
+
   /// Puts new keys until no more fit, and returns how many there are.
   func fill(_ store: Store, valueByteCount: Int) throws -> Int {
     let value = [UInt8](repeating: 7, count: valueByteCount)
@@ -73,10 +83,7 @@ struct FullDiskTrimTests {
     arguments: [1 << 20, 4 << 20, 64 << 20], [400, 1000, 10_000])
   func trim(segmentByteLimit: Int, valueByteCount: Int) throws {
     let disk = try TinyDisk(byteCount: 12 << 20)
-    var configuration = StoreConfiguration.quiet
-    configuration.durability = .process
-    configuration.segmentByteLimit = segmentByteLimit
-    let store = try Store(path: disk.path + "/store", configuration: configuration)
+    let store = try store(on: disk) { $0.segmentByteLimit = segmentByteLimit }
     let count = try fill(store, valueByteCount: valueByteCount)
     #expect(count * valueByteCount > 5 << 20)
     try disk.fill()
@@ -99,7 +106,7 @@ struct FullDiskTrimTests {
     let contents = try store.contents()
     try store.close()
     #expect(try Store.verify(path: disk.path + "/store").errors == [])
-    let again = try Store(path: disk.path + "/store", configuration: configuration)
+    let again = try self.store(on: disk) { $0.segmentByteLimit = segmentByteLimit }
     #expect(try again.contents() == contents)
     try again.close()
   }
@@ -109,10 +116,7 @@ struct FullDiskTrimTests {
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func removingFew() throws {
     let disk = try TinyDisk(byteCount: 24 << 20)
-    var configuration = StoreConfiguration.quiet
-    configuration.durability = .process
-    configuration.segmentByteLimit = 1 << 20
-    let store = try Store(path: disk.path + "/store", configuration: configuration)
+    let store = try store(on: disk) { $0.segmentByteLimit = 1 << 20 }
     let count = try fill(store, valueByteCount: 10_000)
     try disk.fill()
     // Less than a twentieth, but most of one segment.
@@ -154,10 +158,7 @@ struct FullDiskTrimTests {
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func evicting() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    var configuration = StoreConfiguration.quiet
-    configuration.durability = .process
-    configuration.countLimit = 5000
-    let store = try Store(path: disk.path + "/store", configuration: configuration)
+    let store = try store(on: disk) { $0.countLimit = 5000 }
     let value = [UInt8](repeating: 1, count: 1000)
     for number in 0..<40_000 { try put(value, "key\(number)", in: store) }
     let count = try store.count()
