@@ -48,6 +48,23 @@ struct TagTests {
   }
 
   @Test(
+    "A load with a policy does not return a value whose tag was removed", arguments: [false, true])
+  func load(tiered: Bool) async throws {
+    let cache = try cache(tiered: tiered)
+    try await cache.setValue("old", forKey: "a", options: .tags(["x"]))
+    var policy = LoadPolicy()
+    policy.refreshAhead = 0.5
+    let refreshing = policy
+    @Sendable func load(_ value: String) async throws -> String {
+      try await cache.value(forKey: "a", policy: refreshing) { value }
+    }
+    #expect(try await load("unused") == "old")
+    try await cache.removeAll(tagged: "x")
+    #expect(try await load("new") == "new")
+    #expect(try await load("unused") == "new")
+  }
+
+  @Test(
     "A removal by tag removes the entries that have it, and no others", arguments: [false, true])
   func removal(tiered: Bool) throws {
     let cache = try cache(tiered: tiered)
