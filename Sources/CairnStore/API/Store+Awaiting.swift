@@ -1,5 +1,5 @@
 // The async forms. They never make a task's thread wait for a lock, free space, a sync or
-// compaction. Each makes the same promises as its synchronous form.
+// compaction. Each gives the same guarantees as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
 // the call returns once its outcome is known.
@@ -212,7 +212,7 @@ extension Store {
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
-  ///   began. Nothing was removed then.
+  ///   began; nothing is then removed.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {
@@ -222,7 +222,7 @@ extension Store {
   /// Makes every write acknowledged before the call durable.
   public nonisolated(nonsending) func sync() async throws(StoreError) {
     try engine.session.checkWritable()
-    // The log's lock may be held for a long time.
+    // Another thread may hold the log's lock for a long time.
     let last = try await entering.performUncancelled { () throws(StoreError) in self.lastVersion }
     try await engine.log.waitForSync(through: last)
   }

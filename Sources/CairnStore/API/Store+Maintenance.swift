@@ -13,7 +13,7 @@ extension Store {
   /// Damaged segments stay unchanged, and the report counts them.
   ///
   /// - Returns: how many segments and bytes were compacted.
-  /// - Throws: `noSpace` if the disk has no room for a round of even one segment;
+  /// - Throws: `noSpace` if the disk has no room for a round and smaller pieces reclaim nothing;
   ///   `durabilityUnknown`, `poisoned`, `readOnly`; `closed`, also if the store closes during the
   ///   call; `usedAfterFork`, `system`.
   /// - Complexity: O(bytes in segments with dead records). Uses 32 bytes of memory per record of a
@@ -70,7 +70,7 @@ extension Store {
   /// Safe to call from any thread. Reads and writes continue meanwhile.
   ///
   /// - Throws: `noSpace`, `poisoned`, `readOnly`, `vanished`, `closed`, `usedAfterFork`, `system`.
-  ///   If a job fails, the call does the others, then throws the first error.
+  ///   If a job fails, the call runs the others, then throws the first error.
   /// - Complexity: O(1) if there is nothing to do.
   public func maintain() throws(StoreError) { try engine.housekeeper.maintain() }
 }
