@@ -15,7 +15,7 @@ uint64_t cairn_pin_epoch = 1;
 bool cairn_pins_need_fences = true;
 bool cairn_reclamation_due;
 
-/// All slots ever made. When a thread ends, its slot goes to the next thread that begins.
+/// All slots ever made. When a thread ends, its slot goes to the next thread that needs one.
 static struct cairn_pin_slot *slots;
 static pthread_key_t key;
 static bool has_key;
@@ -86,7 +86,8 @@ uint64_t cairn_oldest_pin(void) {
     is_held_up = true;
   }
   if (!is_held_up) return oldest;
-  // A thread that ends a pin from here on sees that it is wanted. Pins that begin now reach nothing that was unlinked.
+  // A thread that ends a pin from here on sees the mark in its slot. Pins that begin now reach nothing that was
+  // unlinked.
   if (!order_all_threads()) return 0;
   for (struct cairn_pin_slot *slot = first; slot; slot = slot->next) {
     epoch = __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE);

@@ -16,19 +16,19 @@
 extern bool cairn_crc32c_support;
 static inline bool cairn_crc32c_is_supported(void) { return cairn_crc32c_support; }
 
-/// Continues a CRC32C (Castagnoli, reflected) over `count` bytes. `state` is the running register,
+/// Updates a CRC32C (Castagnoli, reflected) with `count` bytes. `state` is the running register,
 /// without the inversions at the beginning and end. Call only if supported.
 uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count);
 
-/// Continues a CRC32C over the eight bytes of `word`, the lowest first. Call only if supported.
+/// Updates a CRC32C with the eight bytes of `word`, the lowest first. Call only if supported.
 uint32_t cairn_crc32c_word(uint32_t state, uint64_t word);
 
-/// Copies `count` bytes that do not overlap, and continues a CRC32C over the copy, as `cairn_crc32c`
-/// does: one pass over memory instead of two. Call only if supported.
+/// Copies `count` bytes that do not overlap, and updates a CRC32C with them, as `cairn_crc32c` does:
+/// one pass over memory instead of two. Call only if supported.
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count);
 
-/// Prefetches the cache line at an address, without waiting for it. Accepts any address: if it cannot be read,
-/// nothing happens.
+/// Prefetches the cache line at an address, without waiting for it. Accepts any address: if the address cannot
+/// be read, nothing happens.
 static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
 
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
@@ -58,13 +58,13 @@ struct cairn_pin_slot {
   uint64_t epoch;
   /// An object that the thread holds beyond its pins, or 0.
   uint64_t hazard;
-  /// Whether the end of the pin, and the release of the object, are awaited.
+  /// Whether a thread awaits the end of the pin, and the release of the object.
   uint32_t wanted_pin, wanted_hazard;
   /// How many pins of the thread have begun but not ended.
   uint32_t depth;
   uint32_t is_taken;
   struct cairn_pin_slot *next;
-  /// From 0. No two live threads have the same number.
+  /// Starts at 0. No two live threads have the same number.
   uint64_t number;
   uint64_t apart[10];
 };
@@ -90,7 +90,7 @@ static inline uint64_t cairn_thread_number(void) {
   return slot || (slot = cairn_take_pin_slot()) ? slot->number : 0;
 }
 
-/// Begins a pin of this thread and returns its slot; NULL if it cannot have one.
+/// Begins a pin of this thread and returns its slot; NULL if the thread cannot have one.
 static inline struct cairn_pin_slot *cairn_pin(void) {
   struct cairn_pin_slot *slot = cairn_own_pin_slot;
   if (!slot && !(slot = cairn_take_pin_slot())) return NULL;
@@ -102,7 +102,7 @@ static inline struct cairn_pin_slot *cairn_pin(void) {
   return slot;
 }
 
-/// Whether this is awaited. Returns true only once.
+/// Returns whether a `wanted` field is set, and clears it.
 static inline bool cairn_is_wanted(uint32_t *wanted) {
   cairn_pin_fence();
   if (__builtin_expect(!__atomic_load_n(wanted, __ATOMIC_RELAXED), 1)) return false;
@@ -117,7 +117,8 @@ static inline bool cairn_unpin(struct cairn_pin_slot *slot) {
   return cairn_is_wanted(&slot->wanted_pin);
 }
 
-/// Holds an object that a pin of this thread reaches, beyond that pin. Returns the slot; NULL if it already holds one.
+/// Holds an object that a pin of this thread reaches, beyond that pin. Returns the slot; NULL if the slot already
+/// holds one.
 static inline struct cairn_pin_slot *cairn_hold(const void *object) {
   struct cairn_pin_slot *slot = cairn_own_pin_slot;
   if (!slot || __atomic_load_n(&slot->hazard, __ATOMIC_RELAXED)) return NULL;
@@ -131,12 +132,13 @@ static inline bool cairn_let_go(struct cairn_pin_slot *slot) {
   return cairn_is_wanted(&slot->wanted_hazard);
 }
 
-/// Begins the next epoch and returns it. Only pins of earlier epochs reach what was unlinked before.
+/// Begins the next epoch and returns it. Only pins of earlier epochs reach what was unlinked before
+/// the call.
 static inline uint64_t cairn_next_pin_epoch(void) {
   return __atomic_add_fetch(&cairn_pin_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
-/// Whether an object was retired that no thread has tried to free yet.
+/// Whether there are retired objects that no thread has tried to free yet.
 extern bool cairn_reclamation_due;
 static inline bool cairn_is_reclamation_due(void) { return __atomic_load_n(&cairn_reclamation_due, __ATOMIC_RELAXED); }
 static inline void cairn_set_reclamation_due(bool is_due) {
@@ -147,7 +149,7 @@ static inline void cairn_set_reclamation_due(bool is_due) {
 /// slots that delay the freeing. If the kernel refuses, returns 0, so that nothing is freed.
 uint64_t cairn_oldest_pin(void);
 
-/// Whether a slot holds the object. If so, marks it as wanted. Call after `cairn_oldest_pin`.
+/// Whether a slot holds the object. If so, marks the slot. Call after `cairn_oldest_pin`.
 bool cairn_is_held(const void *object);
 
 #endif

@@ -12,7 +12,7 @@ package final class File: Sendable {
   package let identity: FileIdentity?
   /// The quota of its directory.
   private let quota: DiskQuota?
-  /// Whether it is in `HeldLocks`; nearly all files are not.
+  /// Whether the file is in `HeldLocks`. Few files are.
   private let isListed = Atomic(false)
 
   init(
@@ -48,7 +48,7 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.status(of: descriptor) }
   }
 
-  /// Whether its last name was removed while it was open.
+  /// Whether the file's last name was removed while the file was open.
   package var isRemoved: Bool { (try? fileSystem.linkCount(of: descriptor)) == 0 }
 
   package func lock(exclusively: Bool) throws(StoreError) -> Bool {
@@ -145,8 +145,8 @@ package final class File: Sendable {
     }
   }
 
-  /// Reserves blocks for `from..<to` and extends the file to `to`. Beyond RLIMIT_FSIZE, it fails
-  /// with `noSpace` and raises no signal.
+  /// Reserves blocks for `from..<to` and extends the file to `to`. Beyond RLIMIT_FSIZE, the call
+  /// fails with `noSpace` and raises no signal.
   ///
   /// - Parameters:
   ///   - orExtend: whether extending the file is enough if the filesystem cannot reserve blocks. It
@@ -180,7 +180,7 @@ package final class File: Sendable {
           done += count
         } catch  where error.errorNumber == SystemError.interrupted {
           // In tmpfs, Linux before 6.10 undoes a whole allocation at any signal. If signals arrive
-          // faster than it can finish, only smaller ones succeed.
+          // faster than an allocation finishes, only smaller allocations succeed.
           step = max(step / 2, 4096)
         } catch  where error.errorNumber == SystemError.notSupported && orExtend {
           return try fileSystem.truncate(descriptor, to: end)

@@ -6,7 +6,7 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Distinguishes a forked child from the process that opened a store, by a page that the kernel
+/// Distinguishes a forked child from the process that opened a store, using a page that the kernel
 /// zeroes in the child. A check costs one load.
 @safe
 final class ForkGuard: @unchecked Sendable {
@@ -41,7 +41,7 @@ final class ForkGuard: @unchecked Sendable {
   /// The mark that an opener keeps.
   @safe
   struct Mark: @unchecked Sendable {
-    // SAFETY: see the page.
+    // SAFETY: see `ForkGuard.page`.
     fileprivate let page: UnsafeMutablePointer<Atomic<Int32>>?
     fileprivate let process: Int32
 

@@ -1,8 +1,8 @@
-/// Waits for the due times of the delayed jobs in all queues of a process. It needs one thread,
+/// Waits for the due times of the delayed jobs in all queues of a process. One thread is enough,
 /// whatever the number of stores and caches.
 ///
-/// The thread lives while anything waits. It runs a job itself only if the job's queue cannot start
-/// a thread.
+/// The thread exists only while a job waits. It runs a job itself only if the job's queue cannot
+/// start a thread.
 package final class SharedTimer: Sendable {
   /// The process-wide timer.
   package static let shared = SharedTimer()
@@ -62,7 +62,7 @@ package final class SharedTimer: Sendable {
       if !removed.isEmpty { state.entries.removeAll { $0.owner == owner } }
       return removed
     }
-    // Outside the lock, because this releases what the jobs hold.
+    // The entries are released outside the lock, because this frees what the jobs captured.
     if removed.isEmpty { return }
     state.wakeAll()
   }
