@@ -39,7 +39,8 @@ static void forget_other_threads(void) {
     if (slot != cairn_own_pin_slot) clear(slot);
 }
 
-// Before `main`: while a process has one thread, the kernel registers it at once.
+// Runs before `main`, because the kernel registers a process at once while the process has one
+// thread.
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
   pthread_atfork(NULL, NULL, forget_other_threads);
@@ -67,8 +68,8 @@ __attribute__((noinline)) struct cairn_pin_slot *cairn_take_pin_slot(void) {
   return cairn_own_pin_slot = slot;
 }
 
-/// After this, every pin that another thread began earlier is visible, and every pin that it begins later sees what was
-/// unlinked earlier. Returns false if the kernel refuses.
+/// After this call, every pin that another thread began earlier is visible, and every pin that begins later sees what
+/// was unlinked earlier. Returns false if the kernel refuses.
 static bool order_all_threads(void) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return cairn_pins_need_fences || syscall(SYS_membarrier, EXPEDITED, 0, 0) == 0;

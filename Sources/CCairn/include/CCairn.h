@@ -34,7 +34,7 @@ static inline void cairn_prefetch(const void *address) { __builtin_prefetch(addr
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
-/// The same for the first byte of a file. The length of the file stays unchanged.
+/// fallocate(2) for the first byte of a file, without changing the length of the file.
 int cairn_probe_fallocate(int descriptor);
 
 /// The magic number of the filesystem that the descriptor is on (statfs(2)), or -1 with `errno`.

@@ -47,7 +47,8 @@ public final class Snapshot: Sendable {
   ///
   /// The copy is an independent store with the same keys, values, versions, lifetimes and access
   /// order. It opens without recovery. The call reads back every byte before the copy becomes a
-  /// store. On filesystems that support it (XFS, btrfs), the copy shares blocks with the original.
+  /// store. On filesystems that can share blocks (XFS, btrfs), the copy shares them with the
+  /// original.
   ///
   /// - Parameters:
   ///   - destination: a path that does not exist, or an empty directory, outside the store. When

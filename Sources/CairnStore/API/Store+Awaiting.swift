@@ -184,7 +184,7 @@ extension Store {
     }
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
+  /// Makes a value's lifetime end `lifetime` from now, unless it already ends later.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,

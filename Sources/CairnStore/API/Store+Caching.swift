@@ -109,7 +109,7 @@ extension Store {
     try engine.enter(batch.records, durability: durability, removals: &removals)
   }
 
-  /// Gives a write its promised durability. If this throws, the write may still be on disk.
+  /// Gives a write its promised durability. If the call throws, the write may still be on disk.
   package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }
 
   /// Waits for compaction, if the write must, on the thread that entered the write.

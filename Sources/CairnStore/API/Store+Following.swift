@@ -45,7 +45,7 @@ extension Store {
       following: path, freshness: freshness, configuration: configuration, environment: .system())
   }
 
-  /// Follows a store in an environment that the caller supplies: for simulations.
+  /// Follows a store in an environment that the caller supplies, for simulations.
   package convenience init(
     following path: String, freshness: Freshness, configuration: StoreConfiguration,
     environment: Environment

@@ -56,8 +56,8 @@ extension Store {
     }
   }
 
-  /// Extends the lifetime of one version of a value to `lifetime` from now, even if it has expired.
-  /// Does not rewrite the value.
+  /// Makes the lifetime of one version of a value end `lifetime` from now, even if the value has
+  /// expired. Does not rewrite the value.
   ///
   /// - Parameter isWanted: as for `enterAbsent`.
   /// - Returns: whether the key has that version and the renewal is wanted.
@@ -72,7 +72,7 @@ extension Store {
 
   /// Removes the value of a key if it has expired.
   ///
-  /// - Returns: whether it had expired.
+  /// - Returns: whether the value had expired.
   @discardableResult
   package func removeExpiredValue(
     forKey key: RawSpan, durability: Durability?

@@ -46,7 +46,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - bytesPerSecond: the highest average rate, 1 or more, or `nil` for no limit. The call
-  ///     pauses this thread to stay below it.
+  ///     pauses this thread to stay below that rate.
   ///   - progress: called on this thread after each 256 KiB, and ten times a second during a pause.
   ///     Returning `.stop` ends the scrub.
   /// - Returns: how much was read, and the damage. The configuration's `damageObserver` and log

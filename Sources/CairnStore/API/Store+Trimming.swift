@@ -19,7 +19,7 @@
 /// since then count as the most recently used. `damagedCount` in a summary counts entries that
 /// could not be removed because a damaged record does not reveal its key.
 extension Store {
-  /// Sets new limits, and removes the least recently used entries until the store is within them.
+  /// Sets new limits, and removes the least recently used entries until the limits hold.
   ///
   /// Each call sets both limits, and `nil` removes a limit. The next open uses its configuration
   /// again.
@@ -110,7 +110,7 @@ extension Store {
   ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
-  /// - Complexity: that of the compactions and trims it needs.
+  /// - Complexity: that of the compactions and trims that the call needs.
   @inlinable
   @discardableResult
   public func trim(

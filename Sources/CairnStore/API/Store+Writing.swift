@@ -166,9 +166,9 @@ extension Store {
     try engine.commit(batch.records, durability: durability)
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
-  /// never shortens a lifetime. It does not rewrite the value, change its version or idle limit, or
-  /// count as an access.
+  /// Makes a value's lifetime end `lifetime` from now, unless it already ends later. The call never
+  /// shortens a lifetime. It does not rewrite the value, change its version or idle limit, or count
+  /// as an access.
   ///
   /// - Returns: whether the key has a value.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.

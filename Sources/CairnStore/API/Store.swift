@@ -61,8 +61,9 @@ public final class Store: Sendable {
   }
 
   /// Opens the store at a path for reading. Changes nothing on disk, even if the store was not
-  /// closed. Several processes may do so at once, but not while one has the store open for writing.
-  /// To read while another process writes, use `init(following:freshness:configuration:)`.
+  /// closed. Several processes can have a store open for reading at once, but not while one has it
+  /// open for writing. To read while another process writes, use
+  /// `init(following:freshness:configuration:)`.
   ///
   /// - Throws: see `init(path:configuration:)`. Every write to the returned store throws
   ///   `readOnly`.
@@ -80,7 +81,7 @@ public final class Store: Sendable {
     follower = nil
   }
 
-  /// Opens a store in an environment that the caller supplies: for simulations.
+  /// Opens a store in an environment that the caller supplies, for simulations.
   package init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
@@ -146,7 +147,7 @@ public final class Store: Sendable {
   /// Makes a checkpoint now. The store also makes checkpoints by itself.
   package func checkpoint() throws(StoreError) { try engine.checkpointer.checkpoint() }
 
-  /// Compacts everything as on a full disk: for tests.
+  /// Compacts everything as on a full disk, for tests.
   ///
   /// - Parameter isEnough: called after each piece of a segment.
   package func compactByPieces(
@@ -155,7 +156,7 @@ public final class Store: Sendable {
     try engine.compactor.compactByPieces(of: byteCount, until: isEnough)
   }
 
-  /// The keys, the least recently accessed first: for tests.
+  /// The keys, the least recently accessed first, for tests.
   package func keysByRecency() throws -> [[UInt8]] { try currentReader.keysByRecency() }
 
   /// The version of the newest write or, in a store that follows another process, of the newest
@@ -174,7 +175,7 @@ public final class Store: Sendable {
 
   package var writeFailure: SystemFailure? { engine.log.failure }
 
-  /// Errors in the segments' usage counts: for tests.
+  /// Errors in the segments' usage counts, for tests.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     try currentEngine.auditUsage(mayCountMore: mayCountMore)
   }
@@ -220,7 +221,7 @@ public final class Store: Sendable {
     try verify(path: path, environment: .system(), progress: progress)
   }
 
-  /// Checks a store in an environment that the caller supplies: for simulations.
+  /// Checks a store in an environment that the caller supplies, for simulations.
   package static func verify(
     path: String, environment: Environment, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> VerificationReport {
@@ -264,7 +265,7 @@ public final class Store: Sendable {
     try salvage(path: path, to: destination, environment: .system(), progress: progress)
   }
 
-  /// Salvages in an environment that the caller supplies: for simulations.
+  /// Salvages in an environment that the caller supplies, for simulations.
   package static func salvage(
     path: String, to destination: String, environment: Environment,
     segmentByteLimit: Int = 64 << 20, clock: any WallClock = SystemClock(),

@@ -12,8 +12,8 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case badChecksum
     /// Fields of a header, a manifest or a checkpoint contradict each other.
     case badHeader
-    /// A record's header does not match its checksum, or has impossible sizes. The record's key is
-    /// unknown.
+    /// A record's header does not match its checksum, or has impossible sizes. The record's key may
+    /// be unknown.
     case badRecordHeader
     /// A value does not match its checksum. The value's key is known.
     case badValue

@@ -4,7 +4,7 @@ public enum RemovalCause: Sendable, Hashable {
   case removed
   /// The store or cache needed room.
   case evicted(EvictionCause)
-  /// A newer value replaced the entry's.
+  /// A newer value replaced the old one.
   case replaced
   /// The entry's lifetime had ended, or the entry had been idle for too long. Reported when the
   /// entry is removed: by a write to its key, a trim, maintenance, `removeExpired` or, in memory, a

@@ -63,7 +63,7 @@ public struct StoreConfiguration: Sendable {
   /// Enforced like `countLimit`. Writing an entry that alone exceeds the limit throws
   /// `valueTooLarge`. On disk, the store takes up to `spaceBound` times as much, plus a few
   /// segments of `segmentByteLimit`. With a small limit, set `segmentByteLimit` to less than an
-  /// eighth of that limit.
+  /// eighth of the limit.
   public var byteLimit: Int?
 
   /// The maximum bytes of the store's files on disk, as `du` counts them: segments, the reserve,
@@ -120,12 +120,12 @@ public struct StoreConfiguration: Sendable {
   public var scrubBytesPerSecond: Int?
 
   /// How many asynchronous calls run at once, each on its own thread. Other calls queue. Writes
-  /// have a queue of their own, with the same limit, so that long work does not delay them. Default
-  /// 16. A limit below 1 means 1, and `.max` means no limit.
+  /// have a queue of their own, with the same limit, so that long work does not delay them. The
+  /// default is 16. A limit below 1 means 1, and `.max` means no limit.
   ///
   /// The store creates threads when it has work for them, and ends them when the work is done. If
   /// the system cannot create another thread, the calling thread does the work. With more than a
-  /// few dozen calls, they wait for each other at the disk.
+  /// few dozen threads, calls wait for each other at the disk.
   public var concurrentCallLimit: Int = 16
 
   /// Which reads check a value against its checksum. Default `.everyRead`, or `.firstRead` in a

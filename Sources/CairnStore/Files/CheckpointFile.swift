@@ -61,7 +61,7 @@ struct CheckpointFile: Sendable {
 
   /// The contents of a shard, checked against the header.
   ///
-  /// - Throws: `corrupt` if they differ from what was written; `system`.
+  /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
   func contents(
     ofShard number: Int, in places: SegmentPlaces
   ) throws(StoreError) -> ShardContents {
@@ -133,7 +133,7 @@ extension CheckpointFile {
   /// The least recently used entries when the checkpoint was made, in that order. The tick of every
   /// other entry is at least as high as that of the last one.
   ///
-  /// - Throws: `corrupt` if they differ from what was written; `system`.
+  /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
   func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
     if header.oldestCount == 0 { return [] }
     let start = header.oldestOffset

@@ -9,7 +9,7 @@ struct CheckpointBasis {
   let unsynced: [(segment: Segment, end: Int)]
   /// How many of the covered bytes are in the active segment.
   let activeByteCount: Int
-  /// The number of appended bytes at that moment.
+  /// The number of appended bytes at the moment of the checkpoint.
   var appendedByteCount = 0
 
   /// The size of the file without the header.

@@ -103,7 +103,7 @@ package struct ManifestFile: Sendable {
 
   // MARK: The next session's manifest
 
-  /// The manifest for the start of the next session after this one, if it is ready.
+  /// The manifest for the start of the session that follows `manifest`, if it is ready.
   package func readNext(after manifest: Manifest, in bootIdentifier: [UInt8]) -> Manifest? {
     // If anything is wrong with the file, the caller makes a new one.
     guard let next = try? read(FileName.nextManifest), next.continues(manifest, in: bootIdentifier)
@@ -145,7 +145,7 @@ package struct ManifestFile: Sendable {
 
   /// Prepares a manifest that removes everything.
   package func makeReady(emptied manifest: Manifest) throws(StoreError) {
-    // DURABILITY: never overwrites the file with that name, which may be the manifest before the
+    // DURABILITY: never overwrites the file with this name, which may be the manifest before the
     // last removal. That manifest may still be in place on disk if a sync has failed.
     try directory.unlink(FileName.emptiedManifest)
     try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))

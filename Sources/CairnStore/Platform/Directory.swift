@@ -76,7 +76,7 @@ package final class Directory: Sendable {
 
   deinit { fileSystem.close(descriptor) }
 
-  /// Whether its files are mapped for reading.
+  /// Whether files in the directory are mapped for reading.
   package var mapsFiles: Bool { volume.mapsFiles }
 
   /// How many more bytes can be allocated on the directory's filesystem and within the limit.
@@ -233,7 +233,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Whether this directory is `other` or below it, found by climbing to the root; `false` if the
+  /// Whether this directory is `other` or below it, found by walking up to the root; `false` if the
   /// filesystem has no file identities.
   package func isInside(_ other: Directory) throws(StoreError) -> Bool {
     let status: FileStatus

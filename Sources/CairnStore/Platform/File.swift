@@ -189,9 +189,9 @@ package final class File: Sendable {
     }
   }
 
-  /// Takes the lock of the store whose file LOCK this is.
+  /// Takes the store's lock. This file must be the store's file LOCK.
   ///
-  /// - Throws: `locked` if another opener holds it; `system`.
+  /// - Throws: `locked` if another opener holds the lock; `system`.
   package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
     let identity = try status().identity
     guard try lock(exclusively: exclusively) else {

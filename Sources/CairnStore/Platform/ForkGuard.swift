@@ -11,8 +11,8 @@ internal import Synchronization
 @safe
 final class ForkGuard: @unchecked Sendable {
   // SAFETY: the page is never unmapped, and zeros are an atomic 0. Only `arm` writes it, with the
-  // same value from every thread of a process. `nil` if the kernel cannot do this (before 4.14);
-  // forks are then not detected.
+  // same value from every thread of a process. `nil` if the kernel cannot do this (before Linux
+  // 4.14); forks are then not detected.
   private let page: UnsafeMutablePointer<Atomic<Int32>>?
 
   private static let shared = ForkGuard()
@@ -38,7 +38,7 @@ final class ForkGuard: @unchecked Sendable {
     return unsafe Mark(page: page, process: process)
   }
 
-  /// The mark that an opener keeps.
+  /// The mark of the process that opened a store.
   @safe
   struct Mark: @unchecked Sendable {
     // SAFETY: see `ForkGuard.page`.

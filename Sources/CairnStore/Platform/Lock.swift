@@ -75,7 +75,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
-  /// How often to try a lock that another thread holds: for about as long as a short append takes.
+  /// How many times to try a lock that another thread holds: for about as long as a short append
+  /// takes.
   private static var tryCount: Int { 2000 }
 
   /// Runs `body` with exclusive access to the state, unless another thread keeps holding the lock.

@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The holder of a flock(2) lock, as far as the kernel shows it in `/proc/locks`.
 enum LockOwner {
-  /// The process that locked a file, or `nil` if it is unknown, for example in another process
+  /// The process that locked a file, or `nil` if it is unknown, for example in another PID
   /// namespace.
   static func processID(of identity: FileIdentity) -> Int32? {
     guard let text = read("/proc/locks") else { return nil }

@@ -96,8 +96,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     case copy
   }
 
-  // SAFETY: `base` points into a mapping that the owner keeps, or to memory that `deinit` frees;
-  // `hold` shows how the owner is kept alive.
+  // SAFETY: `base` points into a mapping that the owner keeps alive, or to memory that `deinit`
+  // frees; `hold` shows how the owner is kept alive.
   private let reference: Unmanaged<Owner>
   private let base: UnsafeRawPointer
   package let count: Int
@@ -154,8 +154,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     }
   }
 
-  /// Keeps the owner beyond its current pin: in the thread's slot if that is free, else by a
-  /// reference.
+  /// Keeps the owner alive beyond the current pin: in the thread's slot if the slot is free, else
+  /// by a reference.
   @inline(__always)
   mutating func keep() {
     guard case .pin = hold else { return }
@@ -190,7 +190,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
 }
 
 extension MappedMemory {
-  /// The bytes of the range, valid while `owner`, which holds this mapping, lives.
+  /// The bytes of the range, valid while `owner` lives. `owner` must hold this mapping.
   @inline(__always)
   package func pinned<Owner: AnyObject>(
     at offset: Int, count: Int, by owner: consuming Owner

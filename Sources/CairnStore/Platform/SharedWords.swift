@@ -108,7 +108,7 @@ package final class VersionedWords: @unchecked Sendable {
   private static var note: Int { 4 }
   /// Stands for unknown words: not an address.
   private static var unknown: UInt64 { 1 }
-  /// How often to retry a read while the run changes.
+  /// How many times to try a read while the run changes.
   private static var tryCount: Int { 8 }
   package static func byteCount(of count: Int) -> Int {
     count * stride * MemoryLayout<UInt64>.stride
