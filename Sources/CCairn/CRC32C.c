@@ -60,7 +60,7 @@ static inline uint64_t load(const uint8_t *bytes) {
   return word;
 }
 
-/// One pass of three streams of `length` bytes each, a multiple of 8.
+/// One pass over three streams of `length` bytes each. `length` is a multiple of 8.
 HARDWARE static inline uint32_t three_streams(uint32_t state, const uint8_t *bytes, size_t length,
                                               uint32_t once, uint32_t twice) {
   crc_register a = state, b = 0, c = 0;
@@ -82,8 +82,8 @@ WIDE static inline __m256i folded(__m256i lanes, __m256i constants, __m256i next
                           next);
 }
 
-/// Updates `state` with the bytes, whose number is a multiple of 128 and not 0. Copies them in the
-/// same pass unless `target` is NULL.
+/// Updates `state` with the bytes. `count` is a positive multiple of 128. Copies them in the same
+/// pass unless `target` is NULL.
 WIDE __attribute__((always_inline)) static inline uint32_t fold(
     uint32_t state, uint8_t *target, const uint8_t *bytes, size_t count) {
   const __m256i by128 = _mm256_set_epi64x(0x0d3b6092, 0x6992cea2, 0x0d3b6092, 0x6992cea2);

@@ -69,9 +69,9 @@ struct cairn_pin_slot {
   uint64_t apart[10];
 };
 
-/// The slot of this thread, once it has one.
+/// The slot of this thread; NULL until the thread takes one.
 extern __thread struct cairn_pin_slot *cairn_own_pin_slot;
-/// Increases with every object that is retired.
+/// Incremented for every retired object.
 extern uint64_t cairn_pin_epoch;
 /// Whether readers must order their own stores, because the kernel does not do it for them (membarrier(2)).
 extern bool cairn_pins_need_fences;
@@ -110,7 +110,7 @@ static inline bool cairn_is_wanted(uint32_t *wanted) {
   return true;
 }
 
-/// Ends the last pin that began. Returns whether its end is awaited.
+/// Ends the pin that began last. Returns whether its end is awaited.
 static inline bool cairn_unpin(struct cairn_pin_slot *slot) {
   if (--slot->depth > 0) return false;
   __atomic_store_n(&slot->epoch, 0, __ATOMIC_RELEASE);
@@ -145,8 +145,8 @@ static inline void cairn_set_reclamation_due(bool is_due) {
   __atomic_store_n(&cairn_reclamation_due, is_due, __ATOMIC_RELAXED);
 }
 
-/// The earliest epoch in which a pin may still reach a retired object; the highest number if there is none. Marks the
-/// slots that delay the freeing. If the kernel refuses, returns 0, so that nothing is freed.
+/// The earliest epoch in which a pin may still reach a retired object; UINT64_MAX if there is none. Marks the slots
+/// that delay the freeing. If the kernel refuses, returns 0, so that nothing is freed.
 uint64_t cairn_oldest_pin(void);
 
 /// Whether a slot holds the object. If so, marks the slot. Call after `cairn_oldest_pin`.

@@ -75,7 +75,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong there.
   public var cause: Cause
 
-  /// Makes a place.
+  /// Describes a damaged place.
   ///
   /// - Parameters:
   ///   - directory: the store's directory, or `nil` if it is clear from the context.

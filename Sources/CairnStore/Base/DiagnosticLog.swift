@@ -27,7 +27,7 @@ public struct DiagnosticLog: Sendable {
     /// Data is lost or damaged, or something important failed.
     case error
 
-    /// Whether the left level is less severe.
+    /// Whether the left level is less severe than the right one.
     public static func < (left: Level, right: Level) -> Bool { left.severity < right.severity }
 
     private var severity: Int {

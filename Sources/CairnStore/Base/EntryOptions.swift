@@ -28,7 +28,7 @@ public struct EntryOptions: Sendable, Hashable {
   /// Whether the metadata is in the form that a cache stores, including its tags.
   @usableFromInline package var isMetadataEncoded = false
   /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
-  /// extended since an update read it.
+  /// extended since the update read it.
   @usableFromInline package var keepsEnd = false
   /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache
   /// in memory ignores this option.

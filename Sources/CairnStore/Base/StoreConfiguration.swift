@@ -20,7 +20,7 @@ public struct StoreConfiguration: Sendable {
   /// the size of two segments, unless a whole segment is dead. While it runs, it takes up to two
   /// segments of extra space.
   ///
-  /// If the dead bytes exceed what the bound allows by more than half and by more than two
+  /// If the dead bytes exceed what the bound allows by more than half, and by more than two
   /// segments, overwrites wait for compaction. Just below that, overwrites are slowed.
   /// `statistics().excessByteCount` and `writeDelay` show these waits, and `log` reports them.
   /// Removals and writes of new keys do not wait. A large value or batch waits until compaction has

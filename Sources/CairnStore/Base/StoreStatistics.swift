@@ -22,8 +22,8 @@ public struct StoreStatistics: Sendable, Hashable {
   /// Dead bytes that a compaction could reclaim, as of the last background pass. Excludes the
   /// active segment and unreadable segments.
   public var reclaimableByteCount = 0
-  /// How far the reclaimable bytes exceed what `spaceBound` allows by more than half and by more
-  /// than two segments. While this is above zero, overwrites wait for compaction.
+  /// Reclaimable bytes above a limit: half more than `spaceBound` allows, and at least two segments
+  /// more. While this is above zero, overwrites wait for compaction.
   public var excessByteCount = 0
   /// Bytes that compaction has written since the store was opened. Compare them with the bytes that
   /// callers have written to see how much compaction adds to the wear of the disk.

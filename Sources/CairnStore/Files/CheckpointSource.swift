@@ -90,7 +90,7 @@ final class CheckpointSource: ShardSource {
     }
   }
 
-  /// Call before all ticks are renumbered.
+  /// Must be called before all ticks are renumbered.
   func forgetOldest() { knowsOldest.store(false, ordering: .relaxed) }
 
   /// Whether the checkpoint covers the record at a location.

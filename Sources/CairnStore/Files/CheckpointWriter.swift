@@ -5,7 +5,7 @@ struct CheckpointBasis {
   let lastSequence: SequenceNumber
   let snapshot: IndexSnapshot
   let segments: [Checkpoint.CoveredSegment]
-  /// The segments that may not be on disk yet, and the offset up to which each must be.
+  /// The segments that may not be on disk yet, and the offset up to which each must be synced.
   let unsynced: [(segment: Segment, end: Int)]
   /// How many of the covered bytes are in the active segment.
   let activeByteCount: Int

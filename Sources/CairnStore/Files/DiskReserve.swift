@@ -28,7 +28,7 @@ final class DiskReserve: Sendable {
     self.isUsed = isUsed
   }
 
-  /// Whether part of the reserve has been released or lent, and not taken back.
+  /// Whether part of the reserve has been released or lent, and has not been taken back.
   var isShort: Bool { short.load(ordering: .relaxed) }
 
   /// Whether a compaction is using the reserve.

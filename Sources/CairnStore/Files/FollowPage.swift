@@ -12,7 +12,7 @@
 package final class FollowPage: Sendable {
   private typealias Layout = FollowPageLayout
 
-  /// The words at one time.
+  /// The page's words at one time.
   package struct Words: Sendable, Hashable {
     package var position = LogPosition(rawValue: 0)
     package var generation: UInt64 = 0

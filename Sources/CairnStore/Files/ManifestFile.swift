@@ -60,8 +60,8 @@ package struct ManifestFile: Sendable {
   /// failures.
   ///
   /// Removing everything needs none of this space. The file of the previous manifest already
-  /// exists, and its list of segments takes more room than their ids, even if this manifest has one
-  /// segment more.
+  /// exists. Its list of segments has room for their ids, even if this manifest lists one segment
+  /// more.
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
     guard let file = try? openSpare() else { return }

@@ -11,7 +11,7 @@ struct StoreCopy: ~Copyable {
     self.lockFile = lockFile
   }
 
-  /// Throws unless the path is outside the store and leads to an empty directory or to nothing.
+  /// Throws unless the path is outside the store and is an empty directory or does not exist.
   static func checkDestination(_ path: String, outside source: Directory) throws(StoreError) {
     let fileSystem = source.fileSystem
     var place: Directory

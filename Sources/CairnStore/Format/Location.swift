@@ -13,10 +13,10 @@ package struct Location: Sendable, Hashable, BitwiseCopyable {
     max(1, (capacity + granuleByteCount - 1) / granuleByteCount)
   }
 
-  /// The location of no record.
+  /// Stands for no location.
   package static let none = Location(rawValue: 0)
 
-  /// 40 bits.
+  /// The 40-bit value.
   package var rawValue: UInt64
 
   @inline(__always)
@@ -30,7 +30,7 @@ package struct Location: Sendable, Hashable, BitwiseCopyable {
   @inline(__always)
   package var granule: Int { Int(rawValue >> UInt64(Self.granuleShift)) }
 
-  /// The byte offset in a segment with this first granule.
+  /// The byte offset in the segment that begins at this granule.
   @inline(__always)
   package func offset(fromGranule first: Int) -> Int {
     Int(rawValue &- UInt64(first) << UInt64(Self.granuleShift)) << 3

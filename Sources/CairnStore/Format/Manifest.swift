@@ -94,7 +94,7 @@ package struct Manifest: Sendable, Hashable {
   /// new manifest, so this many segments can be filled while one manifest reaches the disk.
   package static let reservedSegmentCount = 16
 
-  /// Lists places for future segments, one for each salt.
+  /// Adds places for future segments, one for each salt.
   package mutating func reserve(salts: [UInt64]) {
     for salt in salts {
       openSegments.append(

@@ -38,7 +38,7 @@ package struct SegmentHeader: Sendable, Hashable {
     self.baseTime = baseTime
   }
 
-  /// The time, limited to the range of a header.
+  /// The base time for a header made now, limited to the valid range.
   package static func baseTime(for now: Timestamp) -> Int64 {
     min(max(now.millisecondsSinceEpoch / 1000, -baseTimeLimit), baseTimeLimit)
   }
@@ -95,7 +95,7 @@ package struct SegmentHeader: Sendable, Hashable {
   /// the rest.
   ///
   /// - Parameters:
-  ///   - raw: as many bytes as a header has.
+  ///   - raw: the bytes of the damaged header.
   ///   - baseSequence: the base sequence number, or `nil` to take the one in the bytes.
   package init?(
     restoring raw: RawSpan, storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,

@@ -2,15 +2,15 @@ internal import Synchronization
 
 /// An open file of a store. Owns its descriptor; the last reference closes it.
 ///
-/// Every error names the file by its path.
+/// Every error includes the file's path.
 package final class File: Sendable {
   package let fileSystem: any FileSystem
   package let descriptor: Int32
   package let name: String
   package let path: String
-  /// Its identity, if known.
+  /// The file's identity, if known.
   package let identity: FileIdentity?
-  /// The quota of its directory.
+  /// The quota of the file's directory.
   private let quota: DiskQuota?
   /// Whether the file is in `HeldLocks`. Few files are.
   private let isListed = Atomic(false)
@@ -27,7 +27,7 @@ package final class File: Sendable {
     self.quota = quota
   }
 
-  /// The path of the directory in which it was opened.
+  /// The path of the directory in which the file was opened.
   package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
 
   deinit {
@@ -35,7 +35,7 @@ package final class File: Sendable {
     fileSystem.close(descriptor)
   }
 
-  /// Runs one call and names this file in its error.
+  /// Runs one call, and adds this file's path to its error.
   private func named<Value>(
     neededByteCount: Int = 0, _ body: () throws(SystemError) -> Value
   ) throws(StoreError) -> Value {
@@ -105,8 +105,8 @@ package final class File: Sendable {
     }
   }
 
-  /// Copies the first `byteCount` bytes of another file to the same place in this one: by sharing
-  /// blocks or in the kernel if possible.
+  /// Copies the first `byteCount` bytes of another file to the same place in this one. Shares
+  /// blocks or copies in the kernel if possible.
   ///
   /// - Throws: `corrupt` if the other file is shorter.
   package func copy(from source: File, byteCount: Int) throws(StoreError) {

@@ -49,7 +49,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func linkCount(of descriptor: Int32) throws(SystemError) -> Int
   /// flock(2) with LOCK_NB; `false` if another holder has it.
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool
-  /// flock(2) with LOCK_UN: also releases the lock of descriptors that a forked child inherited.
+  /// flock(2) with LOCK_UN: also releases the lock for descriptors that a forked child inherited.
   func unlock(_ descriptor: Int32)
   /// fcntl(2) with F_OFD_SETLK over all of the file: a lock separate from that of `lock`. `nil`
   /// releases it. Returns `false` if another holder has it.
@@ -113,7 +113,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func randomBytes(count: Int) throws(SystemError) -> [UInt8]
   /// RLIMIT_FSIZE in bytes. Check it before each write or allocation: exceeding it raises SIGXFSZ.
   func fileSizeLimit() -> Int
-  /// The effective user.
+  /// The effective user id.
   func userIdentifier() -> UInt32
 }
 

@@ -10,7 +10,7 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
   private let base: UnsafeMutablePointer<Element>
   package let count: Int
 
-  /// No elements, and no memory.
+  /// An empty run, which owns no memory.
   package init() {
     // Never read from: no index is below the count.
     unsafe base =

@@ -18,7 +18,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// The block that contains the mutex and the state, if they have no memory of their own.
   private let block: LockBlock<State>?
 
-  /// One of many adjacent locks.
+  /// Makes one of many adjacent locks.
   package init(_ initial: consuming State, in block: LockBlock<State>, at index: Int) {
     let memory = unsafe block.memory(at: index)
     unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)

@@ -36,7 +36,7 @@ package final class SharedTimer: Sendable {
     after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
     _ fire: @escaping @Sendable () -> Void
   ) -> Bool {
-    // The longest durations cannot be added to a time.
+    // Adding the longest durations to a time would overflow.
     let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
     let entry = Entry(due: due, owner: owner, fire: fire)
     let (isAdded, isFirst) = state.withLock { state in

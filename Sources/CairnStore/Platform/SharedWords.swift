@@ -11,7 +11,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
   package let count: Int
   private static var headCount: Int { 2 }
 
-  /// No words, and no memory.
+  /// An empty run, which owns no memory.
   package init() {
     count = 0
     // Never read from: no index is below the count.

@@ -34,8 +34,8 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notADirectory = ENOTDIR
   package static let isADirectory = EISDIR
 
-  /// Whether an error number means that the medium cannot deliver the bytes, rather than that the
-  /// process or the machine lacks a resource. Other offsets may be readable.
+  /// Whether an error number means that the medium cannot deliver the bytes, as opposed to a lack
+  /// of resources. Other offsets may be readable.
   package static func isOfMedium(_ errorNumber: Int32) -> Bool {
     [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
   }

@@ -231,7 +231,7 @@ package final class SystemFileSystem: FileSystem {
       if isLayered { return false }
       throw error
     } catch {
-      // The disk may be full, for example: XFS then shows nothing.
+      // The disk may be full, for example. A file on XFS then shows no preallocated blocks.
     }
     return !isLayered || showsExt4OrXFS(descriptor)
   }
@@ -273,7 +273,7 @@ package final class SystemFileSystem: FileSystem {
     _ descriptor: Int32, byteCount: Int, writable: Bool
   ) throws(SystemError) -> UnsafeMutableRawPointer {
     let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
-    // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+    // SAFETY: a new mapping at an address that the kernel chooses overlaps no other memory.
     let address = unsafe mmap(nil, byteCount, protection, MAP_SHARED, descriptor, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
       throw SystemError(call: "mmap", errorNumber: errno)
