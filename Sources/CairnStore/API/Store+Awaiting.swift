@@ -7,10 +7,10 @@
 // MARK: Writing
 
 extension Store {
-  /// Sets the value of a key, like the synchronous form, but blocks no thread. If a value of up to
-  /// 64 KiB can be appended without waiting, the call appends it directly. All other work happens
-  /// on one of the store's own threads. Tasks that wait for a sync hold no thread and share the
-  /// sync.
+  /// Sets the value of a key, like the synchronous form, but without blocking a thread. If a value
+  /// of up to 64 KiB can be appended without waiting, the call appends it directly. All other work
+  /// happens on one of the store's own threads. Tasks that wait for a sync hold no thread and share
+  /// the sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(

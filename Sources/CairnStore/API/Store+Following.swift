@@ -29,7 +29,8 @@ extension Store {
   /// - Parameters:
   ///   - path: the store, on a local filesystem.
   ///   - freshness: when reads see new writes.
-  ///   - configuration: see ``StoreConfiguration``. The settings for writing have no effect.
+  ///   - configuration: see ``StoreConfiguration``. Settings that concern only writes have no
+  ///     effect.
   /// - Throws: `noStore`, `notAStore`; `corrupt` if a durable part is damaged; `unsafeFile`,
   ///   `unsupportedVersion`, `unsupportedFileSystem`, `invalidConfiguration`, `outOfMemory`,
   ///   `system`. Every write to the returned store throws `readOnly`.

@@ -77,8 +77,8 @@ extension Store {
     try engine.trimmer.trim(toCount: count, order: order, durability: durability)
   }
 
-  /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes count
-  /// whole records: keys, values, metadata and at least 24 bytes each.
+  /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes are
+  /// those of whole records: keys, values, metadata and at least 24 bytes each.
   ///
   /// Expired entries go first, then as many others as needed, in the requested order.
   ///

@@ -17,8 +17,8 @@ public struct StoreConfiguration: Sendable {
   ///
   /// With a lower bound, the store takes less space, but compaction copies more for each
   /// overwritten byte: 0.3 bytes at 2, 0.7 at 1.5, 1.7 at 1.25. Compaction ignores dead bytes below
-  /// the size of two segments, unless a whole segment is dead. While it runs, it takes up to two
-  /// segments of extra space.
+  /// the size of two segments, unless a whole segment is dead. While compaction runs, it takes up
+  /// to two segments of extra space.
   ///
   /// If the dead bytes exceed what the bound allows by more than half, and by more than two
   /// segments, overwrites wait for compaction. Just below that, overwrites are slowed.

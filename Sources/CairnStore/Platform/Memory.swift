@@ -4,7 +4,7 @@
   internal import Musl
 #endif
 
-// Raw memory and its unaligned little-endian integers.
+// Raw memory, and access to unaligned little-endian integers in it.
 
 /// Zeroed memory, to be freed with `freeMemory`, or `nil` if there is none.
 func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
