@@ -27,7 +27,7 @@ int cairn_exchange(int directory, const char *name, const char *other) {
 }
 
 int cairn_lock_bytes(int descriptor, int kind) {
-  // The whole file, whatever its length; the owner must be 0.
+  // The whole file, whatever its length. `l_pid` must be 0.
   struct flock lock = {.l_type = (short)kind, .l_whence = SEEK_SET};
   return fcntl(descriptor, F_OFD_SETLK, &lock);
 }

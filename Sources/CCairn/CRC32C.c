@@ -2,19 +2,19 @@
 
 #include <string.h>
 
-// CRC32C in hardware, by the faster of two ways if the processor supports it.
+// CRC32C in hardware, by the faster of two methods that the processor supports.
 //
 // One stream of CRC instructions has a latency of three cycles a word, so long inputs run as three
-// streams side by side. The three registers are then joined: appending n zero bytes multiplies a
+// streams side by side. The three registers are then combined: appending n zero bytes multiplies a
 // register by x^(8n) modulo the polynomial, which is a carry-less multiplication by x^(8n-33)
 // followed by the reduction that the CRC instruction itself does (the method of Gopal et al., Intel,
 // 2011). The constants are x^(8n-33), bits reflected.
 //
-// If one instruction runs two carry-less multiplications, long inputs are folded: 128 bytes are
-// replaced by their remainder, which is multiplied by x^1024 and added to the 128 bytes after them
-// (Gopal et al., Intel, 2009). That takes a quarter of the loads, so more cache lines are on their
-// way from memory at the same time. The halves of 16 bytes have the constants x^(8n+31) and x^(8n-33),
-// bits reflected.
+// If the processor has an instruction for two carry-less multiplications, long inputs are folded: 128
+// bytes are replaced by their remainder, which is multiplied by x^1024 and added to the 128 bytes
+// after them (Gopal et al., Intel, 2009). That takes a quarter of the loads, so more cache lines are
+// fetched from memory at the same time. The halves of 16 bytes have the constants x^(8n+31) and
+// x^(8n-33), bits reflected.
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -60,7 +60,7 @@ static inline uint64_t load(const uint8_t *bytes) {
   return word;
 }
 
-/// One pass of three streams of `length` bytes each, a multiple of 8.
+/// One pass over three streams of `length` bytes each. `length` is a multiple of 8.
 HARDWARE static inline uint32_t three_streams(uint32_t state, const uint8_t *bytes, size_t length,
                                               uint32_t once, uint32_t twice) {
   crc_register a = state, b = 0, c = 0;
@@ -82,7 +82,7 @@ WIDE static inline __m256i folded(__m256i lanes, __m256i constants, __m256i next
                           next);
 }
 
-/// Continues over the bytes, whose number is a multiple of 128 and not 0. Copies them in the same
+/// Updates `state` with the bytes. `count` is a positive multiple of 128. Copies them in the same
 /// pass unless `target` is NULL.
 WIDE __attribute__((always_inline)) static inline uint32_t fold(
     uint32_t state, uint8_t *target, const uint8_t *bytes, size_t count) {
@@ -120,7 +120,7 @@ WIDE static uint32_t fold_and_copy(uint32_t state, uint8_t *target, const uint8_
 
 #endif
 
-/// Continues over bytes that are too few for several streams.
+/// Updates `state` with bytes that are too few for several streams.
 HARDWARE __attribute__((always_inline)) static inline uint32_t one_stream(
     uint32_t state, const uint8_t *bytes, size_t count) {
   crc_register crc = state;
@@ -168,7 +168,7 @@ uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, siz
     to += folded, from += folded, count -= folded;
   }
 #endif
-  // Each piece is still in the nearest cache when it is copied.
+  // Each piece is still in the nearest cache when the checksum is computed.
   while (count > 0) {
     const size_t piece = count < 3 * 1024 ? count : 3 * 1024;
     memcpy(to, from, piece);

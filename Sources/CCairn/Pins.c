@@ -15,7 +15,7 @@ uint64_t cairn_pin_epoch = 1;
 bool cairn_pins_need_fences = true;
 bool cairn_reclamation_due;
 
-/// All slots ever made. When a thread ends, its slot goes to the next thread that begins.
+/// All slots ever made. When a thread ends, its slot goes to the next thread that needs one.
 static struct cairn_pin_slot *slots;
 static pthread_key_t key;
 static bool has_key;
@@ -39,7 +39,8 @@ static void forget_other_threads(void) {
     if (slot != cairn_own_pin_slot) clear(slot);
 }
 
-// Before `main`: while a process has one thread, the kernel registers it at once.
+// Runs before `main`, because the kernel registers a process at once while the process has one
+// thread.
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
   pthread_atfork(NULL, NULL, forget_other_threads);
@@ -67,8 +68,8 @@ __attribute__((noinline)) struct cairn_pin_slot *cairn_take_pin_slot(void) {
   return cairn_own_pin_slot = slot;
 }
 
-/// After this, every pin that another thread began earlier is visible, and every pin that it begins later sees what was
-/// unlinked earlier. Returns false if the kernel refuses.
+/// After this call, every pin that another thread began earlier is visible, and every pin that begins later sees what
+/// was unlinked earlier. Returns false if the kernel refuses.
 static bool order_all_threads(void) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   return cairn_pins_need_fences || syscall(SYS_membarrier, EXPEDITED, 0, 0) == 0;
@@ -86,7 +87,8 @@ uint64_t cairn_oldest_pin(void) {
     is_held_up = true;
   }
   if (!is_held_up) return oldest;
-  // A thread that ends a pin from here on sees that it is wanted. Pins that begin now reach nothing that was unlinked.
+  // A thread that ends a pin from here on sees the mark in its slot. Pins that begin now reach nothing that was
+  // unlinked.
   if (!order_all_threads()) return 0;
   for (struct cairn_pin_slot *slot = first; slot; slot = slot->next) {
     epoch = __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE);

@@ -16,25 +16,25 @@
 extern bool cairn_crc32c_support;
 static inline bool cairn_crc32c_is_supported(void) { return cairn_crc32c_support; }
 
-/// Continues a CRC32C (Castagnoli, reflected) over `count` bytes. `state` is the running register,
+/// Updates a CRC32C (Castagnoli, reflected) with `count` bytes. `state` is the running register,
 /// without the inversions at the beginning and end. Call only if supported.
 uint32_t cairn_crc32c(uint32_t state, const void *bytes, size_t count);
 
-/// Continues a CRC32C over the eight bytes of `word`, the lowest first. Call only if supported.
+/// Updates a CRC32C with the eight bytes of `word`, the lowest first. Call only if supported.
 uint32_t cairn_crc32c_word(uint32_t state, uint64_t word);
 
-/// Copies `count` bytes that do not overlap, and continues a CRC32C over the copy, as `cairn_crc32c`
-/// does: one pass over memory instead of two. Call only if supported.
+/// Copies `count` bytes that do not overlap, and updates a CRC32C with them, as `cairn_crc32c` does:
+/// one pass over memory instead of two. Call only if supported.
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count);
 
-/// Prefetches the cache line at an address, without waiting for it. Accepts any address: if it cannot be read,
-/// nothing happens.
+/// Prefetches the cache line at an address, without waiting for it. Accepts any address: if the address cannot
+/// be read, nothing happens.
 static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
 
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
 /// Returns 0, or -1 with `errno`.
 int cairn_fallocate(int descriptor, int64_t offset, int64_t count);
-/// The same for the first byte of a file. The length of the file stays unchanged.
+/// fallocate(2) for the first byte of a file, without changing the length of the file.
 int cairn_probe_fallocate(int descriptor);
 
 /// The magic number of the filesystem that the descriptor is on (statfs(2)), or -1 with `errno`.
@@ -58,20 +58,20 @@ struct cairn_pin_slot {
   uint64_t epoch;
   /// An object that the thread holds beyond its pins, or 0.
   uint64_t hazard;
-  /// Whether the end of the pin, and the release of the object, are awaited.
+  /// Whether a thread awaits the end of the pin, and the release of the object.
   uint32_t wanted_pin, wanted_hazard;
   /// How many pins of the thread have begun but not ended.
   uint32_t depth;
   uint32_t is_taken;
   struct cairn_pin_slot *next;
-  /// From 0. No two live threads have the same number.
+  /// Starts at 0. No two live threads have the same number.
   uint64_t number;
   uint64_t apart[10];
 };
 
-/// The slot of this thread, once it has one.
+/// The slot of this thread; NULL until the thread takes one.
 extern __thread struct cairn_pin_slot *cairn_own_pin_slot;
-/// Increases with every object that is retired.
+/// Incremented for every retired object.
 extern uint64_t cairn_pin_epoch;
 /// Whether readers must order their own stores, because the kernel does not do it for them (membarrier(2)).
 extern bool cairn_pins_need_fences;
@@ -90,7 +90,7 @@ static inline uint64_t cairn_thread_number(void) {
   return slot || (slot = cairn_take_pin_slot()) ? slot->number : 0;
 }
 
-/// Begins a pin of this thread and returns its slot; NULL if it cannot have one.
+/// Begins a pin of this thread and returns its slot; NULL if the thread cannot have one.
 static inline struct cairn_pin_slot *cairn_pin(void) {
   struct cairn_pin_slot *slot = cairn_own_pin_slot;
   if (!slot && !(slot = cairn_take_pin_slot())) return NULL;
@@ -102,7 +102,7 @@ static inline struct cairn_pin_slot *cairn_pin(void) {
   return slot;
 }
 
-/// Whether this is awaited. Returns true only once.
+/// Returns whether a `wanted` field is set, and clears it.
 static inline bool cairn_is_wanted(uint32_t *wanted) {
   cairn_pin_fence();
   if (__builtin_expect(!__atomic_load_n(wanted, __ATOMIC_RELAXED), 1)) return false;
@@ -110,14 +110,15 @@ static inline bool cairn_is_wanted(uint32_t *wanted) {
   return true;
 }
 
-/// Ends the last pin that began. Returns whether its end is awaited.
+/// Ends the pin that began last. Returns whether its end is awaited.
 static inline bool cairn_unpin(struct cairn_pin_slot *slot) {
   if (--slot->depth > 0) return false;
   __atomic_store_n(&slot->epoch, 0, __ATOMIC_RELEASE);
   return cairn_is_wanted(&slot->wanted_pin);
 }
 
-/// Holds an object that a pin of this thread reaches, beyond that pin. Returns the slot; NULL if it already holds one.
+/// Holds an object that a pin of this thread reaches, beyond that pin. Returns the slot; NULL if the slot already
+/// holds one.
 static inline struct cairn_pin_slot *cairn_hold(const void *object) {
   struct cairn_pin_slot *slot = cairn_own_pin_slot;
   if (!slot || __atomic_load_n(&slot->hazard, __ATOMIC_RELAXED)) return NULL;
@@ -131,23 +132,24 @@ static inline bool cairn_let_go(struct cairn_pin_slot *slot) {
   return cairn_is_wanted(&slot->wanted_hazard);
 }
 
-/// Begins the next epoch and returns it. Only pins of earlier epochs reach what was unlinked before.
+/// Begins the next epoch and returns it. Only pins of earlier epochs reach what was unlinked before
+/// the call.
 static inline uint64_t cairn_next_pin_epoch(void) {
   return __atomic_add_fetch(&cairn_pin_epoch, 1, __ATOMIC_ACQ_REL);
 }
 
-/// Whether an object was retired that no thread has tried to free yet.
+/// Whether there are retired objects that no thread has tried to free yet.
 extern bool cairn_reclamation_due;
 static inline bool cairn_is_reclamation_due(void) { return __atomic_load_n(&cairn_reclamation_due, __ATOMIC_RELAXED); }
 static inline void cairn_set_reclamation_due(bool is_due) {
   __atomic_store_n(&cairn_reclamation_due, is_due, __ATOMIC_RELAXED);
 }
 
-/// The earliest epoch in which a pin may still reach a retired object; the highest number if there is none. Marks the
-/// slots that delay the freeing. If the kernel refuses, returns 0, so that nothing is freed.
+/// The earliest epoch in which a pin may still reach a retired object; UINT64_MAX if there is none. Marks the slots
+/// that delay the freeing. If the kernel refuses, returns 0, so that nothing is freed.
 uint64_t cairn_oldest_pin(void);
 
-/// Whether a slot holds the object. If so, marks it as wanted. Call after `cairn_oldest_pin`.
+/// Whether a slot holds the object. If so, marks the slot. Call after `cairn_oldest_pin`.
 bool cairn_is_held(const void *object);
 
 #endif

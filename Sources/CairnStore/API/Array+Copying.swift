@@ -1,5 +1,5 @@
 extension [UInt8] {
-  /// Copies the bytes of a span, so that you can use them after the closure that received it
+  /// Copies the bytes of a span. The copy stays valid after the closure that received the span
   /// returns.
   ///
   /// - Complexity: O(bytes); one copy.

@@ -1,6 +1,6 @@
-/// A group of writes that is atomic: after a crash, the store has all of them or none.
+/// An atomic group of writes: after a crash, the store has all of them or none.
 ///
-/// The closure passed to `Store.write` fills the batch. If it writes a key twice, the last
+/// The closure passed to `Store.write` fills the batch. If the batch writes a key twice, the last
 /// operation counts. The store sees none of the operations until the closure returns.
 public struct Batch: ~Copyable {
   @usableFromInline var records: BatchRecords
@@ -14,8 +14,8 @@ public struct Batch: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters:
-  ///   - value: the bytes; an empty value is valid. The batch copies them, except if they are an
-  ///     array, a slice of one or a string of 64 KiB or more: it keeps those.
+  ///   - value: the bytes; an empty value is valid. The batch copies the bytes, except that it
+  ///     keeps an array, an array slice or a string of 64 KiB or more as it is.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
   /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`,
@@ -35,8 +35,8 @@ public struct Batch: ~Copyable {
     }
   }
 
-  /// Sets the value of a key to bytes that the batch cannot keep, such as a `RawSpan`. It copies
-  /// them. Otherwise like the other form.
+  /// Sets the value of a key to a copy of bytes that the batch cannot keep, such as a `RawSpan`;
+  /// otherwise like the other form.
   @inlinable
   public mutating func setValue(
     _ value: borrowing some ByteSource & ~Copyable & ~Escapable,

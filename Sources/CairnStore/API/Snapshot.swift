@@ -4,15 +4,16 @@
 ///     defer { snapshot.close() }
 ///     try snapshot.forEachEntry { entry in … }
 ///
-/// A snapshot shows all of a batch or none of it. It shows no entry that had expired when it was
-/// made, and hides none that expires later. No later write, `removeAll` or close of the store
+/// A snapshot shows all of a batch or none of it. It omits entries that had expired when it was
+/// made, and keeps entries that expire later. No later write, `removeAll` or close of the store
 /// changes the snapshot, and you can read it after the store is closed. Reads do not count as
 /// accesses. All methods are safe to call from any thread.
 ///
-/// Making a snapshot takes little time, unless a compaction is just switching to its copies: the
-/// call then waits for a fraction of a second. While a snapshot is open, the store copies each part
-/// of the index before its first change, which takes up to 19 bytes per entry. It also cannot
-/// reclaim the disk space of records that the snapshot shows. Closing the snapshot releases both.
+/// Making a snapshot takes little time. If a compaction is switching the index to its copies, the
+/// call waits for a fraction of a second. While a snapshot is open, the store copies each part of
+/// the index before that part first changes. The copies take up to 19 bytes per entry. The store
+/// also cannot reclaim the disk space of records that the snapshot shows. Closing the snapshot
+/// releases both.
 public final class Snapshot: Sendable {
   private let engine: Engine
   private let held: Lock<SnapshotState?>
@@ -38,21 +39,23 @@ public final class Snapshot: Sendable {
       defer { held = nil }
       return held
     }
-    // Outside the lock, because it frees much memory.
+    // Release the state outside the lock, because this frees much memory.
     withExtendedLifetime(state) {}
   }
 
   /// Copies every entry of the snapshot into a new store, while writes continue.
   ///
   /// The copy is an independent store with the same keys, values, versions, lifetimes and access
-  /// order. It opens without recovery. The call reads back every byte before it makes the copy a
-  /// store. On filesystems that support it (XFS, btrfs), the copy shares blocks with the original.
+  /// order. It opens without recovery. The call reads back every byte before the copy becomes a
+  /// store. On filesystems that can share blocks (XFS, btrfs), the copy shares them with the
+  /// original.
   ///
   /// - Parameters:
   ///   - destination: a path that does not exist, or an empty directory, outside the store. When
   ///     the call returns, the copy is durable, whatever the durability of the store's writes. If
   ///     the call throws, it removes the files it has written. After a crash, the directory may
-  ///     hold an unfinished copy with a file `UNFINISHED-COPY`, which cannot be opened as a store.
+  ///     contain an unfinished copy, marked by a file `UNFINISHED-COPY`. It cannot be opened as a
+  ///     store.
   ///   - progress: called occasionally, on this thread.
   /// - Returns: what was copied. Values that are damaged in the store are damaged in the copy too,
   ///   and the report lists them.
@@ -70,7 +73,7 @@ public final class Snapshot: Sendable {
 
   /// The number of keys in the snapshot.
   ///
-  /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record does not throw: it counts,
+  /// - Throws: `closed`, `usedAfterFork`, `system`. A damaged record does not throw. It counts,
   ///   because it may not have expired.
   /// - Complexity: O(1) if no entry can expire, otherwise O(keys).
   public func count() throws(StoreError) -> Int { try engine.reader.count(in: try state()) }
@@ -78,8 +81,8 @@ public final class Snapshot: Sendable {
   /// A copy of the value of a key, or `nil` if the key had no unexpired value.
   ///
   /// - Throws: `corrupt` if the record or the value is damaged; `invalidKey`, `closed`,
-  ///   `usedAfterFork`, `system`; `outOfMemory` if there was no memory to copy the key's part of
-  ///   the index for the snapshot.
+  ///   `usedAfterFork`, `system`; `outOfMemory` if there is no memory to copy the key's part of the
+  ///   index for the snapshot.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> [UInt8]? {

@@ -1,5 +1,5 @@
 // The async forms. They never make a task's thread wait for a lock, free space, a sync or
-// compaction. Each makes the same promises as its synchronous form.
+// compaction. Each gives the same guarantees as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
 // the call returns once its outcome is known.
@@ -7,10 +7,10 @@
 // MARK: Writing
 
 extension Store {
-  /// Sets the value of a key, like the synchronous form, but blocks no thread. If a value of up to
-  /// 64 KiB can be appended without waiting, the call appends it directly. All other work happens
-  /// on one of the store's own threads. Tasks that wait for a sync hold no thread and share the
-  /// sync.
+  /// Sets the value of a key, like the synchronous form, but without blocking a thread. If a value
+  /// of up to 64 KiB can be appended without waiting, the call appends it directly. All other work
+  /// happens on one of the store's own threads. Tasks that wait for a sync hold no thread and share
+  /// the sync.
   @inlinable
   @discardableResult
   public nonisolated(nonsending) func setValue(
@@ -184,7 +184,7 @@ extension Store {
     }
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later.
+  /// Makes a value's lifetime end `lifetime` from now, unless it already ends later.
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
@@ -212,7 +212,7 @@ extension Store {
   ///
   /// - Parameter progress: called after each file is removed, on the thread that does the work.
   /// - Throws: see the synchronous form. `cancelled` if the task was cancelled before the work
-  ///   began. Nothing was removed then.
+  ///   began; nothing is then removed.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
   ) async throws(StoreError) {
@@ -222,7 +222,7 @@ extension Store {
   /// Makes every write acknowledged before the call durable.
   public nonisolated(nonsending) func sync() async throws(StoreError) {
     try engine.session.checkWritable()
-    // The log's lock may be held for a long time.
+    // Another thread may hold the log's lock for a long time.
     let last = try await entering.performUncancelled { () throws(StoreError) in self.lastVersion }
     try await engine.log.waitForSync(through: last)
   }

@@ -13,7 +13,7 @@ extension Store {
   }
 
   /// Whether the value of a key has expired but has not been removed yet, or `nil` if the key has
-  /// none. Does not count as an access.
+  /// no value. Does not count as an access.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     guard let follower else { return try reader.hasExpired(key) }
     return try follower.read { (reader) throws(StoreError) in try reader.hasExpired(key) }
@@ -24,11 +24,11 @@ extension Store {
     (follower?.lastReader ?? reader).info(of: entry)
   }
 
-  /// Whether this store follows another process. Every write then throws `readOnly`.
+  /// Whether this store follows another process. If so, every write throws `readOnly`.
   package var isFollowing: Bool { follower != nil }
 
   /// Information about a key, and the history that its version belongs to. Within one history, a
-  /// version always has the same value. The history is 0 unless the store follows another.
+  /// version always has the same value. The history is 0 unless the store follows another process.
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
@@ -38,7 +38,7 @@ extension Store {
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
-  /// - Parameter unlessIdleLimited: leaves an entry with an idle limit unchanged.
+  /// - Parameter unlessIdleLimited: if true, leaves an entry with an idle limit unchanged.
   /// - Returns: whether the key has a value. A damaged record counts as no value.
   /// - Complexity: O(key), including a read of the record's head.
   package func touch(
@@ -60,9 +60,9 @@ extension Store {
     try engine.removeDamagedValue(forKey: key)
   }
 
-  // A cache writes in two steps. The first enters the write and returns the removed entries, even
-  // if it throws, without calling the observer. The value that a write of one key replaced is in
-  // `PendingWrite.replaced`. The second step finishes the write.
+  // A cache writes in two steps. The first enters the write and reports the removed entries, even
+  // if it throws, without calling the observer. `PendingWrite.replaced` has the value that a write
+  // of one key replaced. The second step finishes the write.
 
   /// Enters the value of a key.
   ///
@@ -76,10 +76,10 @@ extension Store {
       removals: &removals)
   }
 
-  /// Enters the value of a key if it need not wait. Otherwise sets `pending.isLeft`.
+  /// Enters the value of a key if that requires no waiting. Otherwise sets `pending.isLeft`.
   ///
-  /// - Parameter version: the version that the key must have. `nil`: any or none. An inner `nil`:
-  ///   the key must be absent.
+  /// - Parameter version: the version that the key must have. `nil` accepts any version or none. An
+  ///   inner `nil` requires an absent key.
   package func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64??, options: EntryOptions,
     durability: Durability?, removals: inout [RemovalEvent]
@@ -109,10 +109,10 @@ extension Store {
     try engine.enter(batch.records, durability: durability, removals: &removals)
   }
 
-  /// Gives a write its promised durability. If this throws, the write may still be on disk.
+  /// Gives a write its promised durability. If the call throws, the write may still be on disk.
   package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }
 
-  /// Makes a write wait for compaction if one of the store's own threads entered it.
+  /// Waits for compaction, if the write must, on the thread that entered the write.
   package func slowed(_ pending: PendingWrite) -> PendingWrite { engine.slowed(pending) }
 
   /// Throws in a forked child of the process that opened the store, where the store's threads do
@@ -122,7 +122,7 @@ extension Store {
   @usableFromInline
   package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
 
-  /// How many others a write of this many entries and bytes may remove to keep the limits.
+  /// How many other entries a write of this many entries and bytes may evict.
   package func evictions(byAdding count: Int, byteCount: Int) -> PossibleEvictions {
     engine.evictor.evictions(byAdding: count, byteCount: byteCount)
   }
@@ -132,7 +132,7 @@ extension Store {
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try currentEngine.usage() }
 
-  /// The limits in force now.
+  /// The current limits.
   package var limits: (countLimit: Int?, byteLimit: Int?) {
     let held = engine.session.limits
     return (

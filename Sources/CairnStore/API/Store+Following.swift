@@ -11,11 +11,11 @@ extension Store {
   /// write acknowledged before the read began, whatever the write's durability. Following never
   /// delays the writer, changes nothing in the directory and needs only read permission. Reads do
   /// not count as accesses: access times, and with them idle limits, are those of the last
-  /// checkpoint. Lifetimes end by this process's clock.
+  /// checkpoint. This process's clock decides when lifetimes end.
   ///
   /// Reads continue if the writer closes the store, dies or is killed, and if another writer takes
-  /// over. If data that reads have seen is gone, because the disk failed or another store took the
-  /// directory, one call throws `outdated`. Later calls read the current store.
+  /// over. If data that reads have seen is gone, because the disk failed or another store replaced
+  /// this one, one call throws `outdated`. Later calls read the current store.
   ///
   /// While this store is open, a writer on a full disk does not truncate files, so it may reclaim
   /// less space. Removed data that a read has seen keeps its disk space until a later read catches
@@ -23,13 +23,14 @@ extension Store {
   ///
   /// A writer that can map files and reserve blocks (on ext4, XFS and tmpfs, with
   /// `access = .mapped`) announces each write, so that reads see it. With any other writer, or if
-  /// no writer has opened the store since the machine started, changes appear only with each
-  /// `catchUp` and when the manifest changes.
+  /// no writer has opened the store since the machine started, reads see changes only after a
+  /// `catchUp` or a change of the manifest.
   ///
   /// - Parameters:
   ///   - path: the store, on a local filesystem.
   ///   - freshness: when reads see new writes.
-  ///   - configuration: see ``StoreConfiguration``. The settings for writing have no effect.
+  ///   - configuration: see ``StoreConfiguration``. Settings that concern only writes have no
+  ///     effect.
   /// - Throws: `noStore`, `notAStore`; `corrupt` if a durable part is damaged; `unsafeFile`,
   ///   `unsupportedVersion`, `unsupportedFileSystem`, `invalidConfiguration`, `outOfMemory`,
   ///   `system`. Every write to the returned store throws `readOnly`.
@@ -45,7 +46,7 @@ extension Store {
       following: path, freshness: freshness, configuration: configuration, environment: .system())
   }
 
-  /// Follows a store in an environment that the caller supplies: for simulations.
+  /// Follows a store in an environment that the caller supplies, for simulations.
   package convenience init(
     following path: String, freshness: Freshness, configuration: StoreConfiguration,
     environment: Environment
@@ -59,9 +60,9 @@ extension Store {
   /// Lets later reads see every write acknowledged before this call. Does nothing unless the store
   /// follows another process.
   ///
-  /// - Throws: `outdated` if data that reads have seen is gone: later reads see the current store.
-  ///   `corrupt`, `closed`, `usedAfterFork`, `outOfMemory`, `system`: later reads see the same
-  ///   state as before, or throw the same error.
+  /// - Throws: `outdated` if data that reads have seen is gone; later reads then see the current
+  ///   store. After `corrupt`, `closed`, `usedAfterFork`, `outOfMemory` or `system`, later reads
+  ///   see the same state as before, or throw the same error.
   /// - Complexity: the same as for a read that finds new records.
   public func catchUp() throws(StoreError) { try follower?.catchUp() }
 
@@ -78,8 +79,8 @@ extension Store {
 }
 
 extension Store {
-  /// The process that holds a store's lock, and its start time. `nil` if none does or it is
-  /// unknown.
+  /// The process that holds a store's lock, and its start time. `nil` if no process does, or if the
+  /// process is unknown.
   package static func owner(at path: String) -> (processID: Int32, since: Timestamp?)? {
     guard
       let directory = try? Directory(path: path, fileSystem: SystemFileSystem(), readOnly: true),

@@ -3,10 +3,10 @@ internal import Synchronization
 // Calls that a loading cache needs.
 extension Store {
   /// Enters the value of a key that has none, unless `isWanted` returns `false`. No other write can
-  /// come between that call and the write.
+  /// come between the call of `isWanted` and this write.
   ///
   /// - Parameters:
-  ///   - removals: receives the removals of the write, even if it throws. The observer is not
+  ///   - removals: receives the removals of the write, even if the call throws. The observer is not
   ///     called.
   ///   - isWanted: called under a lock, so it must only read.
   /// - Returns: `mismatch` with `nil` if the value was not wanted.
@@ -19,7 +19,7 @@ extension Store {
       expecting: .absentAndWanted(isWanted), removals: &removals)
   }
 
-  /// Like `enterAbsent`, but also replaces the value of one version.
+  /// Like `enterAbsent`, but can also replace the value of one version.
   ///
   /// - Parameter version: if `nil`, the key must have no value.
   package func enterLoaded(
@@ -56,11 +56,11 @@ extension Store {
     }
   }
 
-  /// Extends the lifetime of one version of a value to `lifetime` from now, even if it has expired.
-  /// Does not rewrite the value.
+  /// Makes the lifetime of one version of a value end `lifetime` from now, even if the value has
+  /// expired. Does not rewrite the value.
   ///
   /// - Parameter isWanted: as for `enterAbsent`.
-  /// - Returns: whether the key has that version and it is wanted.
+  /// - Returns: whether the key has that version and the renewal is wanted.
   package func renewValue(
     forKey key: RawSpan, version: UInt64, to lifetime: Duration,
     ifWanted isWanted: @escaping @Sendable () -> Bool
@@ -72,7 +72,7 @@ extension Store {
 
   /// Removes the value of a key if it has expired.
   ///
-  /// - Returns: whether it had expired.
+  /// - Returns: whether the value had expired.
   @discardableResult
   package func removeExpiredValue(
     forKey key: RawSpan, durability: Durability?
@@ -85,7 +85,7 @@ extension Store {
   /// Removes the value of a key, fresh or expired, and calls `place` before any later write.
   ///
   /// - Parameter place: receives the newest version. Called under a lock, so it must not use the
-  ///   store, and must run no caller code but the `==` of keys.
+  ///   store. The only caller code that it may run is the `==` of keys.
   /// - Returns: the write for `finish` to complete.
   package func displaceValue(
     forKey key: RawSpan, durability: Durability?, _ place: (_ version: UInt64) -> Void
@@ -99,7 +99,7 @@ extension Store {
   /// - Parameters:
   ///   - version: if `nil`, the key must have no value.
   ///   - isWanted: as for `enterAbsent`.
-  /// - Returns: the write for `finish` to complete, or `nil` if the call did not call `place`.
+  /// - Returns: the write for `finish` to complete, or `nil` if `place` was not called.
   package func displaceValue(
     forKey key: RawSpan, replacing version: UInt64?,
     ifWanted isWanted: @escaping @Sendable () -> Bool, _ place: (_ version: UInt64) -> Void

@@ -13,7 +13,7 @@ extension Store {
   /// Damaged segments stay unchanged, and the report counts them.
   ///
   /// - Returns: how many segments and bytes were compacted.
-  /// - Throws: `noSpace` if the disk has no room for a round of even one segment;
+  /// - Throws: `noSpace` if the disk has no room for a round and smaller pieces reclaim nothing;
   ///   `durabilityUnknown`, `poisoned`, `readOnly`; `closed`, also if the store closes during the
   ///   call; `usedAfterFork`, `system`.
   /// - Complexity: O(bytes in segments with dead records). Uses 32 bytes of memory per record of a
@@ -46,7 +46,7 @@ extension Store {
   ///
   /// - Parameters:
   ///   - bytesPerSecond: the highest average rate, 1 or more, or `nil` for no limit. The call
-  ///     pauses this thread to stay below it.
+  ///     pauses this thread to stay below that rate.
   ///   - progress: called on this thread after each 256 KiB, and ten times a second during a pause.
   ///     Returning `.stop` ends the scrub.
   /// - Returns: how much was read, and the damage. The configuration's `damageObserver` and log
@@ -70,7 +70,7 @@ extension Store {
   /// Safe to call from any thread. Reads and writes continue meanwhile.
   ///
   /// - Throws: `noSpace`, `poisoned`, `readOnly`, `vanished`, `closed`, `usedAfterFork`, `system`.
-  ///   If a job fails, the call does the others, then throws the first error.
+  ///   If a job fails, the call runs the others, then throws the first error.
   /// - Complexity: O(1) if there is nothing to do.
   public func maintain() throws(StoreError) { try engine.housekeeper.maintain() }
 }

@@ -1,4 +1,4 @@
-/// Long operations for async code. They run on threads of their own, not on Swift's cooperative
+/// Long operations for async code. They run on their own threads, not on Swift's cooperative
 /// threads.
 extension Store {
   /// Opens the store at a path for reading and writing, or creates it.
@@ -33,7 +33,8 @@ extension Store {
   }
 
   /// Makes every write durable, marks the store clean and releases its lock, like the synchronous
-  /// form. Does not queue behind other calls to the store. Cancellation does not stop it.
+  /// form. The close does not queue behind other calls to the store, and cancellation does not stop
+  /// it.
   public nonisolated(nonsending) func close() async throws(StoreError) {
     try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }
@@ -61,7 +62,7 @@ extension Store {
     }
   }
 
-  /// Removes entries until the live bytes are at most this many. Cancellation: see
+  /// Removes entries until at most this many live bytes are left. Cancellation: see
   /// `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
@@ -72,7 +73,7 @@ extension Store {
     }
   }
 
-  /// Removes entries until this many bytes of the disk are free. Cancellation: see
+  /// Removes entries until this many bytes are free on the disk. Cancellation: see
   /// `trim(toCount:)`.
   @discardableResult
   public nonisolated(nonsending) func trim(
@@ -143,7 +144,7 @@ extension Store {
   ///
   /// - Returns: how much was read, and the damage. `isComplete` is `false` if the task was
   ///   cancelled during the scrub.
-  /// - Throws: see the synchronous form. Never `cancelled`.
+  /// - Throws: see the synchronous form. Never throws `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
@@ -198,7 +199,7 @@ extension Store {
 // MARK: Any work
 
 extension Store {
-  /// Calls the synchronous forms in async code.
+  /// Lets async code call the synchronous forms.
   ///
   ///     let version = try store.synchronous { try $0.setValue("hello", forKey: "greeting") }
   ///
@@ -215,7 +216,7 @@ extension Store {
     try body(self)
   }
 
-  /// Runs work that throws only the store's errors on one of the store's own threads. Use it, for
+  /// Runs work that throws only ``StoreError``, on one of the store's own threads. Use it, for
   /// example, to read values that are not in the page cache, because such reads block their thread
   /// until the disk delivers the values. At most `concurrentCallLimit` calls run at once. Other
   /// calls queue.
@@ -225,9 +226,9 @@ extension Store {
   ///     }
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`. `cancelled` if the task is cancelled before the work begins:
-  ///   the call throws without delay, and the work is not done. Once begun, the work finishes.
-  /// - Complexity: two changes of thread, in addition to the work.
+  /// - Throws: any error of `body`. `cancelled` if the task is cancelled before the work begins.
+  ///   The call then throws without delay, and the work is not done. Once begun, the work finishes.
+  /// - Complexity: two thread switches, in addition to the work.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws(StoreError) -> Result
@@ -239,7 +240,7 @@ extension Store {
   ///
   /// - Returns: the result of `body`.
   /// - Throws: any error of `body`. `StoreError.cancelled` if the task is cancelled before the work
-  ///   begins: the work is then not done. Once begun, the work finishes.
+  ///   begins; the work is then not done. Once begun, the work finishes.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (Store) throws -> Result

@@ -40,7 +40,8 @@ extension Store {
     )
   }
 
-  /// Takes a parameter, because the compiler would put a variable of this type on the heap.
+  /// Takes the value as a parameter, because the compiler would put a variable of this type on the
+  /// heap.
   @inlinable
   static func use<Result>(
     _ pinned: borrowing PinnedValue?, _ body: (RawSpan) throws -> Result
@@ -119,8 +120,8 @@ extension Store {
   /// The values of many keys, in the order of the keys, with `nil` for each key without a value.
   ///
   /// - Throws: see `value(forKey:)`. The first read that fails ends the call.
-  /// - Complexity: the same as a read for each key. But the call fetches up to 16 records from
-  ///   memory at the same time, so many keys take less time than separate reads.
+  /// - Complexity: the same as a read for each key. The call fetches up to 16 records from memory
+  ///   at the same time, which makes it faster than separate reads.
   @inlinable
   public func values(
     forKeys keys: some Collection<some ByteSource>
@@ -154,8 +155,8 @@ extension Store {
     return values
   }
 
-  /// The number of keys looked up together. More keys would evict each other from the processor's
-  /// cache.
+  /// The number of keys looked up together. The records of more keys would evict each other from
+  /// the processor's cache.
   @usableFromInline static var groupKeyCount: Int { 16 }
 
   /// Calls `body` with each key that begins with `prefix`, in no particular order, until `body`
@@ -163,9 +164,9 @@ extension Store {
   ///
   ///     try store.forEachKey(prefix: "session/") { key in .next }
   ///
-  /// Visits no key twice, and misses no key that exists throughout the call. May or may not see
-  /// concurrent writes: iterate over a `snapshot()` to see one moment. `body` runs outside all
-  /// locks and may use the store. Iterating does not count as an access.
+  /// Visits no key twice, and misses no key that exists throughout the call. May see some
+  /// concurrent writes and miss others: to see one moment, iterate over a `snapshot()`. `body` runs
+  /// outside all locks and may use the store. Iterating does not count as an access.
   ///
   /// Skips damaged or unreadable entries. At the end of the iteration, the call throws the error of
   /// the first such entry.

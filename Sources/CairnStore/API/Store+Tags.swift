@@ -1,10 +1,10 @@
 // Internal calls for caches that remove entries by their tags.
 extension Store {
   /// Enters the value of a key if its version is the expected one and `isWanted` returns true. No
-  /// other write can come between that call and this write.
+  /// other write can come between the call of `isWanted` and this write.
   ///
   /// - Parameters:
-  ///   - removals: receives the removals of the write, even if it throws. The observer is not
+  ///   - removals: receives the removals of the write, even if the call throws. The observer is not
   ///     called.
   ///   - isWanted: called under a lock, so it must only read.
   package func enter(
@@ -20,7 +20,7 @@ extension Store {
   /// Excludes this many entries from the count limit.
   package func reserve(count: Int) { engine.evictor.reserve(count: count) }
 
-  /// Requests a pass of housekeeping.
+  /// Requests a housekeeping pass.
   package func wakeHousekeeping() { engine.session.wakeHousekeeping() }
 
   /// Removes some of the entries for which `isVictim` returns true. See `Trimmer.removeRound`.
@@ -31,8 +31,8 @@ extension Store {
     try engine.trimmer.removeRound(fromShard: start, lookingAt: limit, where: isVictim)
   }
 
-  /// Removes the entries for which `isVictim` returns true, like `remove(durability:where:)`, but
-  /// with the metadata.
+  /// Removes the entries for which `isVictim` returns true, like `remove(durability:where:)`. The
+  /// closure also receives the metadata.
   package func remove(
     where isVictim: (_ key: RawSpan, _ metadata: RawSpan, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {

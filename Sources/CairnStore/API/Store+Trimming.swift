@@ -6,20 +6,20 @@
 /// stays. So does an entry that was chosen as least recently used and is then read. If no other
 /// call uses the store at the same time, the result is exact.
 ///
-/// The removals of one call share one sync. A crash during the call may keep only the first
-/// removals. If a call throws, the entries that it has removed stay removed, and their removal
-/// survives the death of the process. On a full disk, removals use reserved space.
+/// The removals of one call share one sync. A crash during the call may lose the later removals. If
+/// a call throws, the entries that it has removed stay removed, even if the process then dies. On a
+/// full disk, removals use reserved space.
 ///
 /// Compaction reclaims the space of removed entries, in the background or when you call
 /// `compact()`. Until then their bytes count as dead, and the tombstones take some space too.
 /// `removeAll` reclaims the space at once.
 ///
-/// Checkpoints save access times. The store makes them as the log grows, and usually at a close.
-/// After a crash, entries have the access times of the last checkpoint, and entries written since
-/// then count as the most recently used. `damagedCount` in a summary counts entries that could not
-/// be removed because a damaged record does not reveal its key.
+/// Checkpoints save access times. The store makes checkpoints as the log grows, and usually at a
+/// close. After a crash, entries have the access times of the last checkpoint, and entries written
+/// since then count as the most recently used. `damagedCount` in a summary counts entries that
+/// could not be removed because a damaged record does not reveal its key.
 extension Store {
-  /// Sets new limits, and removes the least recently used entries until the store is within them.
+  /// Sets new limits, and removes the least recently used entries until the limits hold.
   ///
   /// Each call sets both limits, and `nil` removes a limit. The next open uses its configuration
   /// again.
@@ -28,8 +28,8 @@ extension Store {
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit.
   /// - Throws: `invalidConfiguration` for a limit of 0 or less, which changes nothing. Otherwise
-  ///   see `trim(toCount:)`: the limits are then set, and the next write tries again to enforce
-  ///   them.
+  ///   see `trim(toCount:)`. The new limits then apply anyway, and the next write tries again to
+  ///   enforce them.
   /// - Complexity: the same as `trim(toCount:)`; O(1) if the store is within the limits.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
     try engine.session.checkWritable()
@@ -40,7 +40,7 @@ extension Store {
   }
 
   /// The default lifetime, for entries written from now on without one of their own. `nil` means
-  /// for ever. Existing entries keep their lifetimes.
+  /// forever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {
@@ -67,8 +67,8 @@ extension Store {
   /// - Returns: a summary of the removed entries.
   /// - Throws: `noSpace`, `durabilityUnknown`, `poisoned`, `readOnly`, `closed`, `usedAfterFork`,
   ///   `system`.
-  /// - Complexity: O(keys) to scan the index, plus O(removed × log removed). Also reads the head of
-  ///   each record with `.largestFirst`, and of each entry that can expire.
+  /// - Complexity: O(keys) to scan the index, plus O(removed × log removed). Also reads the record
+  ///   heads of entries that can expire or, with `.largestFirst`, of all entries.
   @inlinable
   @discardableResult
   public func trim(
@@ -77,8 +77,8 @@ extension Store {
     try engine.trimmer.trim(toCount: count, order: order, durability: durability)
   }
 
-  /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes count
-  /// whole records: keys, values, metadata and at least 24 bytes each.
+  /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes are
+  /// those of whole records: keys, values, metadata and at least 24 bytes each.
   ///
   /// Expired entries go first, then as many others as needed, in the requested order.
   ///
@@ -101,7 +101,7 @@ extension Store {
   /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
   /// The call reclaims dead space first, then removes the least recently used entries.
   ///
-  /// Free space depends on all files of the filesystem: if other programs fill the disk, the store
+  /// Free space depends on all files in the filesystem: if other programs fill the disk, the store
   /// gives up its own entries. Use this for data that you can recreate.
   ///
   /// - Parameters:
@@ -110,7 +110,7 @@ extension Store {
   ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
-  /// - Complexity: that of the compactions and trims it needs.
+  /// - Complexity: that of the compactions and trims that the call needs.
   @inlinable
   @discardableResult
   public func trim(
@@ -152,14 +152,14 @@ extension Store {
   }
 
   /// Removes the values of many keys, in the given order. Each removal is a separate write, and one
-  /// sync covers all of them. After a crash during the call, perhaps only the first removals
-  /// remain. To remove all keys or none, use `write`. Unlike a batch, this call takes no memory for
-  /// the keys, however many they are, and works on a full disk.
+  /// sync covers all of them. A crash during the call may lose the later removals. To remove all
+  /// keys or none, use `write`. Unlike a batch, this call takes no memory for the keys, however
+  /// many they are, and works on a full disk.
   ///
   /// - Parameters:
   ///   - keys: the keys, which may be absent or expired.
-  ///   - durability: the class of the removals, or `nil` for the configured one. The absence of
-  ///     keys without a value gets the same durability.
+  ///   - durability: the class of the removals, or `nil` for the configured one. For keys without a
+  ///     value, their absence gets the same durability.
   /// - Returns: the number of removed values. Absent and expired keys do not count.
   /// - Throws: `invalidKey` at the first invalid key. Otherwise see
   ///   `trim(toCount:order:durability:)`. Earlier removals stay.
@@ -183,7 +183,8 @@ extension Store {
   ///
   /// The closure is called once for each unexpired entry, in no particular order, with no lock
   /// held. These calls do not count as accesses, and the closure may use the store. Removal begins
-  /// after the closure has seen every entry. An entry that has been rewritten since then stays.
+  /// after the closure has seen every entry. An entry that was rewritten after the closure saw it
+  /// stays.
   ///
   /// - Returns: a summary of the removed entries.
   /// - Throws: any error of `isRemoved`, unchanged; nothing is then removed. Otherwise see

@@ -17,8 +17,8 @@ extension Store {
   ///   - durability: `nil` for the configured class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
-  /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
-  ///   before, the call writes nothing and waits for no sync.
+  /// - Returns: the new value and its version, or `nil` if the key now has no value. If the key had
+  ///   none before, the call writes nothing and waits for no sync.
   /// - Throws: any error of `change`, unchanged, and the errors of `entry(forKey:)`, such as
   ///   `corrupt` for a damaged value; nothing is then written. Otherwise see `setValue` and
   ///   `compareAndRemove`.
@@ -94,8 +94,8 @@ extension Store {
   ///
   /// - Returns: the value, or `nil` if the key had no unexpired value. In that case the call writes
   ///   nothing and waits for no sync.
-  /// - Throws: see `value(forKey:)` and `compareAndRemove`. Nothing was removed, except with
-  ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
+  /// - Throws: see `value(forKey:)` and `compareAndRemove`. Nothing was removed, except after
+  ///   `durabilityUnknown`: the value is then gone, and the caller does not receive it.
   /// - Complexity: O(key + value).
   @inlinable
   public func takeValue(
@@ -156,7 +156,7 @@ extension Store {
   }
 }
 
-/// The write of an increment, given the entry it found.
+/// What an increment writes, given the entry that it read.
 struct Increment {
   let number: Int64
   let version: UInt64?
@@ -177,6 +177,6 @@ struct Increment {
     number = sum
   }
 
-  /// The number as stored.
+  /// The number, encoded as a counter.
   var value: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) } }
 }

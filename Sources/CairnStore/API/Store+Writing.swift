@@ -2,7 +2,7 @@ extension Store {
   /// Sets the value of a key.
   ///
   /// When the call returns, every later read finds the value, and the value survives what its
-  /// durability class promises.
+  /// durability class covers.
   ///
   /// - Parameters:
   ///   - value: the bytes. May be empty.
@@ -95,9 +95,8 @@ extension Store {
 
   /// Removes the value of a key.
   ///
-  /// - Returns: whether the key had a value. If it had none, nothing is written. But the call still
-  ///   waits for the requested durability, because an earlier removal of the key may not be durable
-  ///   yet.
+  /// - Returns: whether the key had a value. If it had none, nothing is written, but the call still
+  ///   waits for the requested durability: an earlier removal of the key may not be durable yet.
   /// - Throws: see `setValue`.
   @inlinable
   @discardableResult
@@ -112,7 +111,7 @@ extension Store {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched, and so the value was removed.
+  /// - Returns: whether the version matched and the value was removed.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
   @inlinable
   public func compareAndRemove(
@@ -135,7 +134,7 @@ extension Store {
   /// one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys may
   /// see the changes one by one. A snapshot sees all of a batch or none of it. While a batch of
   /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
-  /// writes nothing, but still waits for the requested durability of what it found.
+  /// writes nothing, but still waits until the state that it found has the requested durability.
   ///
   /// - Throws: any error of `body`, unchanged, or `batchTooLarge`; nothing is then written.
   ///   Otherwise see `setValue`.
@@ -154,7 +153,7 @@ extension Store {
   /// Sets the values of many keys as one atomic batch.
   ///
   /// - Parameters: see `setValue`. The options apply to each value.
-  /// - Throws: see `write`. Nothing was written, except with `durabilityUnknown`.
+  /// - Throws: see `write`. Nothing was written, except after `durabilityUnknown`.
   @inlinable
   public func setValues(
     _ pairs: some Sequence<(key: some ByteSource, value: some ByteSource)>,
@@ -167,9 +166,9 @@ extension Store {
     try engine.commit(batch.records, durability: durability)
   }
 
-  /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
-  /// never shortens a lifetime. It does not rewrite the value, change its version or its idle
-  /// limit, or count as an access.
+  /// Makes a value's lifetime end `lifetime` from now, unless it already ends later. The call never
+  /// shortens a lifetime. It does not rewrite the value, change its version or idle limit, or count
+  /// as an access.
   ///
   /// - Returns: whether the key has a value.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
@@ -206,11 +205,11 @@ extension Store {
   ///
   /// The removal has the store's durability class. With `.durable`, it is on disk when the call
   /// returns. With `.process` and `.interval`, the call does not wait for a sync: the death of the
-  /// process cannot undo the removal, but a power cut soon afterwards can. It brings back all
-  /// entries that were on disk.
+  /// process cannot undo the removal, but a power cut soon afterwards can. All entries that were on
+  /// disk then come back.
   ///
-  /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
-  ///   then, reads find no entry.
+  /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
+  ///   Reads already find no entry.
   /// - Complexity: O(segments), whatever the number of keys. Reclaims the space at once or, if the
   ///   call does not wait for a sync, a moment later. A segment keeps its space as long as a
   ///   zero-copy read or a snapshot holds it.

@@ -1,8 +1,8 @@
 /// An embedded key-value store of bytes, in one directory.
 ///
 /// Writes append values to a log of memory-mapped segments, and a hash index in memory locates the
-/// values. ``Durability`` says what an acknowledged write survives. If a byte is damaged on disk,
-/// reads of its key throw. They never return a wrong value or `nil`.
+/// values. ``Durability`` says what an acknowledged write survives. If a key's bytes are damaged on
+/// disk, reads of the key throw. They never return a wrong value or `nil`.
 ///
 ///     let store = try Store(path: "/var/lib/example/blobs")
 ///     try store.setValue("hello", forKey: "greeting", lifetime: .seconds(60))
@@ -11,16 +11,16 @@
 ///
 /// All methods are safe to call from any thread. Operations on a key are linearizable: each takes
 /// effect at one moment between its call and its return. Reads are synchronous. If the value is in
-/// the page cache, a read takes less time than a change of thread, so call it directly from async
-/// code. Writes have a synchronous form and an async form. The synchronous form of a durable write,
-/// the default, blocks its thread for a disk sync. In async code, use `try await` for writes,
+/// the page cache, a read takes less time than a thread switch, so call it directly from async
+/// code. Writes have a synchronous form and an async form. Writes are durable by default, so the
+/// synchronous form blocks its thread for a disk sync. In async code, use `try await` for writes,
 /// trims, compactions and backups.
 public final class Store: Sendable {
   @usableFromInline let engine: Engine
-  /// The engine's reader. It is a separate reference, because inlined reads that reach it through
+  /// The engine's reader. It is a separate reference, because inlined reads that reached it through
   /// the engine would retain and release one more object.
   @usableFromInline let reader: Reader
-  /// The reader's source in a store that follows another process. The engine then has no entries.
+  /// Supplies the reader in a store that follows another process. The engine then has no entries.
   @usableFromInline let follower: Follower?
   /// The threads for asynchronous calls.
   package let workers: WorkQueue
@@ -61,8 +61,9 @@ public final class Store: Sendable {
   }
 
   /// Opens the store at a path for reading. Changes nothing on disk, even if the store was not
-  /// closed. Several processes may do so at once, but not while one has the store open for writing.
-  /// To read while another process writes, use `init(following:freshness:configuration:)`.
+  /// closed. Several processes can have a store open for reading at once, but not while one has it
+  /// open for writing. To read while another process writes, use
+  /// `init(following:freshness:configuration:)`.
   ///
   /// - Throws: see `init(path:configuration:)`. Every write to the returned store throws
   ///   `readOnly`.
@@ -80,7 +81,7 @@ public final class Store: Sendable {
     follower = nil
   }
 
-  /// Opens a store in an environment that the caller supplies: for simulations.
+  /// Opens a store in an environment that the caller supplies, for simulations.
   package init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
@@ -111,8 +112,8 @@ public final class Store: Sendable {
     self.follower = follower
   }
 
-  /// Closes the store if `close` was not called. Errors go to the log; call `close` to have them
-  /// thrown.
+  /// Closes the store if `close` was not called. Errors go to the diagnostic log; call `close` to
+  /// receive them.
   deinit { closeAtEnd() }
 
   // MARK: State
@@ -146,7 +147,7 @@ public final class Store: Sendable {
   /// Makes a checkpoint now. The store also makes checkpoints by itself.
   package func checkpoint() throws(StoreError) { try engine.checkpointer.checkpoint() }
 
-  /// Compacts everything as on a full disk: for tests.
+  /// Compacts everything as on a full disk, for tests.
   ///
   /// - Parameter isEnough: called after each piece of a segment.
   package func compactByPieces(
@@ -155,12 +156,12 @@ public final class Store: Sendable {
     try engine.compactor.compactByPieces(of: byteCount, until: isEnough)
   }
 
-  /// The keys, the least recently accessed first: for tests.
+  /// The keys, the least recently accessed first, for tests.
   package func keysByRecency() throws -> [[UInt8]] { try currentReader.keysByRecency() }
 
-  /// The version of the newest write or, in a store that follows another, of the newest write
-  /// visible to its last read. Does not look for changes, so that a call that can throw reports
-  /// `outdated`.
+  /// The version of the newest write or, in a store that follows another process, of the newest
+  /// write visible to its last read. Does not check for changes, because only a call that can throw
+  /// may report `outdated`.
   package var lastVersion: UInt64 {
     guard let follower else { return engine.log.lastSequence }
     return follower.lastReader?.log.lastSequence ?? 0
@@ -169,12 +170,12 @@ public final class Store: Sendable {
   /// Whether the store has noticed that its directory was removed.
   package var hasVanished: Bool { engine.session.hasVanished }
 
-  /// Empties a store whose directory was removed, in memory, and tells the observer.
+  /// Empties the index of a store whose directory was removed, and notifies the observer.
   package func abandon() { engine.totalRemoval.abandon() }
 
   package var writeFailure: SystemFailure? { engine.log.failure }
 
-  /// Errors in the segments' usage counts: for tests.
+  /// Errors in the segments' usage counts, for tests.
   package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
     try currentEngine.auditUsage(mayCountMore: mayCountMore)
   }
@@ -183,7 +184,7 @@ public final class Store: Sendable {
   /// `closed`, but a second `close` does nothing.
   ///
   /// If you do not close the store, no acknowledged write is lost, but the next open takes longer.
-  /// Zero-copy reads in progress are not disturbed.
+  /// Zero-copy reads in progress continue.
   ///
   /// - Throws: see `sync()`; also `noSpace` or `system` if the store cannot be marked clean. The
   ///   store is closed and its lock released even if the call throws, so do not retry. Durable
@@ -191,12 +192,13 @@ public final class Store: Sendable {
   public func close() throws(StoreError) { _ = try closeOnce() }
 
   /// Closes the store like `close`, and returns whether this call closed it. If calls overlap, only
-  /// one closes it.
+  /// one closes the store.
   package func closeOnce() throws(StoreError) -> Bool {
     if let follower { try follower.close() } else { try engine.close() }
   }
 
-  /// Closes the store like `close` when no caller can receive an error. Errors go to the log.
+  /// Closes the store like `close` when no caller can receive an error. Errors go to the diagnostic
+  /// log.
   package func closeAtEnd() {
     if let follower { _ = try? follower.close() } else { engine.closeAtEnd() }
   }
@@ -207,7 +209,7 @@ public final class Store: Sendable {
   /// - Parameters:
   ///   - path: the store.
   ///   - progress: called after each segment, on this thread.
-  /// - Returns: a report. The call lists damage in it and does not throw it.
+  /// - Returns: a report. Damage is listed in the report, not thrown.
   /// - Throws: `locked`, `noStore`, `notAStore`, `unsupportedVersion`, `unsupportedFileSystem`,
   ///   `unsafeFile`, `outOfMemory`, `system`: the store could not be checked.
   /// - Complexity: O(bytes). Takes memory for the manifest and a 1 MiB window. If the store has a
@@ -219,7 +221,7 @@ public final class Store: Sendable {
     try verify(path: path, environment: .system(), progress: progress)
   }
 
-  /// Checks a store in an environment that the caller supplies: for simulations.
+  /// Checks a store in an environment that the caller supplies, for simulations.
   package static func verify(
     path: String, environment: Environment, progress: (WorkProgress) -> Void = { _ in }
   ) throws(StoreError) -> VerificationReport {
@@ -231,30 +233,30 @@ public final class Store: Sendable {
   ///
   /// The copy has the same keys with the same values, metadata, costs, expiry, idle limits, write
   /// times and, if known, versions. Every copied record has passed its checksums, which also verify
-  /// its place. If the newest record of a key is damaged, salvage omits the key rather than restore
-  /// an older value. Salvage reads only the log. So it may miss entries that an open finds in a
-  /// checkpoint, and it copies the sound members of a damaged last batch, which an open discards.
-  /// Docs/Durability/Salvage.md describes each case.
+  /// its position in the log. If the newest record of a key is damaged, salvage omits the key
+  /// rather than restore an older value. Because salvage reads only the log, it may miss entries
+  /// that an open finds in a checkpoint. It copies the sound records of a damaged last batch, which
+  /// an open discards. Docs/Durability/Salvage.md describes each case.
   ///
   /// In the report, `isComplete` says whether the copy has every write that may have been
   /// acknowledged.
   ///
   /// If a record is lost with its key, an older value of that key may reappear, because the lost
-  /// record may have been its newest value or its removal. `warnings` in the report says so. Read
-  /// it before you use the copy in place of the store.
+  /// record may have been its newest value or its removal. The report's `warnings` say so. Read
+  /// them before you use the copy in place of the store.
   ///
   /// - Parameters:
   ///   - path: the store. Its manifest and some of its files may be missing.
   ///   - destination: a path that does not exist, or an empty directory, outside the store. When
   ///     the call returns, the new store is durable. If the call throws, it removes the files it
-  ///     has written. After a crash, the directory may hold an unfinished copy with a file
-  ///     `UNFINISHED-COPY`, which cannot be opened as a store.
+  ///     has written. After a crash, the directory may contain an unfinished copy, marked by a file
+  ///     `UNFINISHED-COPY`. It cannot be opened as a store.
   ///   - progress: called occasionally, on this thread.
-  /// - Returns: a report of the copied and the lost entries. The call lists damage in it and does
-  ///   not throw it.
+  /// - Returns: a report of the copied and the lost entries. Damage is listed in the report, not
+  ///   thrown.
   /// - Throws: `locked` if a process has the store open for writing; `noStore`, `notAStore`;
-  ///   `unusableDestination`; `unsupportedVersion` if a part has a newer version of the
-  ///   format; `unsafeFile`, `unsupportedFileSystem`, `noSpace`, `system`.
+  ///   `unusableDestination`; `unsupportedVersion` if a file has a newer format version;
+  ///   `unsafeFile`, `unsupportedFileSystem`, `noSpace`, `system`.
   /// - Complexity: O(bytes). Takes memory for all keys and for 1 MiB windows, but not for values.
   @discardableResult
   public static func salvage(
@@ -263,7 +265,7 @@ public final class Store: Sendable {
     try salvage(path: path, to: destination, environment: .system(), progress: progress)
   }
 
-  /// Salvages in an environment that the caller supplies: for simulations.
+  /// Salvages in an environment that the caller supplies, for simulations.
   package static func salvage(
     path: String, to destination: String, environment: Environment,
     segmentByteLimit: Int = 64 << 20, clock: any WallClock = SystemClock(),

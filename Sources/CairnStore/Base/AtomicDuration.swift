@@ -1,8 +1,8 @@
 internal import Synchronization
 
-/// The default duration of entries that set none. Any thread may read and set it.
+/// A default duration for entries that set none. Any thread may read or set it.
 struct AtomicDuration: ~Copyable, Sendable {
-  /// `Int64.max`: none.
+  /// In milliseconds; `Int64.max` for none.
   private let count: Atomic<Int64>
 
   init(_ duration: Duration?) { count = Atomic(duration?.milliseconds ?? .max) }

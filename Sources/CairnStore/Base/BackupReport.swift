@@ -6,16 +6,16 @@ public struct BackupReport: Sendable, Hashable {
   public var entryCount: Int = 0
   /// Copied segments of the log.
   public var segmentCount: Int = 0
-  /// Bytes of these segments.
+  /// Bytes of the copied segments.
   public var byteCount: Int = 0
   /// Values that are damaged in the store and so in the backup. Reading one throws. All other bytes
   /// of the backup were read back and verified.
   public var damagedValues: [Corruption] = []
-  /// The keys of the damaged values. A key may have a sound current value, if the damaged record is
-  /// not its newest.
+  /// The keys of the damaged values. A key may have a sound current value if the damaged record is
+  /// not the key's newest.
   public var keys: [Corruption: [UInt8]] = [:]
 
-  /// Makes a report, so that a custom cache can report what it did.
+  /// Makes a report.
   ///
   /// - Parameters: see the properties of the same names.
   package init(

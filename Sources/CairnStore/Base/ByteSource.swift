@@ -1,8 +1,7 @@
-/// A type whose values are contiguous bytes in memory, so that they can be passed as keys and
-/// values.
+/// A type whose values are contiguous bytes in memory and can serve as keys and values.
 ///
 /// `RawSpan`, `[UInt8]`, slices of `[UInt8]` and strings (as UTF-8) conform, and the module `Cairn`
-/// adds `Data`. None of them copies the bytes.
+/// adds `Data`. None of these conformances copies the bytes.
 public protocol ByteSource: ~Copyable, ~Escapable {
   /// Calls `body` with the bytes, which are valid only until `body` returns.
   func withBytes<Result: ~Copyable, Failure: Error>(
@@ -62,8 +61,8 @@ extension Substring: ByteSource {
   }
 }
 
-/// Bytes that never change and stay in place as long as a copy of the value exists. `withBytes` takes
-/// no lock and calls no caller's code.
+/// Bytes that never change and stay in place as long as a copy of the value exists. `withBytes`
+/// takes no lock and runs no caller code.
 @usableFromInline
 package protocol ImmutableBytes: ByteSource, Sendable {}
 

@@ -6,11 +6,12 @@ public struct CompactionReport: Sendable, Hashable {
   public var writtenSegmentCount: Int = 0
   /// Bytes of all segments before the compaction.
   public var byteCountBefore: Int = 0
-  /// Bytes of all segments after it, excluding removed segments that are still being read.
+  /// Bytes of all segments after the compaction, excluding removed segments that are still being
+  /// read.
   public var byteCountAfter: Int = 0
   /// Live records that were copied.
   public var copiedRecordCount: Int = 0
-  /// Tombstones that were dropped, because no older record of their keys is left.
+  /// Tombstones that were dropped because no older record of their keys is left.
   public var droppedTombstoneCount: Int = 0
   /// Bytes of removed segments that are still being read. Their space is reclaimed when the last of
   /// these reads ends.
@@ -18,7 +19,7 @@ public struct CompactionReport: Sendable, Hashable {
   /// Segments left unchanged because they are damaged or unreadable.
   public var unreadableSegmentCount: Int = 0
 
-  /// Makes a report, so that a custom cache can report what it did.
+  /// Makes a report.
   ///
   /// - Parameters: see the properties of the same names.
   package init(

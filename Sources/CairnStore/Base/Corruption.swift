@@ -12,8 +12,8 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     case badChecksum
     /// Fields of a header, a manifest or a checkpoint contradict each other.
     case badHeader
-    /// A record's header does not match its checksum, or has impossible sizes. The record's key is
-    /// unknown.
+    /// A record's header does not match its checksum, or has impossible sizes. The record's key may
+    /// be unknown.
     case badRecordHeader
     /// A value does not match its checksum. The value's key is known.
     case badValue
@@ -35,7 +35,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
     /// been applied.
     case unfinishedBatch
     /// A checkpoint has sound checksums but contradicts the records that it covers: it lacks a key
-    /// that they have, or has a key that they do not have.
+    /// that they have, or has one that they lack.
     case differsFromLog
     /// The manifest is missing, because a backup or salvage into this directory did not finish.
     case unfinishedCopy
@@ -59,14 +59,14 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .unreadable: "the bytes cannot be read"
       case .differsFromLog: "the checkpoint contradicts the records"
       case .unfinishedCopy:
-        "the file is missing: a copy of a store here is unfinished"
+        "the file is missing, because a copy into this directory is unfinished"
       case .unfinishedBatch: "an atomic batch at the end of the log may never have been applied"
       }
     }
   }
 
-  /// In an error, the store's directory, as the caller gave it. `nil` in a report, whose places are
-  /// all in one store.
+  /// In an error, the store's directory, as the caller gave it. `nil` in a report, because all its
+  /// places are in one store.
   public var directory: String?
   /// The file's name in the store's directory.
   public var file: String
@@ -75,7 +75,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
   /// What is wrong there.
   public var cause: Cause
 
-  /// Makes a place.
+  /// Describes a damaged place.
   ///
   /// - Parameters:
   ///   - directory: the store's directory, or `nil` if it is clear from the context.

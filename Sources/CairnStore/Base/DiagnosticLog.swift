@@ -1,5 +1,5 @@
-/// Receives messages about problems that no call can throw: what a recovery found, failures in the
-/// background, and failed reads and writes by subscript.
+/// Receives messages about problems that no call can throw: what a recovery found, background
+/// failures, and failed reads and writes by subscript.
 ///
 /// By default, warnings and errors go to standard error, one line each:
 ///
@@ -27,7 +27,7 @@ public struct DiagnosticLog: Sendable {
     /// Data is lost or damaged, or something important failed.
     case error
 
-    /// Whether the left level is less severe.
+    /// Whether the left level is less severe than the right one.
     public static func < (left: Level, right: Level) -> Bool { left.severity < right.severity }
 
     private var severity: Int {
@@ -48,7 +48,7 @@ public struct DiagnosticLog: Sendable {
     case damage
     /// The clock is behind, or was set.
     case clock
-    /// Writes that failed or were delayed, if no call reports it.
+    /// Failed or delayed writes that no call reports.
     case writing
     /// Failed reads by subscript.
     case reading

@@ -1,4 +1,4 @@
-/// Formats sizes, counts and times for people: in printed reports and in the commands.
+/// Formats sizes, counts and times for people, in printed reports and in the commands.
 package enum DisplayText {
   /// A number with thousands separators: `1,234,567`.
   package static func count(_ number: Int) -> String {
@@ -38,8 +38,9 @@ package enum DisplayText {
       ? count(byteCount, "byte") : "\(size(byteCount)) (\(count(byteCount)) bytes)"
   }
 
-  /// The parts of a whole in whole percents that add up to 100: `37 %`. A part shows as 100 only if
-  /// the others are empty, and as 0 only if it is empty. A tiny part may show as `<1 %`.
+  /// The parts of a whole as integer percentages that add up to 100: `37 %`. A part shows as 100
+  /// only if the others are empty, and as 0 only if the part itself is empty. A tiny part may show
+  /// as `<1 %`.
   package static func percents(_ parts: [Int]) -> [String] {
     let whole = parts.reduce(0.0) { $0 + Double($1) }
     guard whole > 0 else { return parts.map { _ in "0 %" } }
@@ -68,7 +69,7 @@ package enum DisplayText {
     }
   }
 
-  /// Like `duration(_:)`, with milliseconds below a second: `340 ms`.
+  /// Like `duration(_:)`, but in milliseconds below a second: `340 ms`.
   package static func shortDuration(_ duration: Duration) -> String {
     duration < .seconds(1) ? "\(max(0, duration.milliseconds)) ms" : Self.duration(duration)
   }

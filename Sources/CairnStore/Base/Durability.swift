@@ -11,9 +11,9 @@ public enum Durability: Sendable, Hashable {
 
   /// The death of the process and, except for writes of the last interval, a power cut.
   ///
-  /// A background sync follows a write after at most this time. In a configuration, the duration
-  /// must be positive. For a single write, zero or less starts a sync at once, and the call does
-  /// not wait for it.
+  /// A background sync follows each write within this time. In a configuration, the duration must
+  /// be positive. For a single write, zero or less starts a sync at once, but the call does not
+  /// wait for the sync.
   case interval(Duration)
 
   /// A power cut.

@@ -38,7 +38,7 @@ public struct EntryInfo: Sendable, Hashable {
 public struct Entry: Sendable, Hashable {
   /// The key, 1 to 65,535 bytes.
   public var key: [UInt8]
-  /// The value, copied out.
+  /// A copy of the value.
   public var value: [UInt8]
   /// The caller's bytes stored with the value; empty if there are none.
   public var metadata: [UInt8]

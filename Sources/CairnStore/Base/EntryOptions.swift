@@ -1,6 +1,6 @@
 /// The options of a write: cost, lifetime, idle limit, metadata, tags and placement of the entry.
-/// If an option is `nil`, a set uses the configured value, and an update leaves the entry's value
-/// unchanged.
+/// If an option is `nil`, a set uses the configured value, and an update keeps the entry's current
+/// one.
 ///
 ///     try store.setValue("alice", forKey: "session/1", options: .lifetime(.hours(1)))
 ///     try cache.setValue(page, forKey: url, options: EntryOptions(cost: 3, metadata: tag))
@@ -18,8 +18,9 @@ public struct EntryOptions: Sendable, Hashable {
     set { (isMetadataGiven, metadataBytes) = (newValue != nil, newValue ?? []) }
   }
   /// Names for groups of entries that `DiskCache.removeAll(tagged:)` removes together: up to 32,
-  /// each of 1 to 255 bytes of UTF-8. Tags share the room for metadata. A ``/CairnStore/Store``
-  /// refuses tags, and a cache in memory ignores them. HTTP caches call them surrogate keys.
+  /// each of 1 to 255 bytes of UTF-8. Tags and metadata share the same space. A
+  /// ``/CairnStore/Store`` refuses tags, and a cache in memory ignores them. HTTP caches call them
+  /// surrogate keys.
   public var tags: [String]?
   /// The metadata; empty if there is none.
   @usableFromInline package var metadataBytes: [UInt8]
@@ -27,7 +28,7 @@ public struct EntryOptions: Sendable, Hashable {
   /// Whether the metadata is in the form that a cache stores, including its tags.
   @usableFromInline package var isMetadataEncoded = false
   /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
-  /// extended since an update read it.
+  /// extended since the update read it.
   @usableFromInline package var keepsEnd = false
   /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache
   /// in memory ignores this option.
@@ -93,7 +94,7 @@ extension EntryOptions {
     tags = nil
   }
 
-  /// The options of an update: options that are `nil` keep the entry's.
+  /// The options of an update: where an option is `nil`, the entry keeps its own.
   package func keeping(_ info: EntryInfo?, metadata: [UInt8]?) -> EntryOptions {
     var options = self
     options.metadata = self.metadata ?? metadata

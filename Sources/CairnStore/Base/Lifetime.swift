@@ -12,7 +12,7 @@ public struct Lifetime: Sendable, Hashable {
   }
 
   @usableFromInline package let kind: Kind
-  /// For `.after`, the duration. For `.until`, the end, since the Unix epoch.
+  /// For `.after`, the duration. For `.until`, the end, counted from the Unix epoch.
   @usableFromInline package let milliseconds: Int64
 
   @inlinable
@@ -21,10 +21,10 @@ public struct Lifetime: Sendable, Hashable {
     self.milliseconds = milliseconds
   }
 
-  /// The configured lifetime. By default, entries live for ever.
+  /// The configured lifetime. By default, entries live forever.
   @inlinable public static var standard: Lifetime { Lifetime(.standard) }
 
-  /// Without end, whatever the configuration says.
+  /// No end, whatever the configuration says.
   @inlinable public static var unlimited: Lifetime { Lifetime(.unlimited) }
 
   /// This long, counted from the write. With zero or less, the entry expires at once.

@@ -25,7 +25,7 @@ package struct PrometheusText: Sendable {
   ///
   /// - Parameters:
   ///   - bounds: the upper bounds of the buckets, except the last, which has none.
-  ///   - counts: the separate count of each bucket; missing ones are zero.
+  ///   - counts: the count of each bucket alone; missing counts are zero.
   ///   - sum: the sum of all durations.
   package mutating func histogram(
     _ name: String, _ help: String, bounds: [Duration], counts: [UInt64], sum: Duration

@@ -1,7 +1,8 @@
 extension Array where Element: BitwiseCopyable {
-  /// Sorts by each element's number. Stable.
+  /// Sorts by each element's number. The sort is stable.
   ///
-  /// - Complexity: O(n) for each 11 bits in which the numbers differ, and memory for another n.
+  /// - Complexity: O(n) for each group of 11 bits in which the numbers differ. Takes memory for
+  ///   another n elements.
   mutating func sortByRadix(of number: (Element) -> UInt64) {
     if count < 2 { return }
     let first = number(self[0])

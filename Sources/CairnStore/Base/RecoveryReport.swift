@@ -27,8 +27,8 @@ public struct RecoveryReport: Sendable, Hashable {
   /// lifetimes follow the clock.
   public var clockWentBack: Bool = false
   /// How far the clock was behind the last time recorded in the store, or zero if it was less than
-  /// a second. Unless `clockWentBack`, lifetimes then follow the recorded time plus the time
-  /// elapsed since the open.
+  /// a second. Unless `clockWentBack` is `true`, lifetimes then follow the recorded time plus the
+  /// time elapsed since the open.
   public var clockLag: Duration = .zero
 
   package init() {}

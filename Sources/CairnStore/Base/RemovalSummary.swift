@@ -2,11 +2,11 @@
 public struct RemovalSummary: Sendable, Hashable {
   /// The number of removed entries.
   public var count: Int
-  /// Their total cost, at most `Int.max`. In a store or a disk cache, this is their live bytes in
-  /// the log, with keys and metadata.
+  /// The total cost of the removed entries, at most `Int.max`. In a store or a disk cache, their
+  /// live bytes in the log, including keys and metadata.
   public var cost: Int
-  /// Entries on disk that could not be removed, because the heads of their records are damaged, so
-  /// that their keys are unknown. Reading one throws `corrupt`.
+  /// Entries on disk that could not be removed, because the heads of their records are damaged and
+  /// do not reveal the keys. Reading one throws `corrupt`.
   public var damagedCount: Int
 
   @inlinable
@@ -16,7 +16,7 @@ public struct RemovalSummary: Sendable, Hashable {
     self.damagedCount = damagedCount
   }
 
-  /// Counts one more.
+  /// Counts one more entry.
   @inlinable
   package mutating func add(cost: Int) {
     count += 1

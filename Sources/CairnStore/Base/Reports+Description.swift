@@ -1,17 +1,17 @@
 // The text that `print` shows for reports and statistics. It is for people, and later versions may
 // change its wording.
 
-/// One line, without empty parts.
+/// One line of the parts that are present.
 private func line(_ first: String, _ others: String?...) -> String {
   ([first] + others).compactMap(\.self).joined(separator: ", ")
 }
 
-/// A part of a line, present only if the count is not zero.
+/// A part of a line, or `nil` if the count is zero.
 private func part(_ count: Int, _ text: @autoclosure () -> String) -> String? {
   count == 0 ? nil : text()
 }
 
-/// The first of many lines, and the number of others.
+/// The first lines, and the number of the others.
 private func list(_ lines: [some CustomStringConvertible]) -> String {
   let shown = 10
   let first = lines.prefix(shown).map { "\n  \($0)" }.joined()

@@ -14,9 +14,9 @@ public struct SalvageReport: Sendable, Hashable {
   public struct Loss: Sendable, Hashable, CustomStringConvertible {
     /// The file's name in the store's directory.
     public var file: String
-    /// The offsets of its bytes, counted from the start of the file.
+    /// The range of offsets, counted from the start of the file.
     public var range: Range<Int>
-    /// What is wrong with them.
+    /// What is wrong with the bytes.
     public var cause: Corruption.Cause
     /// The key of the value, or `nil` if it is unknown.
     public var key: [UInt8]?
@@ -38,8 +38,8 @@ public struct SalvageReport: Sendable, Hashable {
 
   /// How the copied entries may differ from the store's. A minor version may add cases.
   public enum Warning: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// Records were lost with their keys. Each may have been a newer value of a copied key, or its
-    /// removal.
+    /// Records were lost with their keys. Each may have been a newer value of a copied key, or the
+    /// key's removal.
     case olderValuesMayBeBack
     /// The manifest was lost. Without it, salvage cannot tell which entries `removeAll` removed or
     /// a recovery discarded.
@@ -63,7 +63,7 @@ public struct SalvageReport: Sendable, Hashable {
         "without a manifest, removed entries and discarded writes may have reappeared"
       case .versionsChanged: "the entries have new versions"
       case .writtenTimesLost: "entries of a segment with a damaged header count as written now"
-      case .notLocked: "the file LOCK was missing, so nothing kept writers away"
+      case .notLocked: "the file LOCK was missing, so another process may have been writing"
       case .unlistedSegments: "segments that the manifest does not list were left out"
       }
     }
@@ -71,9 +71,9 @@ public struct SalvageReport: Sendable, Hashable {
 
   /// Copied entries, including those whose lifetime has ended.
   public var entryCount: Int = 0
-  /// Bytes of their keys, metadata and values.
+  /// Bytes of the copied keys, metadata and values.
   public var byteCount: Int = 0
-  /// Known keys whose newest value is lost. They were not copied, not even with an older value.
+  /// Known keys whose newest value is lost. Salvage copies no older values of these keys.
   public var lostKeyCount: Int = 0
   /// Total bytes that could not be interpreted.
   public var lostByteCount: Int = 0
@@ -81,7 +81,8 @@ public struct SalvageReport: Sendable, Hashable {
   public var lossCount: Int = 0
   /// The first 1,000 of these ranges.
   public var losses: [Loss] = []
-  /// Bytes at the end of the log of an unclosed store. Opening the store discards them too.
+  /// Unfinished bytes at the end of the log, if the store was not closed. Opening the store
+  /// discards them too.
   public var tornByteCount: Int = 0
   /// Whether salvage could use the manifest.
   public var manifest: ManifestState = .used

@@ -9,7 +9,7 @@ public struct ScrubReport: Sendable, Hashable {
   /// Whether the scrub finished. `false` if the caller stopped it.
   public var isComplete: Bool = false
 
-  /// Makes a report, so that a custom cache can report what it did.
+  /// Makes a report.
   ///
   /// - Parameters: see the properties of the same names.
   package init(
@@ -25,10 +25,10 @@ public struct ScrubReport: Sendable, Hashable {
 /// A damaged place that a scrub found in the log. The scrub left it unchanged.
 public struct DamageEvent: Sendable, Hashable {
   /// The file, the offset and the cause. A damaged value affects one key. A damaged head
-  /// (`badRecordHeader`) may affect several keys, or be a removal.
+  /// (`badRecordHeader`) may affect several keys, or belong to a removal.
   public var place: Corruption
-  /// The keys whose newest values are at this place, as far as they are known. The key of a damaged
-  /// value is always known. The key of a damaged head is known only if the key's bytes are sound.
+  /// The keys whose newest values are at this place, if known. The key of a damaged value is always
+  /// known. The key of a damaged head is known only if the key's bytes are sound.
   public var keys: [[UInt8]]
   /// The number of keys whose newest values are at this place, including unknown keys. It is 0 if
   /// no read needs the damaged records, although an open without a checkpoint would still need

@@ -9,7 +9,7 @@ package struct SegmentID: Sendable, Hashable, Comparable {
   }
 }
 
-/// The sequence number of a write in a store, from 1. Only this number orders writes, never a clock
-/// or a file.
+/// The sequence number of a write in a store, starting at 1. Only sequence numbers order writes,
+/// never clocks or files.
 @usableFromInline
 package typealias SequenceNumber = UInt64

@@ -1,6 +1,6 @@
 /// The options for opening a store. The defaults suit a store that must not lose data.
 public struct StoreConfiguration: Sendable {
-  /// What an acknowledged write survives, unless the write has a class of its own.
+  /// What an acknowledged write survives, unless the write specifies its own class.
   ///
   /// Default `.durable`. `.process` is hundreds of times as fast and suits data that can be
   /// recreated. `.interval` limits what a power cut can lose.
@@ -17,15 +17,15 @@ public struct StoreConfiguration: Sendable {
   ///
   /// With a lower bound, the store takes less space, but compaction copies more for each
   /// overwritten byte: 0.3 bytes at 2, 0.7 at 1.5, 1.7 at 1.25. Compaction ignores dead bytes below
-  /// the size of two segments, unless a whole segment is dead. While it runs, it takes up to two
-  /// segments of extra space.
+  /// the size of two segments, unless a whole segment is dead. While compaction runs, it takes up
+  /// to two segments of extra space.
   ///
-  /// If the dead bytes exceed what the bound allows by more than half and by more than two segments,
-  /// overwrites wait for compaction. Just below that, they are slowed.
-  /// `statistics().excessByteCount` and `writeDelay` show this, and `log` reports it. Removals and
-  /// writes of new keys do not wait. A large value or batch waits until compaction has reclaimed
-  /// the space that the previous large write made dead. If compaction cannot reclaim anything, no
-  /// write waits.
+  /// If the dead bytes exceed what the bound allows by more than half, and by more than two
+  /// segments, overwrites wait for compaction. Just below that, overwrites are slowed.
+  /// `statistics().excessByteCount` and `writeDelay` show these waits, and `log` reports them.
+  /// Removals and writes of new keys do not wait. A large value or batch waits until compaction has
+  /// reclaimed the space that the previous large write made dead. If compaction cannot reclaim
+  /// anything, no write waits.
   public var spaceBound: Double = 1.5
 
   /// The number of dead bytes that compaction ignores, or `nil` for the size of two segments. For
@@ -63,7 +63,7 @@ public struct StoreConfiguration: Sendable {
   /// Enforced like `countLimit`. Writing an entry that alone exceeds the limit throws
   /// `valueTooLarge`. On disk, the store takes up to `spaceBound` times as much, plus a few
   /// segments of `segmentByteLimit`. With a small limit, set `segmentByteLimit` to less than an
-  /// eighth of it.
+  /// eighth of the limit.
   public var byteLimit: Int?
 
   /// The maximum bytes of the store's files on disk, as `du` counts them: segments, the reserve,
@@ -81,7 +81,7 @@ public struct StoreConfiguration: Sendable {
   /// `noSpace`. Removed files that a snapshot or a reader still holds do not count.
   public var diskByteLimit: Int?
 
-  /// The lifetime of entries that are written without one. `nil`, the default, means for ever. No
+  /// The lifetime of entries that are written without one. `nil`, the default, means forever. No
   /// read finds an entry after its lifetime has ended. With zero or less, entries expire at once.
   public var lifetime: Duration?
 
@@ -92,16 +92,16 @@ public struct StoreConfiguration: Sendable {
 
   /// How many bytes of the filesystem should stay free. `nil`, the default, means none.
   ///
-  /// Because other programs fill the disk too, maintenance enforces this, not each write. It first
-  /// reclaims dead space, then evicts the least recently used entries.
+  /// Because other programs fill the disk too, maintenance enforces this floor, not each write.
+  /// Maintenance first reclaims dead space, then evicts the least recently used entries.
   public var freeDiskSpaceFloor: Int?
 
-  /// How often maintenance runs, which removes expired entries and enforces `freeDiskSpaceFloor`.
-  /// It also runs once soon after the first write, to clean up after earlier sessions. Default
-  /// 60 s, at least a millisecond. With `nil`, maintenance runs only when you call
-  /// `Store.maintain`.
+  /// How often maintenance runs. Maintenance removes expired entries and enforces
+  /// `freeDiskSpaceFloor`. It also runs once soon after the first write, to clean up after earlier
+  /// sessions. Default 60 s, at least a millisecond. With `nil`, maintenance runs only when you
+  /// call `Store.maintain`.
   ///
-  /// The store has a thread for maintenance only while there is work to do or to wait for.
+  /// The store keeps a thread for maintenance only while there is work to do or to wait for.
   public var maintenanceInterval: Duration? = .seconds(60)
 
   /// How many bytes of the log maintenance scrubs per second, on average. `nil`, the default, means
@@ -110,7 +110,7 @@ public struct StoreConfiguration: Sendable {
   ///
   /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
   /// covers 80 GiB a day. A scrub checks all heads and the newest values, whatever `verification`
-  /// is. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
+  /// says. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
   /// the whole log once. It begins at most once a day, and resumes after a restart. Each step of a
   /// cycle reads 256 KiB, and the first step loads the whole index. A session that is too short for
   /// a step reads nothing. `statistics().scrub` shows the progress.
@@ -120,12 +120,12 @@ public struct StoreConfiguration: Sendable {
   public var scrubBytesPerSecond: Int?
 
   /// How many asynchronous calls run at once, each on its own thread. Other calls queue. Writes
-  /// have a queue of their own, with the same limit, so that long work does not delay them. Default
-  /// 16. Less than 1 means 1, and `.max` means no limit.
+  /// have a queue of their own, with the same limit, so that long work does not delay them. The
+  /// default is 16. A limit below 1 means 1, and `.max` means no limit.
   ///
   /// The store creates threads when it has work for them, and ends them when the work is done. If
-  /// the system cannot create another thread, the calling thread does the work. Beyond a few dozen,
-  /// calls wait for each other at the disk.
+  /// the system cannot create another thread, the calling thread does the work. With more than a
+  /// few dozen threads, calls wait for each other at the disk.
   public var concurrentCallLimit: Int = 16
 
   /// Which reads check a value against its checksum. Default `.everyRead`, or `.firstRead` in a
@@ -149,8 +149,8 @@ public struct StoreConfiguration: Sendable {
   public var clock: any WallClock = SystemClock()
 
   /// Called for every removed entry, with the cause. Default `nil`. The call follows the removal,
-  /// on the thread that made it and outside all locks, so the closure may use the store. For
-  /// entries that maintenance removed just before a close, the call may follow the close.
+  /// on the thread that removed the entry and outside all locks, so the closure may use the store.
+  /// For entries that maintenance removed just before a close, the call may come after the close.
   ///
   /// With an observer, each overwrite also copies the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
@@ -161,15 +161,16 @@ public struct StoreConfiguration: Sendable {
   public var damageObserver: (@Sendable (DamageEvent) -> Void)?
 
   /// Whether an eviction candidate was recently read from memory, without an access in the store.
-  /// It then counts as just read. Called while entries are chosen, so it must not use the store.
+  /// If so, the candidate counts as just read. Called while entries are chosen, so the closure must
+  /// not use the store.
   package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
 
   /// A key that no limit, trim or removal by predicate removes. Only a write of this key or
   /// `removeAll` does.
   package var reservedKey: [UInt8]?
 
-  /// An additional chore of each pass of housekeeping, in bounded rounds. It returns whether it has
-  /// more to do.
+  /// An additional chore for each housekeeping pass, in bounded rounds. Returns whether more work
+  /// remains.
   package var chore: (@Sendable () throws(StoreError) -> Bool)?
 
   /// Whether a write that finds no room on the disk evicts the coldest entries, as in a cache.
@@ -184,8 +185,8 @@ public struct StoreConfiguration: Sendable {
   /// continue. Lower in simulations.
   package var asideOperationCount: Int = 8192
 
-  /// The background makes a checkpoint once this many bytes, or four times the checkpoint's size,
-  /// have been appended since the last one. Lower in simulations.
+  /// The store makes a checkpoint in the background once this many bytes, or four times the
+  /// checkpoint's size, have been appended since the last one. Lower in simulations.
   package var checkpointByteThreshold: Int = 64 << 20
 
   /// A close makes no checkpoint if at most this many records have been written since the last one,

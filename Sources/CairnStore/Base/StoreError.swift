@@ -5,18 +5,18 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   /// The path has no store, and the configuration forbids creating one.
   case noStore(path: String)
-  /// The store is already open, in this process or another. If the system says which process it is,
-  /// the error has its ID and start time.
+  /// The store is already open, in this process or another. If the other process is known, the
+  /// error has its ID and start time.
   case locked(
     path: String, inThisProcess: Bool = false, processID: Int32? = nil, since: Timestamp? = nil)
-  /// The directory holds files that are not a store, or only part of one.
+  /// The directory contains files that are not a store, or only part of one.
   case notAStore(path: String, reason: String)
   /// A file or directory is not safe to use: it is a link or a device, belongs to another user, or
   /// is a directory instead of a file.
   case unsafeFile(path: String, reason: String)
   /// This version of Cairn cannot read the file's format version.
   case unsupportedVersion(file: String, major: Int)
-  /// The filesystem cannot support the store's promises.
+  /// The filesystem cannot support the store's guarantees.
   case unsupportedFileSystem(path: String, name: String)
   /// A salvage, a backup or an export cannot use the destination: for example, it is not empty, or
   /// it is inside the store.
@@ -63,16 +63,17 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case closed(path: String)
   /// The task was cancelled before the work of the asynchronous call began. Nothing was done.
   case cancelled
-  /// The process has no memory for this many more bytes of the index. A write that throws this has
-  /// written nothing. The store stays usable, and calls succeed again once memory is free.
+  /// The process has no memory for this many more bytes of the index. A write that throws this
+  /// error has written nothing. The store stays usable, and calls succeed again once memory is
+  /// free.
   case outOfMemory(neededByteCount: Int)
   /// The directory, or the file `LOCK` in it, was removed while the store was open. The store
   /// accepts no more writes, and writes since the removal are lost. Reads continue. The store
   /// notices at the next durable write, at a write a second later, or when a call begins another
   /// segment, whichever comes first.
   case vanished(path: String)
-  /// Data that a following store has read is gone: a recovery discarded it, or another store took
-  /// the directory. The next read sees the current store.
+  /// Data that a following store has read is gone: a recovery discarded it, or another store
+  /// replaced the followed one. The next read sees the current store.
   case outdated(path: String)
   /// The process is a forked child of the process that opened the store.
   case usedAfterFork(path: String)
@@ -132,10 +133,10 @@ public struct SystemFailure: Sendable, Hashable, CustomStringConvertible {
   ///
   /// - Parameters:
   ///   - call: the name of the call, as in its manual page.
-  ///   - path: the file or directory it was for.
+  ///   - path: the file or directory that the call was for.
   ///   - errorNumber: the number in `errno`.
   ///   - reason: the system's words for the error number.
-  ///   - advice: what would help, if known.
+  ///   - advice: the remedy, if known.
   package init(
     call: String, path: String, errorNumber: Int32, reason: String, advice: Advice? = nil
   ) {

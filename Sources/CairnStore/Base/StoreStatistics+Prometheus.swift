@@ -18,7 +18,7 @@ extension StoreStatistics {
       "store_delayed_writes", "Writes that waited for compaction or for room.",
       [([:], delayedWriteCount)])
     text.counter(
-      "store_write_delay_seconds", "How long these writes waited.", [([:], writeDelay.inSeconds)])
+      "store_write_delay_seconds", "How long delayed writes waited.", [([:], writeDelay.inSeconds)])
     addScrub(to: &text)
     return text.text
   }
@@ -42,7 +42,7 @@ extension StoreStatistics {
       [([:], recovery.quarantinedFiles.count)])
     text.gauge("store_last_version", "The version of the newest write.", [([:], lastVersion)])
     text.gauge(
-      "store_clock_offset_seconds", "How far the clock is ahead of the time that has passed.",
+      "store_clock_offset_seconds", "How far the clock is ahead of the elapsed time.",
       [([:], clockOffset.inSeconds)])
   }
 

@@ -22,8 +22,8 @@ public struct StoreStatistics: Sendable, Hashable {
   /// Dead bytes that a compaction could reclaim, as of the last background pass. Excludes the
   /// active segment and unreadable segments.
   public var reclaimableByteCount = 0
-  /// How far the reclaimable bytes exceed what `spaceBound` allows by more than half, and by more than
-  /// two segments. While this is above zero, overwrites wait for compaction.
+  /// Reclaimable bytes above a limit: half more than `spaceBound` allows, and at least two segments
+  /// more. While this is above zero, overwrites wait for compaction.
   public var excessByteCount = 0
   /// Bytes that compaction has written since the store was opened. Compare them with the bytes that
   /// callers have written to see how much compaction adds to the wear of the disk.
@@ -45,7 +45,7 @@ public struct StoreStatistics: Sendable, Hashable {
   public var recovery: RecoveryReport
   /// How far the clock is ahead of the time at the open plus the time elapsed since then. It is a
   /// few milliseconds, unless the clock was set. If it is negative, the clock is behind, and
-  /// lifetimes follow the other time. `recovery.clockLag` is the part that the open found.
+  /// lifetimes follow the elapsed time. `recovery.clockLag` is the part that the open found.
   public var clockOffset: Duration = .zero
   /// The progress and the results of scrubs. If maintenance scrubs, this includes earlier sessions.
   public var scrub = ScrubStatistics()
@@ -83,17 +83,17 @@ package struct StoreUsage: Sendable, Hashable {
 
 /// One segment of the log at one moment.
 public struct SegmentStatistics: Sendable, Hashable {
-  /// The number in its file name, which is never reused.
+  /// The number in the file's name, which is never reused.
   public var id: UInt64
   /// Bytes of records that hold a key's newest value or extend its lifetime.
   public var liveByteCount: Int
-  /// Bytes of its other records.
+  /// Bytes of all other records.
   public var deadByteCount: Int
-  /// Tombstones in it.
+  /// Tombstones in the segment.
   public var tombstoneCount: Int
-  /// Bytes of its header and its records.
+  /// Bytes of the header and the records.
   public var byteCount: Int
-  /// Bytes it takes on disk.
+  /// Bytes that the segment takes on disk.
   public var allocatedByteCount: Int
   /// Whether the segment is sealed: complete, durable and listed as such. Compaction reclaims only
   /// sealed segments.

@@ -1,6 +1,6 @@
 /// A point in wall-clock time: milliseconds since 1970-01-01 00:00:00 UTC.
 ///
-/// The module `Cairn` converts it from and to Foundation's `Date`.
+/// The module `Cairn` converts timestamps from and to Foundation's `Date`.
 public struct Timestamp: Sendable, Hashable, Comparable {
   /// Milliseconds since the Unix epoch. Negative for earlier points.
   public var millisecondsSinceEpoch: Int64

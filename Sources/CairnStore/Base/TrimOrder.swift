@@ -9,7 +9,7 @@ public enum TrimOrder: Sendable, Hashable {
 
 /// The moment from which an entry's age counts.
 public enum AgeBasis: Sendable, Hashable {
-  /// Its last read or write.
+  /// The entry's last read or write.
   case access
   /// The write that made the entry.
   case write

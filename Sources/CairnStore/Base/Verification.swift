@@ -5,7 +5,7 @@ public enum Verification: Sendable, Hashable {
   /// Every read, so no read returns a damaged value. The default of a store.
   case everyRead
   /// For large values, only the first read since the segment was mapped or the record was moved.
-  /// This concerns values of 4 KiB and more in segments that this process does not write to. For
+  /// Large values are those of 4 KiB or more in segments that this process does not write to. For
   /// all other values, every read. The default of a cache.
   ///
   /// If a value is damaged after its first read, a scrub, a verification or the next session finds

@@ -16,8 +16,8 @@ public struct WorkProgress: Sendable, Hashable {
   public var phase: Phase
   /// Units done in this phase.
   public var completedCount: Int
-  /// Total units in this phase, or `nil` if unknown. The number can change during the call. For
-  /// example, a compaction shortens the log during a scrub.
+  /// Total units in this phase, or `nil` if unknown. The number can change during the call: for
+  /// example, a compaction can shorten the log during a scrub.
   public var totalCount: Int?
 
   package init(_ phase: Phase, completedCount: Int, totalCount: Int? = nil) {

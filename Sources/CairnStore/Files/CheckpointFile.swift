@@ -2,7 +2,7 @@
 struct CheckpointFile: Sendable {
   let name: String
   let header: Checkpoint
-  /// The whole file, if it is small, so that it need not stay open until all shards are loaded.
+  /// The contents of a small file, which then need not stay open until all shards are loaded.
   private let bytes: [UInt8]?
   private let file: File?
 
@@ -11,7 +11,7 @@ struct CheckpointFile: Sendable {
   /// Opens the checkpoint that a manifest lists, or any other checkpoint file.
   ///
   /// - Parameter checksum: the checksum in the manifest, or `nil` to accept any.
-  /// - Throws: `corrupt` if it is invalid, `unsafeFile`, `system`.
+  /// - Throws: `corrupt` if the file is invalid, `unsafeFile`, `system`.
   init(
     in directory: Directory, id: UInt64, storeIdentifier: [UInt8], checksum: UInt32?
   ) throws(StoreError) {
@@ -59,9 +59,9 @@ struct CheckpointFile: Sendable {
     return bytes
   }
 
-  /// The contents of a shard, checked against everything in the header.
+  /// The contents of a shard, checked against the header.
   ///
-  /// - Throws: `corrupt` if they differ from what was written; `system`.
+  /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
   func contents(
     ofShard number: Int, in places: SegmentPlaces
   ) throws(StoreError) -> ShardContents {
@@ -107,7 +107,7 @@ struct CheckpointFile: Sendable {
 }
 
 extension CheckpointFile {
-  /// The extensions after the entries of a shard, or `nil` if they do not fit these entries.
+  /// The extensions after the entries of a shard, or `nil` if they do not match the entries.
   private static func extensions(
     in bytes: RawSpan, of shard: Checkpoint.Shard, _ extended: Set<Location>,
     _ places: SegmentPlaces
@@ -130,10 +130,10 @@ extension CheckpointFile {
 }
 
 extension CheckpointFile {
-  /// The least recently used entries when the checkpoint was made, in that order. Every other entry
-  /// has a tick at least as high as the last one's.
+  /// The least recently used entries when the checkpoint was made, in that order. The tick of every
+  /// other entry is at least as high as that of the last one.
   ///
-  /// - Throws: `corrupt` if they differ from what was written; `system`.
+  /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
   func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
     if header.oldestCount == 0 { return [] }
     let start = header.oldestOffset
@@ -164,7 +164,7 @@ extension CheckpointFile {
 /// Maps locations to the segments in a checkpoint's table.
 struct SegmentPlaces: Sendable {
   private let segments: [Checkpoint.CoveredSegment]
-  /// The number of the segment that takes each granule, or -1 for none.
+  /// The number of the segment that occupies each granule, or -1 for none.
   private let numbers: [Int32]
 
   init(_ segments: [Checkpoint.CoveredSegment]) {

@@ -2,15 +2,16 @@ internal import Synchronization
 
 /// Loads index shards from a checkpoint, and rebuilds damaged ones from the log.
 ///
-/// It knows nothing later than the checkpoint. When the store is opened, replay enters the later
-/// records and loads the shards they concern. So a shard that is still unloaded has no later
-/// records. No write can have changed it either, because a write would have loaded it first.
+/// The source has nothing later than the checkpoint. When the store is opened, replay enters the
+/// later records and loads their shards, so a shard that is still unloaded has no later records. No
+/// write can have changed it either, because a write loads the shard first.
 final class CheckpointSource: ShardSource {
   private let file: CheckpointFile
   private let places: SegmentPlaces
-  /// By the number in the table; `nil` for segments that the store no longer has.
+  /// Indexed by the number in the checkpoint's table; `nil` for segments that the store no longer
+  /// has.
   private let segments: [Segment?]
-  /// Whether entries or their extensions name a segment that is gone.
+  /// Whether entries or their extensions refer to a segment that is gone.
   let dropsEntries: Bool
   private let hash: SipHash
   private let floor: SequenceNumber
@@ -21,10 +22,10 @@ final class CheckpointSource: ShardSource {
   private let knowsOldest = Atomic(true)
   /// The last accesses of omitted entries, by their hashes.
   private let droppedTicks = Lock<[UInt64: UInt64]>([:])
-  /// Damaged shards that were rebuilt from the log. They are kept until all shards are loaded: a
-  /// lookup that loads nothing may need them again.
+  /// Damaged shards that were rebuilt from the log. They are kept until all shards are loaded,
+  /// because a lookup that loads nothing may need them again.
   private let rebuilt = Lock<[Int: ShardContents]>([:])
-  /// Roughly how many entries one pass over the log rebuilds. Bounds the memory it takes.
+  /// Roughly how many entries one pass over the log rebuilds. Bounds the memory that a pass takes.
   private static let rebuildLimit = 1 << 20
   /// Extensions of omitted entries, by their hashes.
   private let droppedExtensions = Lock<[UInt64: LifetimeExtension]>([:])
@@ -78,8 +79,9 @@ final class CheckpointSource: ShardSource {
     return contents
   }
 
-  /// The least recently used entries, in that order. Every other entry of the checkpoint has a tick
-  /// at least as high as the last one's. Some may have been accessed or replaced since then.
+  /// The least recently used entries, in that order. The tick of every other entry of the
+  /// checkpoint is at least as high as that of the last one. Some entries may have been accessed or
+  /// replaced since then.
   func oldest() -> [RemovalCandidate] {
     if !knowsOldest.load(ordering: .relaxed) { return [] }
     do throws(StoreError) { return try file.oldest(in: places) } catch {
@@ -88,7 +90,7 @@ final class CheckpointSource: ShardSource {
     }
   }
 
-  /// Call before all ticks are renumbered.
+  /// Must be called before all ticks are renumbered.
   func forgetOldest() { knowsOldest.store(false, ordering: .relaxed) }
 
   /// Whether the checkpoint covers the record at a location.
@@ -98,14 +100,15 @@ final class CheckpointSource: ShardSource {
     places.number(of: location).map { segments[$0] != nil } ?? false
   }
 
-  /// Extensions of omitted entries whose records are in place: the checkpoint counts them as in
-  /// force.
+  /// Extensions that are still in place although their entries were omitted. The checkpoint counts
+  /// them as in force.
   var droppedExtensionsInPlace: [LifetimeExtension] {
     droppedExtensions.withLock { Array($0.values) }.filter { isThere($0.location) }
   }
 
   /// The extended end of an entry's lifetime, if the entry was omitted because its record has
-  /// moved. The record may have been copied before the extension, and the checkpoint made after it.
+  /// moved. The record may have been copied before the extension was written, and the checkpoint
+  /// made afterwards.
   func droppedExtension(of hash: UInt64) -> LifetimeExtension? {
     guard var known = droppedExtensions.withLock({ $0[hash & ~0xFF_FF00] }) else { return nil }
     if !isThere(known.location) { known.location = .none }
@@ -125,7 +128,7 @@ final class CheckpointSource: ShardSource {
     var expires: Int64?
   }
 
-  /// A damaged shard, rebuilt together with all other damaged ones.
+  /// A damaged shard, rebuilt together with other damaged ones.
   private func rebuiltContents(ofShard number: Int) throws(StoreError) -> ShardContents {
     try rebuilt.withLock { (rebuilt) throws(StoreError) -> ShardContents in
       if let known = rebuilt[number] { return known }
@@ -185,8 +188,8 @@ final class CheckpointSource: ShardSource {
         offset += header.byteCount
       }
     }
-    // Their last accesses are lost. As without a checkpoint, opening the store counts as the
-    // access.
+    // The last accesses of these entries are lost. As without a checkpoint, opening the store
+    // counts as an access.
     var contents: [Int: ShardContents] = [:]
     for number in numbers { contents[number] = ShardContents(entries: []) }
     for (key, found) in newest.sorted(by: { $0.value.sequence < $1.value.sequence }) {

@@ -5,11 +5,11 @@ struct CheckpointBasis {
   let lastSequence: SequenceNumber
   let snapshot: IndexSnapshot
   let segments: [Checkpoint.CoveredSegment]
-  /// The segments that may not be on disk yet, and the offset up to which each must be.
+  /// The segments that may not be on disk yet, and the offset up to which each must be synced.
   let unsynced: [(segment: Segment, end: Int)]
   /// How many of the covered bytes are in the active segment.
   let activeByteCount: Int
-  /// The number of appended bytes at that moment.
+  /// The number of appended bytes at the moment of the checkpoint.
   var appendedByteCount = 0
 
   /// The size of the file without the header.
@@ -37,8 +37,8 @@ struct CheckpointWriter: ~Copyable {
   private var buffer: [UInt8] = []
   /// The file offset of the buffer.
   private var offset: Int
-  /// The least recently used entries, so that a store opened at its limit knows which entries to
-  /// evict first.
+  /// The least recently used entries. They tell a store that is opened at its limit which entries
+  /// to evict first.
   private var oldest: CandidateSelection?
 
   /// Creates the file and allocates all its blocks.
@@ -66,7 +66,7 @@ struct CheckpointWriter: ~Copyable {
     offset = header.headerByteCount
   }
 
-  /// How many of the oldest entries are stored again: enough to last while the index is scanned.
+  /// How many of the oldest entries are stored again: enough to evict while the index is scanned.
   static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
 
   /// Adds the contents of the next shard.
@@ -128,15 +128,15 @@ struct CheckpointWriter: ~Copyable {
 
   /// Writes the rest, and syncs the file.
   ///
-  /// - Parameters: the last tick and the times of ticks, as many as `init` expects.
+  /// - Parameters: the last tick, and one or more samples.
   /// - Returns: the checksum of the header, and the size of the file.
   consuming func finish(
     tick: UInt64, samples: [Checkpoint.Sample]
   ) throws(StoreError) -> (checksum: UInt32, byteCount: Int) {
     addOldest()
     try flush()
-    // Ticks advance while the shards are written: only now is it certain that no entry has a higher
-    // tick.
+    // Ticks advance while the shards are written, so only the current tick is at least as high as
+    // every entry's.
     header.tick = tick
     let (room, count) = (header.samples.count, samples.count)
     for index in 0..<room {
@@ -149,9 +149,9 @@ struct CheckpointWriter: ~Copyable {
     let bytes = header.encodedHeader()
     try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     if try file.status().byteCount != offset { try file.truncate(to: offset) }
-    // DURABILITY: the contents are on disk before a manifest lists the file. (An invalid file would
-    // cost only a scan, but the checksum says nothing about a page that is still unwritten at a
-    // power cut.)
+    // DURABILITY: the contents are on disk before a manifest lists the file. (Without the sync, a
+    // power cut could leave a listed file with unwritten pages. The checksums would reveal them,
+    // and the open would scan the log.)
     try file.synchronize()
     return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
   }

@@ -3,17 +3,17 @@ internal import Synchronization
 /// Unused disk space, kept for operations that reclaim space: for the tombstones of removals and
 /// the segments that a compaction writes. ZFS keeps "slop space" for the same purpose.
 ///
-/// It is a file beside the log. Writers that add data first ensure that it exists, so they are
-/// refused while there is still room to remove something. A file also works for the next process
-/// after a kill, and when other programs have filled the disk.
+/// The reserve is a file beside the log. Writers that add data first ensure that the file exists,
+/// so they fail while there is still room for removals. The file outlives a killed process, and
+/// other programs cannot take its space.
 final class DiskReserve: Sendable {
   /// The size for a small store.
   static let lowestByteCount = 128 << 10
 
   private struct State {
-    /// Its size, once known.
+    /// The file's size, once known.
     var byteCount: Int?
-    /// Whether a compaction is using it.
+    /// Whether a compaction is using the reserve.
     var isLent = false
   }
 
@@ -22,23 +22,23 @@ final class DiskReserve: Sendable {
   private let state = Lock(State())
   private let short = Atomic(false)
 
-  /// - Parameter isUsed: `false` if the filesystem cannot reserve blocks: there is then no reserve.
+  /// - Parameter isUsed: `false` if the filesystem cannot reserve blocks; there is then no reserve.
   init(directory: Directory, isUsed: Bool) {
     self.directory = directory
     self.isUsed = isUsed
   }
 
-  /// Whether part of the reserve has been released or lent, and not taken back.
+  /// Whether part of the reserve has been released or lent, and has not been taken back.
   var isShort: Bool { short.load(ordering: .relaxed) }
 
-  /// Whether a compaction is using it.
+  /// Whether a compaction is using the reserve.
   var isLent: Bool { state.withLock { $0.isLent } }
 
-  /// The target size for a log of some size: 1 MiB for 24 MiB, 8 MiB for 1 GiB.
+  /// The target size for a log of some size: 1 MiB for 24 MiB, 4 MiB for 1 GiB.
   ///
   /// One half is for tombstones and one for the pieces of a compaction. The tombstones must make
   /// more bytes dead than the pieces waste, and smaller pieces waste more. So the square of the
-  /// reserve is proportional to the size of the log. Sizes are powers of two, so that they seldom
+  /// reserve is proportional to the size of the log. Sizes are powers of two and therefore seldom
   /// change. See Docs/Decisions.
   static func byteCount(forLogOf byteCount: Int) -> Int {
     var wanted = lowestByteCount
@@ -46,9 +46,9 @@ final class DiskReserve: Sendable {
     return wanted
   }
 
-  /// Ensures that the reserve for a log that is about to grow exists.
+  /// Ensures that the reserve exists before the log grows.
   ///
-  /// - Parameter added: by how much the log is about to grow.
+  /// - Parameter added: by how much the log will grow.
   /// - Throws: `noSpace` if there is no room for the reserve, or if a compaction is using it.
   func ensure(forLogOf logByteCount: Int, adding added: Int = 0) throws(StoreError) {
     if !isUsed { return }
@@ -58,8 +58,8 @@ final class DiskReserve: Sendable {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
       do throws(StoreError) { try resize(&state, to: wanted) } catch {
-        // Grow to the size for the current log. If another process fills the disk now, more than
-        // the half that a compaction leaves must be there.
+        // Grow at least to the size for the current log. If another process fills the disk now, the
+        // half that a compaction leaves is not enough.
         grow(&state, to: Self.byteCount(forLogOf: logByteCount))
         throw error
       }
@@ -96,11 +96,11 @@ final class DiskReserve: Sendable {
     while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
-  /// Releases one half for removals. Returns `false` if that has been done before.
+  /// Releases one half for removals. Returns `false` if there is nothing to release.
   ///
-  /// A log that has just grown beyond a step has the reserve of the previous step. A file of that
-  /// size may also be what an earlier process left of a larger one, so a quarter of the log's
-  /// target is always kept.
+  /// If a log has just outgrown a step, its reserve still has the size of that step. But a file of
+  /// that size may also be the rest of a larger reserve that an earlier process released in part.
+  /// So at least a quarter of the log's target always stays.
   func giveHalf(forLogOf logByteCount: Int) -> Bool {
     if !isUsed { return false }
     let wanted = Self.byteCount(forLogOf: logByteCount)
@@ -129,7 +129,7 @@ final class DiskReserve: Sendable {
 
   private var path: String { "\(directory.path)/\(FileName.reserve)" }
 
-  /// Opens the file, if there is one, and notes its size.
+  /// Opens the file, if there is one, and records its size.
   private func look(_ state: inout State) throws(StoreError) -> File? {
     guard let file = try directory.openFile(FileName.reserve, mode: .readWrite) else {
       state.byteCount = 0

@@ -7,12 +7,12 @@
 ///    position in a segment that no earlier manifest lists.
 /// 3. `session` changes when something published no longer exists.
 ///
-/// Nothing here outlives the run of the kernel, so nothing is synced. The format is in
+/// Nothing here is valid after a reboot, so nothing is synced. The format is in
 /// Docs/FileFormat/ScrubAndFollow.md.
 package final class FollowPage: Sendable {
   private typealias Layout = FollowPageLayout
 
-  /// The words at one time.
+  /// The page's words at one time.
   package struct Words: Sendable, Hashable {
     package var position = LogPosition(rawValue: 0)
     package var generation: UInt64 = 0
@@ -31,8 +31,7 @@ package final class FollowPage: Sendable {
 
   /// Opens the page of a store that this process has locked, or creates it.
   ///
-  /// - Returns: the page, and its previous words, if they are of this store and this run of the
-  ///   kernel.
+  /// - Returns: the page, and its previous words, if they are of this store and this boot.
   package static func openForWriting(
     in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
   ) throws(StoreError) -> (page: FollowPage, before: Words?) {
@@ -69,7 +68,7 @@ package final class FollowPage: Sendable {
     if try file.status().byteCount < SharedPage.byteCount { return file }
     let none = [UInt8](repeating: 0xFF, count: 8)
     try none.withSpan { (bytes) throws(StoreError) in
-      // By a system call, because a write to the mapped page on a full disk may raise SIGBUS.
+      // Use a system call, because a write to the mapped page on a full disk may raise SIGBUS.
       try file.write(bytes, at: Layout.generationOffset)
     }
     return file
@@ -96,7 +95,7 @@ package final class FollowPage: Sendable {
 
   // MARK: Followers
 
-  /// Opens the page of a store. Returns `nil` if the store has none for this run of the kernel.
+  /// Opens the page of a store. Returns `nil` if the store has none for this boot.
   package static func open(
     in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
   ) throws(StoreError) -> FollowPage? {

@@ -1,4 +1,4 @@
-/// Reads and replaces the manifest's file.
+/// Reads and replaces the manifest file.
 package struct ManifestFile: Sendable {
   package let directory: Directory
 
@@ -7,10 +7,10 @@ package struct ManifestFile: Sendable {
   /// The manifest, or `nil` if there is none.
   package func read() throws(StoreError) -> Manifest? { try read(FileName.manifest) }
 
-  /// The manifest of a store that another process may be writing to. A file whose name is removed
-  /// while it is being opened counts as missing, so this tries more than once.
+  /// The manifest of a store that another process may be writing to. A file that is unlinked while
+  /// it is being opened counts as missing, so the call retries.
   ///
-  /// - Throws: `noStore` if there is none.
+  /// - Throws: `noStore` if there is no manifest.
   package func readBesideWriter() throws(StoreError) -> Manifest {
     for _ in 0..<20 {
       if let manifest = try read() { return manifest }
@@ -31,13 +31,13 @@ package struct ManifestFile: Sendable {
     return try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes) }
   }
 
-  /// A replacement that has space but is not yet in place.
+  /// A replacement whose space is allocated but which is not yet in place.
   package struct Prepared: ~Copyable {
     fileprivate let file: File
     fileprivate let bytes: [UInt8]
   }
 
-  /// Allocates space for a replacement. A failure here has changed nothing.
+  /// Allocates space for a replacement. A failure changes nothing.
   package func prepare(_ manifest: Manifest) throws(StoreError) -> Prepared {
     try prepare(manifest, in: try openSpare())
   }
@@ -56,20 +56,20 @@ package struct ManifestFile: Sendable {
     return try directory.createFile(name)
   }
 
-  /// Allocates space for the replacement after this one, so that it succeeds on a full disk. A
-  /// failure does not matter now.
+  /// Allocates space for the next replacement, which then succeeds even on a full disk. Ignores
+  /// failures.
   ///
-  /// Removing everything needs none of this space: the file of the previous manifest already
-  /// exists. Its list of segments, which this one may have lengthened by one, has room for their
-  /// ids.
+  /// Removing everything needs none of this space. The file of the previous manifest already
+  /// exists. Its list of segments has room for their ids, even if this manifest lists one segment
+  /// more.
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
     guard let file = try? openSpare() else { return }
     try? file.allocate(from: 0, to: byteCount, orExtend: true, mayExceedQuota: true)
   }
 
-  /// Writes the replacement to disk. After a failure the old manifest stays, but after a failed
-  /// sync nothing more may be written.
+  /// Writes the replacement to disk. A failure leaves the old manifest in place. After a failed
+  /// sync, nothing more may be written.
   package func write(_ prepared: borrowing Prepared) throws(StoreError) {
     try prepared.bytes.withSpan { (bytes) throws(StoreError) in
       try prepared.file.write(bytes, at: 0)
@@ -80,8 +80,8 @@ package struct ManifestFile: Sendable {
     try prepared.file.synchronize()
   }
 
-  /// Puts a written replacement into place. If this fails, it is unknown which of the two a power
-  /// loss would leave.
+  /// Puts a written replacement into place. After a failure, a power loss may leave either
+  /// manifest.
   ///
   /// - Parameter announce: called when the replacement is in place, though its name may not be on
   ///   disk yet.
@@ -91,21 +91,21 @@ package struct ManifestFile: Sendable {
     try settle()
   }
 
-  /// Puts the replacement with that name into place, without a sync.
+  /// Puts the replacement with this name into place, without a sync.
   private func exchange(_ name: String) throws(StoreError) {
-    // DURABILITY: both are atomic: a crash leaves one manifest or the other. The exchange keeps the
-    // old file's blocks for the next replacement. On a full disk, a rename could lose them to other
-    // programs.
+    // DURABILITY: both calls are atomic: a crash leaves one manifest or the other. The exchange
+    // keeps the old file's blocks for the next replacement. On a full disk, a rename could lose
+    // them to other programs.
     if try !directory.exchange(name, with: FileName.manifest) {
       try directory.rename(name, to: FileName.manifest)
     }
   }
 
-  // MARK: The next session's
+  // MARK: The next session's manifest
 
-  /// The manifest for the start of the next session after this one, if it is ready.
+  /// The manifest for the start of the session that follows `manifest`, if it is ready.
   package func readNext(after manifest: Manifest, in bootIdentifier: [UInt8]) -> Manifest? {
-    // If anything is wrong with it, a new one is made.
+    // If anything is wrong with the file, the caller makes a new one.
     guard let next = try? read(FileName.nextManifest), next.continues(manifest, in: bootIdentifier)
     else { return nil }
     return next
@@ -113,7 +113,7 @@ package struct ManifestFile: Sendable {
 
   /// Prepares the manifest for the start of the next session.
   ///
-  /// - Parameter manifest: the clean manifest before it, which no longer assigns the reserved ids.
+  /// - Parameter manifest: the clean manifest before it. Its next id moves past the reserved ones.
   package func makeReady(
     after manifest: inout Manifest, in bootIdentifier: [UInt8], at time: Timestamp
   ) throws(StoreError) -> Manifest {
@@ -126,7 +126,7 @@ package struct ManifestFile: Sendable {
 
   /// Prepares a manifest that can be put into place without a sync.
   package func makeReady(_ next: Manifest) throws(StoreError) {
-    // Leaves the spare file to the manifests of this session: on a full disk there is no other.
+    // Leave the spare file to the manifests of this session: a full disk has no room for another.
     try write(try prepare(next, in: try open(FileName.newNextManifest)))
     // DURABILITY: the contents are on disk before the file gets this name. So whatever a crash does
     // to the name, a file that has it can be put into place without a sync.
@@ -145,7 +145,7 @@ package struct ManifestFile: Sendable {
 
   /// Prepares a manifest that removes everything.
   package func makeReady(emptied manifest: Manifest) throws(StoreError) {
-    // DURABILITY: never overwrites the file with that name, which may be the manifest before the
+    // DURABILITY: never overwrites the file with this name, which may be the manifest before the
     // last removal. That manifest may still be in place on disk if a sync has failed.
     try directory.unlink(FileName.emptiedManifest)
     try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
@@ -161,7 +161,7 @@ package struct ManifestFile: Sendable {
 
   // MARK: Names
 
-  /// Makes the names durable; a crash may have left them in either order.
+  /// Makes the names durable. Until then, a crash may leave them in either order.
   package func settle() throws(StoreError) {
     do throws(StoreError) {
       // DURABILITY: nothing that relies on the new manifest is done before its name is on disk.

@@ -1,6 +1,6 @@
 /// A directory that a salvage or a backup makes into a copy of a store: files first, the manifest
-/// last. Until the manifest is there, the directory is not a store. Until shortly before that, a
-/// file in it says why.
+/// last. Until the manifest is there, the directory is not a store. Until shortly before then, a
+/// file in the directory says that the copy is unfinished.
 struct StoreCopy: ~Copyable {
   let directory: Directory
   private let lockFile: File
@@ -11,7 +11,7 @@ struct StoreCopy: ~Copyable {
     self.lockFile = lockFile
   }
 
-  /// Throws unless the path is outside the store and leads to an empty directory or to nothing.
+  /// Throws unless the path is outside the store and is an empty directory or does not exist.
   static func checkDestination(_ path: String, outside source: Directory) throws(StoreError) {
     let fileSystem = source.fileSystem
     var place: Directory
@@ -25,7 +25,8 @@ struct StoreCopy: ~Copyable {
         throw .unusableDestination(path: path, reason: reason)
       }
       guard case .noStore = error else { throw error }
-      // A new directory must not change the store's own: check before creating it.
+      // Check the parent first, because creating a directory inside the store would change the
+      // store.
       let parent = Directory.parentPath(of: path)
       do throws(StoreError) {
         place = try Directory(readingOnly: parent, fileSystem: fileSystem)
@@ -42,7 +43,7 @@ struct StoreCopy: ~Copyable {
     }
   }
 
-  /// Creates the directory, or takes an empty one, and marks it as an unfinished copy.
+  /// Creates the directory, or uses an empty one, and marks it as an unfinished copy.
   static func begin(at path: String, outside source: Directory) throws(StoreError) -> StoreCopy {
     try Directory.create(path: path, fileSystem: source.fileSystem)
     try checkDestination(path, outside: source)
@@ -78,7 +79,7 @@ struct StoreCopy: ~Copyable {
     return StoreCopy(directory: directory, lockFile: lockFile)
   }
 
-  /// Creates a file, which `discard` removes.
+  /// Creates a file that `discard` would remove.
   mutating func createFile(_ name: String) throws(StoreError) -> File {
     names.append(name)
     return try directory.createFile(name)
@@ -88,7 +89,7 @@ struct StoreCopy: ~Copyable {
   /// except for their names.
   mutating func finish(_ manifest: Manifest) throws(StoreError) {
     // Without a manifest, the directory is not a store, even without the note. Once it is a store,
-    // no failure may remove it, and no crash may leave a note in it that calls it unfinished.
+    // no failure may remove it, and no crash may leave a note that calls it unfinished.
     try directory.unlink(FileName.unfinishedCopy)
     // DURABILITY: the names of the files and the removal of the note are on disk before the
     // manifest, and the directory's own name before the call returns.
@@ -98,7 +99,7 @@ struct StoreCopy: ~Copyable {
     names += [FileName.newManifest, FileName.manifest]
     try file.write(try file.prepare(manifest))
     try file.install()
-    // From here on it is a durable store, and nothing can fail.
+    // From here on, the directory is a durable store, and nothing can fail.
     file.reserve(manifest)
     lockFile.unlock()
   }

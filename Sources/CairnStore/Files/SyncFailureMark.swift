@@ -2,17 +2,18 @@
 /// once the store has been recovered.
 ///
 /// After a failed sync, the kernel treats unwritten pages as clean. A process that opens the store
-/// then finds holes, as after a power cut, though the machine has not restarted. Without this mark
-/// it would have to treat the holes as damage. The mark matters only until the machine restarts, so
-/// it needs no sync. It is a length, so it needs no room on a full disk.
+/// then finds holes, as after a power cut, though the machine has not restarted. Without this mark,
+/// the process would have to treat the holes as damage. The mark matters only until the machine
+/// restarts, so it needs no sync. It is a length, so it needs no room on a full disk.
 struct SyncFailureMark {
   let lockFile: File
 
   func isSet() throws(StoreError) -> Bool { try lockFile.status().byteCount > 0 }
 
-  /// If this fails too, the next open may refuse the store until the machine restarts.
+  /// If setting the mark fails too, the next open may refuse the store until the machine restarts.
   func set() { try? lockFile.truncate(to: 1) }
 
-  /// If this fails, a later recovery treats damage in data that was not durable as a torn tail.
+  /// If clearing the mark fails, a later recovery treats damage in data that was not durable as a
+  /// torn tail.
   func clear() { if (try? isSet()) != false { try? lockFile.truncate(to: 0) } }
 }

@@ -1,7 +1,7 @@
 /// CRC32C (Castagnoli; polynomial 0x1EDC6F41, reflected; RFC 3720): the checksum of every byte on
 /// disk. It detects accidents, not attacks.
 ///
-/// Uses the processor's instructions if it has them, and tables otherwise. Both give the same
+/// Uses the processor's CRC instructions if it has them, and tables otherwise. Both give the same
 /// results.
 package struct CRC32C: Sendable {
   /// The shift register: the checksum so far, inverted.
@@ -20,7 +20,7 @@ package struct CRC32C: Sendable {
       : PortableCRC32C.update(register, with: bytes)
   }
 
-  /// Copies the bytes and continues over them: one pass over memory instead of two.
+  /// Copies the bytes and updates the checksum with them: one pass over memory instead of two.
   package mutating func update(copying bytes: RawSpan) -> [UInt8] {
     guard HardwareCRC32C.isSupported else {
       update(bytes)
@@ -29,7 +29,7 @@ package struct CRC32C: Sendable {
     return HardwareCRC32C.update(&register, copying: bytes)
   }
 
-  /// Continues over the eight bytes of the little-endian integer.
+  /// Updates the checksum with the eight bytes of the little-endian integer.
   @inline(__always)
   package mutating func update(_ word: UInt64) {
     register =

@@ -13,7 +13,7 @@ extension Checkpoint {
   private static let sampleByteCount = 16
   private static let segmentByteCount = 128
   private static let shardByteCount = 24
-  /// Far more than a store of the largest size needs. Bounds how much is read.
+  /// Far more than the largest store needs. Limits how much is read.
   package static let maximumHeaderByteCount = 64 << 20
 
   package static func headerByteCount(samples: Int, segments: Int) -> Int {
@@ -21,7 +21,7 @@ extension Checkpoint {
       + shardCount * shardByteCount + 8
   }
 
-  /// The bytes; the last four are the checksum.
+  /// The bytes of the header; the last four are the checksum.
   package func encodedHeader() -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(headerByteCount)
@@ -75,7 +75,7 @@ extension Checkpoint {
   /// The size of the header, from the first bytes of the file. Other versions have the size in the
   /// same place, and the checksum at the end.
   ///
-  /// - Throws: `corrupt` if they cannot begin a checkpoint in a file of that size.
+  /// - Throws: `corrupt` if the bytes cannot begin a checkpoint in a file of that size.
   package static func headerByteCount(
     decoding bytes: RawSpan, fileByteCount: Int, file: String
   ) throws(StoreError) -> Int {
@@ -101,7 +101,7 @@ extension Checkpoint {
   ///
   /// - Parameter checksum: the required checksum, from the manifest, or `nil` to accept any that
   ///   matches the bytes.
-  /// - Throws: `corrupt` with the offset of what is wrong, or `unsupportedVersion`.
+  /// - Throws: `corrupt` with the offset of the damage, or `unsupportedVersion`.
   package init(
     decoding bytes: RawSpan, fileByteCount: Int, checksum: UInt32?, file: String
   ) throws(StoreError) {
@@ -113,8 +113,8 @@ extension Checkpoint {
     guard bytes.byteCount == byteCount else { throw corrupt(12, .badLength) }
     let stored = bytes.load(UInt32.self, at: byteCount - 4)
     let isIntact = CRC32C.checksum(of: bytes.extracting(0..<(byteCount - 4))) == stored
-    // Bound by content, because an older file, or one from a copy of the store, can have the same
-    // name.
+    // The manifest identifies the file by its checksum, because an older file, or one from a copy
+    // of the store, can have the same name.
     let isBound = checksum == nil || checksum == stored
     guard isIntact, isBound else { throw corrupt(byteCount - 4, .badChecksum) }
     let major = bytes.load(UInt16.self, at: 8)
@@ -196,7 +196,7 @@ extension Checkpoint {
     var ids: Set<SegmentID> = []
     for segment in segments {
       let size = segment.end - SegmentHeader.byteCount
-      // Each count is bounded before two of them are added.
+      // Each count is checked alone first, so that their sum cannot overflow.
       guard ids.insert(segment.id).inserted,
         (SegmentHeader.byteCount...FormatVersion.highestOffset).contains(segment.end),
         segment.end % 8 == 0, segment.liveByteCount <= size,

@@ -16,9 +16,9 @@ package struct Checkpoint: Sendable, Hashable {
   package struct CoveredSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// The checkpoint covers the records before this offset, and none from it on.
+    /// The checkpoint covers the records before this offset, and none at or after it.
     package var end: Int
-    /// Its place in the address space of locations.
+    /// The segment's first granule in the address space of locations.
     package var granule = 0
     package var granuleCount = 1
     package var liveByteCount = 0
@@ -45,13 +45,13 @@ package struct Checkpoint: Sendable, Hashable {
       self.end = end
     }
 
-    /// The granules that it takes.
+    /// The granules that the segment occupies.
     package var granules: Range<Int> { granule..<(granule + granuleCount) }
-    /// The maximum bytes that fit there.
+    /// The maximum bytes that fit in the granules.
     package var capacity: Int { granuleCount * Location.granuleByteCount }
   }
 
-  /// The place of the entries of one part of the index.
+  /// Where the file has the entries of one shard.
   package struct Shard: Sendable, Hashable {
     package var offset = 0
     package var count = 0
@@ -73,12 +73,13 @@ package struct Checkpoint: Sendable, Hashable {
   package static let entryByteCount = 16
   package static let extensionByteCount = 24
   package static let oldestByteCount = 24
-  /// Ticks are below this.
+  /// All ticks are below this limit.
   package static let tickLimit: UInt64 = 1 << 44
 
   package var storeIdentifier: [UInt8]
   package var id: UInt64
-  /// The floor when the checkpoint was made. A store with a different floor has been emptied since.
+  /// The floor when the checkpoint was made. If the store's floor differs, the store has been
+  /// emptied since.
   package var floorSequence: SequenceNumber = 0
   /// The checkpoint covers every record up to this number, and none above it.
   package var lastSequence: SequenceNumber = 0
@@ -89,7 +90,7 @@ package struct Checkpoint: Sendable, Hashable {
   /// One for each of the 256 shards.
   package var shards = [Shard](repeating: Shard(), count: Checkpoint.shardCount)
 
-  /// How many entries are repeated at the end of the file: the least recently used.
+  /// How many entries, the least recently used, are repeated at the end of the file.
   package var oldestCount = 0
 
   package init(storeIdentifier: [UInt8], id: UInt64) {
@@ -99,7 +100,7 @@ package struct Checkpoint: Sendable, Hashable {
 
   package var entryCount: Int { shards.reduce(0) { $0 + $1.count } }
 
-  /// The offset of the first entry: the size of the part described here.
+  /// The size of the header, which is the offset of the first entry.
   package var headerByteCount: Int {
     Self.headerByteCount(samples: samples.count, segments: segments.count)
   }
@@ -118,13 +119,13 @@ package struct Checkpoint: Sendable, Hashable {
 }
 
 extension Checkpoint {
-  /// Whether it can belong to the store of a manifest.
+  /// Whether the checkpoint can belong to the store of this manifest.
   func agrees(with manifest: Manifest) -> Bool {
     guard floorSequence == manifest.floorSequence else { return false }
     var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
     for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }
     for entry in manifest.openSegments {
-      // In a store that was not closed, a file's length is known only once it has been read.
+      // In a store that was not closed, a file's length is known only once the file has been read.
       ends[entry.id] = (entry.salt, manifest.isClean ? entry.byteCount : .max)
     }
     return segments.allSatisfy { covered in

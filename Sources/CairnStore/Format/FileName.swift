@@ -1,4 +1,4 @@
-/// The names of a store's files. They are made only from integers, so no key can name a file.
+/// The names of a store's files. The variable parts are integers, so no key can name a file.
 package enum FileName {
   package static let lock = "LOCK"
   package static let manifest = "MANIFEST"
@@ -6,7 +6,7 @@ package enum FileName {
   package static let newManifest = "MANIFEST.new"
   /// The manifest for the start of the next session. It was durable before it got this name.
   package static let nextManifest = "MANIFEST.next"
-  /// The manifest for the start of the next session while it is not durable yet.
+  /// The manifest for the start of the next session before it is durable.
   package static let newNextManifest = "MANIFEST.next.new"
   /// A manifest that removes everything. It is durable before it is put into place.
   package static let emptiedManifest = "MANIFEST.empty"

@@ -1,8 +1,8 @@
-/// A later end for the lifetime of a put, and the location of its record.
+/// A later end for the lifetime of a put, and the location of the extension's record.
 package struct LifetimeExtension: Sendable, Hashable {
-  /// In milliseconds.
+  /// The later end, in milliseconds since the Unix epoch.
   package var expires: Int64
-  /// `.none` if the record is no longer known.
+  /// `.none` if the record's location is not known.
   package var location: Location
   /// The size of the record.
   package var byteCount: Int

@@ -1,9 +1,9 @@
-/// How far the log is complete: a segment, and the end of its last complete record or batch. It is
-/// one word, so that one store to memory can publish it.
+/// How far the log is complete: a segment, and the end of its last complete record or batch. The
+/// position is one word, so one memory store can publish it.
 ///
 ///     63          37 36                     0
 ///     ┌─────────────┬────────────────────────┐
-///     │ id, low (27)│ end in units of 8 bytes │
+///     │ id, low (27)│ end in units of 8 bytes│
 ///     └─────────────┴────────────────────────┘
 ///
 /// The open segments of one manifest have ids that differ in their lower 27 bits, and no segment is

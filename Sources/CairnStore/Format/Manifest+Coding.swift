@@ -13,7 +13,7 @@ extension Manifest {
   private static let fixedByteCount = 136
   private static let openByteCount = 24
   private static let sealedByteCount = 48
-  /// Far more than a store of the largest size needs. Bounds how much is read.
+  /// Far more than the largest store needs. Limits how much is read.
   package static let maximumByteCount = 64 << 20
 
   package func encoded() -> [UInt8] {
@@ -61,7 +61,7 @@ extension Manifest {
 
   /// Reads a manifest from all the bytes of its file.
   ///
-  /// - Throws: `corrupt` with the offset of what is wrong, or `unsupportedVersion`.
+  /// - Throws: `corrupt` with the offset of the damage, or `unsupportedVersion`.
   package init(decoding bytes: RawSpan) throws(StoreError) {
     func corrupt(_ offset: Int, _ cause: Corruption.Cause) -> StoreError {
       .corrupt(Corruption(file: FileName.manifest, offset: offset, cause: cause))
@@ -70,7 +70,7 @@ extension Manifest {
     guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
       throw corrupt(0, .badMagic)
     }
-    // The version comes before the checksum: another version may keep that elsewhere.
+    // Check the version before the size: another version may keep the size elsewhere.
     let major = bytes.load(UInt16.self, at: 8)
     let checksumOffset = bytes.byteCount - 4
     let isIntact =

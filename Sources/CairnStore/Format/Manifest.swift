@@ -4,8 +4,8 @@ package struct Manifest: Sendable, Hashable {
   package struct OpenSegment: Sendable, Hashable {
     package var id: SegmentID
     package var salt: UInt64
-    /// In a clean manifest: its exact length. In any other: how much of it was durable when the
-    /// session began, or 0. All earlier segments were then durable too.
+    /// In a clean manifest, the segment's exact length. In any other, how much of the segment was
+    /// durable when the session began, or 0. All earlier segments were then durable too.
     package var byteCount: Int
 
     package init(id: SegmentID, salt: UInt64, byteCount: Int) {
@@ -23,7 +23,7 @@ package struct Manifest: Sendable, Hashable {
     package var byteCount: Int
     package var lowestSequence: SequenceNumber
     package var highestSequence: SequenceNumber
-    /// 0, or the newest sequence number when the compaction that wrote it began.
+    /// The newest sequence number when the compaction that wrote the segment began, or 0.
     package var compactedAt: SequenceNumber
 
     package init(
@@ -45,23 +45,24 @@ package struct Manifest: Sendable, Hashable {
   package var storeIdentifier: [UInt8]
   /// Grows by one with each replacement.
   package var generation: UInt64 = 0
-  /// Every file with this id or a higher one is left from unfinished work.
+  /// Files with this id or a higher one are left over from unfinished work.
   package var nextID: UInt64 = 1
   /// 16 random bytes: the key of the index's hash.
   package var hashSecret: [UInt8]
-  /// Records up to this sequence number do not count: everything was removed.
+  /// Records up to this sequence number are ignored, because `removeAll` removed them.
   package var floorSequence: SequenceNumber = 0
   /// At least as high as every sequence number in use when the manifest was written.
   package var lastSequence: SequenceNumber = 0
   /// The id of the newest checkpoint, or 0.
   package var checkpointID: UInt64 = 0
-  /// The checksum of that checkpoint's header: no other file can pass for it.
+  /// The checksum of that checkpoint's header, so that no other file can pass for the checkpoint.
   package var checkpointChecksum: UInt32 = 0
   /// The time of day when the manifest was written.
   package var lastTime = Timestamp(millisecondsSinceEpoch: 0)
-  /// The run of the kernel in which it was written: 16 bytes.
+  /// Identifies the boot in which the manifest was written: 16 bytes.
   package var bootIdentifier: [UInt8]
-  /// Whether nothing has been appended since, so that the lengths of the open segments are exact.
+  /// Whether nothing has been appended since the manifest was written. The lengths of the open
+  /// segments are then exact.
   package var isClean = true
   /// In the order of the log. In an unclean manifest, the last ones are places reserved for future
   /// segments, which may have no file yet.
@@ -90,10 +91,10 @@ package struct Manifest: Sendable, Hashable {
   }
 
   /// How many places a session reserves for future segments. Rolling to a reserved segment needs no
-  /// new manifest, so this many can be filled while one manifest reaches the disk.
+  /// new manifest, so this many segments can be filled while one manifest reaches the disk.
   package static let reservedSegmentCount = 16
 
-  /// Lists places for future segments, one for each salt.
+  /// Adds places for future segments, one for each salt.
   package mutating func reserve(salts: [UInt64]) {
     for salt in salts {
       openSegments.append(

@@ -1,6 +1,6 @@
 extension RecordHeader {
-  /// Reads the fields at the start of `bytes`, or returns `nil` if they cannot be those of a record
-  /// that fits `limit` bytes. Does not check the checksum; `hasValidChecksum` does.
+  /// Reads the fields at the start of `bytes`, or returns `nil` if no record of up to `limit` bytes
+  /// can have them. Does not verify the checksum; `hasValidChecksum` does.
   ///
   /// Never traps, whatever the bytes are. The lengths of a decoded header are within `limit`, so
   /// their sums cannot overflow.
@@ -54,7 +54,7 @@ extension RecordHeader {
     return true
   }
 
-  /// Whether the header checksum is right for a record at `offset` of the segment with this seed.
+  /// Whether the header checksum is correct for a record at `offset` of the segment with this seed.
   /// `bytes` begins with the record and contains at least its head.
   @inline(__always)
   package func hasValidChecksum(_ bytes: RawSpan, at offset: Int, seed: CRC32C) -> Bool {

@@ -77,7 +77,8 @@ extension RecordHeader {
     bytes.store(batchCount, at: end - 4)
   }
 
-  /// Adds the header checksum of the record that begins `bytes` and will be at `offset`.
+  /// Adds the header checksum of the record at the start of `bytes`, which will be at `offset` in
+  /// its segment.
   @inline(__always)
   package func seal(_ bytes: inout MutableRawSpan, at offset: Int, seed: CRC32C) {
     let checksum = Self.checksum(

@@ -131,7 +131,7 @@ package struct RecordHeader: Sendable, Hashable {
     }
   }
 
-  /// The header of a put with an extended lifetime: the later of both ends counts.
+  /// The header of a put with an extended lifetime: the later of the two ends applies.
   @inline(__always)
   package func extended(to expires: Int64) -> RecordHeader {
     guard expires > self.expires, flags.contains(.expiry) else { return self }
@@ -140,7 +140,7 @@ package struct RecordHeader: Sendable, Hashable {
     return header
   }
 
-  /// When its lifetime ends, in milliseconds; `Int64.min` if it has no end.
+  /// When the lifetime ends, in milliseconds; `Int64.min` if it has no end.
   package var end: Int64 { flags.contains(.expiry) ? expires : .min }
 
   /// Whether the record can expire.

@@ -1,12 +1,12 @@
-/// The progress of maintenance's scrub: the file `SCRUB`, little-endian.
+/// The progress of the scrub that maintenance runs: the file `SCRUB`, little-endian.
 ///
 ///     0       8     12        16     32      40   48       56      64       72        80          88       96
 ///     ┌───────┬─────┬─────────┬──────┬───────┬────┬────────┬───────┬────────┬─────────┬───────────┬────────┐
 ///     │ magic │ CRC │ version │ UUID │ last  │ id │ offset │ began │ damage │ bytes   │ completed │ damage │
 ///     └───────┴─────┴─────────┴──────┴───────┴────┴────────┴───────┴────────┴─────────┴───────────┴────────┘
 ///
-/// It is a hint: written in place and never synced. If anything is wrong with it, the scrub begins
-/// again.
+/// The mark is only a hint, written in place and never synced. If anything is wrong with the mark,
+/// the scrub begins again.
 package struct ScrubMark: Sendable, Hashable {
   package static let byteCount = 96
   private static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x42, 0x0D, 0x0A, 0x1A]  // "CRNB"
@@ -14,7 +14,7 @@ package struct ScrubMark: Sendable, Hashable {
 
   /// The last segment of the current cycle.
   package var lastID: UInt64 = 0
-  /// Where to resume: this segment, or the next one that exists. 0: no cycle is under way.
+  /// Where to resume: this segment, or the next one that exists. 0 if no cycle is under way.
   package var id: UInt64 = 0
   package var offset = 0
   /// When the current cycle began, or the last one if none is under way.
@@ -22,7 +22,7 @@ package struct ScrubMark: Sendable, Hashable {
   /// What the current cycle has found and read so far.
   package var damageCount = 0
   package var readByteCount = 0
-  /// When the last cycle finished; `Int64.min` milliseconds: never.
+  /// When the last cycle finished; `Int64.min` milliseconds for never.
   package var completed = Timestamp(millisecondsSinceEpoch: .min)
   package var completedDamageCount = 0
 
@@ -45,7 +45,7 @@ package struct ScrubMark: Sendable, Hashable {
     return bytes + rest
   }
 
-  /// `nil` if it is not a mark of this store and this version.
+  /// Returns `nil` if the bytes are not a mark of this store and this version.
   package init?(decoding bytes: RawSpan, storeIdentifier: [UInt8]) {
     guard bytes.byteCount == Self.byteCount,
       Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }),

@@ -5,9 +5,9 @@
 ///     │ magic  │ major │ minor │ reserved │ UUID │ id  │ salt │ baseSequence │ baseTime │ CRC   │ 0   │
 ///     └────────┴───────┴───────┴──────────┴──────┴─────┴──────┴──────────────┴──────────┴───────┴─────┘
 ///
-/// The salt is random. The file may receive blocks of an older segment, and the salt keeps that
-/// segment's records from being valid in it. The sequence numbers and times of records are relative
-/// to the two bases.
+/// The salt is random. The file may receive blocks of an older segment, and the salt makes that
+/// segment's records invalid here. The sequence numbers and times of records are relative to the
+/// two bases.
 package struct SegmentHeader: Sendable, Hashable {
   package static let byteCount = 72
   package static let identifierOffset = 16
@@ -38,12 +38,12 @@ package struct SegmentHeader: Sendable, Hashable {
     self.baseTime = baseTime
   }
 
-  /// The time, limited to the range of a header.
+  /// The base time for a header made now, limited to the valid range.
   package static func baseTime(for now: Timestamp) -> Int64 {
     min(max(now.millisecondsSinceEpoch / 1000, -baseTimeLimit), baseTimeLimit)
   }
 
-  /// Times further from the epoch are refused. In seconds.
+  /// Times further from the epoch, in seconds, are refused.
   private static let baseTimeLimit: Int64 = 1 << 50
 
   package func encoded() -> [UInt8] {
@@ -91,11 +91,11 @@ package struct SegmentHeader: Sendable, Hashable {
     }
   }
 
-  /// Reconstructs a damaged header from fields known from other sources. The checksum then vouches
-  /// for the rest.
+  /// Reconstructs a damaged header from fields known from other sources. The checksum then verifies
+  /// the rest.
   ///
   /// - Parameters:
-  ///   - raw: as many bytes as a header has.
+  ///   - raw: the bytes of the damaged header.
   ///   - baseSequence: the base sequence number, or `nil` to take the one in the bytes.
   package init?(
     restoring raw: RawSpan, storeIdentifier: [UInt8], id: SegmentID, salt: UInt64,
@@ -140,9 +140,9 @@ package enum FormatVersion {
   package static let major: UInt16 = 1
   package static let minor: UInt16 = 0
   package static let text = "\(major).\(minor)"
-  /// No sequence number or id can be higher. The bound keeps sums of forged ones from overflowing.
-  /// At a million writes a second, it is reached after 146,000 years.
+  /// No sequence number or id can be higher. The bound keeps sums of forged numbers from
+  /// overflowing. At a million writes a second, it is reached after 146,000 years.
   package static let highestSequence: SequenceNumber = 1 << 62
-  /// No file is longer, in bytes. The bound has the same purpose.
+  /// The maximum length of a file, in bytes. This bound has the same purpose.
   package static let highestOffset = 1 << 40
 }

@@ -3,7 +3,7 @@
 ///
 /// Injected, so that a simulation decides when each job runs.
 package protocol BackgroundQueue: Sendable {
-  /// Runs the job soon. If no thread can be started, waits until one can.
+  /// Runs the job soon. If no thread can be started, the job waits until one can.
   func run(_ job: @escaping @Sendable () -> Void)
   /// Runs the job after at least this long; otherwise like `run(_:)`.
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void)
@@ -11,7 +11,7 @@ package protocol BackgroundQueue: Sendable {
   /// Runs the job soon.
   ///
   /// - Returns: `false` if no thread can be started. The job is then not run. The caller, which
-  ///   knows its locks, decides what to do.
+  ///   knows what locks it holds, decides what to do.
   func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool
   /// Runs the job after at least this long; otherwise like `runIfPossible(_:)`.
   func runIfPossible(after delay: Duration, _ job: @escaping @Sendable () -> Void) -> Bool
@@ -31,9 +31,9 @@ extension BackgroundQueue {
   }
 }
 
-/// A thread that lives while there are jobs. Delayed jobs wait with `SharedTimer`.
+/// A thread that exists only while there are jobs. `SharedTimer` keeps the delayed jobs.
 ///
-/// Not a Dispatch queue: its timers need descriptors, and Dispatch ends a process that has none
+/// Not a Dispatch queue: its timers need descriptors, and Dispatch aborts a process that has none
 /// left.
 package final class ThreadBackgroundQueue: BackgroundQueue {
   private typealias Job = @Sendable () -> Void
@@ -45,7 +45,7 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
     case runHere
   }
 
-  /// The state, which the thread holds. The queue itself may be freed in the meantime.
+  /// The state. The thread retains it, because the queue itself may be freed in the meantime.
   private final class Core: Sendable {
     struct State: ~Copyable {
       var jobs: [Job] = []
@@ -66,7 +66,8 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
     /// Runs a job, and any kept jobs before it.
     ///
     /// - Parameter job: the job, or `nil` to run only the kept jobs.
-    /// - Returns: whether it will run; `false` if it is only kept.
+    /// - Returns: whether the job will run. If no thread can be started, `refused` says what
+    ///   happens to the job.
     func add(_ job: Job?, refused: Refused) -> Bool {
       let first = state.withLock { state -> [Job]? in
         if state.hasThread {
@@ -101,7 +102,7 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
       }
     }
 
-    /// The body of the thread: runs jobs until there are none.
+    /// The body of the thread: runs jobs until none are left.
     private func run(_ first: [Job]) {
       for job in first { job() }
       while let job = nextJob() { job() }

@@ -5,7 +5,7 @@
 #endif
 
 extension DiagnosticLog {
-  /// Calls the handler with no lock held. Makes the text only if there is a handler.
+  /// Calls the handler with no lock held. Makes the text only if the handler takes the level.
   package func callAsFunction(
     _ level: Level, _ category: Category, path: String, _ text: @autoclosure () -> String
   ) {
@@ -18,8 +18,8 @@ extension DiagnosticLog {
     }
   }
 
-  /// Writes a text in one call, so that lines of several threads do not mix. Failures cannot be
-  /// reported.
+  /// Writes a text in one call, so that lines from different threads do not mix. Ignores failures,
+  /// which cannot be reported.
   private static func writeToStandardError(_ text: String) {
     let bytes = Array(text.utf8)
     unsafe bytes.withUnsafeBytes { bytes in

@@ -1,18 +1,19 @@
-/// An open directory. All its files are reached relative to it, so replacing its path cannot
-/// redirect them. Owns its descriptor.
+/// An open directory. Owns its descriptor. All files are reached relative to the descriptor, so
+/// replacing the path cannot redirect them.
 package final class Directory: Sendable {
   package let fileSystem: any FileSystem
   package let path: String
   private let descriptor: Int32
-  /// The user that must own every file in it.
+  /// The user that must own every file in the directory.
   private let owner: UInt32
   private let volume: VolumeStatus
-  /// The limit for its files on disk, or `nil` if there is none.
+  /// The limit on the disk space of the files, or `nil` if there is none.
   private let quota: DiskQuota?
   /// The error from a failed sync. The lock is held during each sync.
   private let syncFailure = Lock<StoreError?>(nil)
 
-  /// Why a path is invalid: a system call would use only what precedes a zero byte.
+  /// Why a path is invalid, or `nil` if it is valid. A system call would use only what precedes a
+  /// zero byte.
   package static func flaw(of path: String) -> String? {
     path.isEmpty ? "the path is empty" : path.utf8.contains(0) ? "the path has a byte of 0" : nil
   }
@@ -32,11 +33,11 @@ package final class Directory: Sendable {
     volume = VolumeStatus(unsupportedName: nil, mapsFiles: false)
   }
 
-  /// Opens the directory at `path`, through a symbolic link if it is one.
+  /// Opens the directory at `path`, following a symbolic link if it is one.
   ///
   /// - Throws: `noStore` if nothing is there, `unsafeFile` if it belongs to another user,
-  ///   `unsupportedFileSystem`, `system`. (Root could read anybody's directory, but the files it
-  ///   made there would lock the owner out.)
+  ///   `unsupportedFileSystem`, `system`. (Root could open anybody's directory, but the files that
+  ///   root creates there would lock the owner out.)
   package init(
     path: String, fileSystem: any FileSystem, readOnly: Bool, byteLimit: Int? = nil
   ) throws(StoreError) {
@@ -75,10 +76,10 @@ package final class Directory: Sendable {
 
   deinit { fileSystem.close(descriptor) }
 
-  /// Whether its files are mapped for reading.
+  /// Whether files in the directory are mapped for reading.
   package var mapsFiles: Bool { volume.mapsFiles }
 
-  /// How many more bytes can be allocated on its filesystem.
+  /// How many more bytes can be allocated on the directory's filesystem and within the limit.
   package func freeByteCount() throws(StoreError) -> Int {
     do {
       let free = try fileSystem.freeByteCount(of: descriptor)
@@ -88,7 +89,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The blocks of its files, or `nil` if it cannot be read.
+  /// The disk space that the files take, or `nil` if the directory cannot be read.
   private var allocatedByteCount: Int? {
     guard let names = try? names() else { return nil }
     var sum = 0
@@ -109,7 +110,7 @@ package final class Directory: Sendable {
     do { return try body() } catch { throw error.storeError(path: "\(path)/\(name)") }
   }
 
-  /// Random numbers, for salts for example.
+  /// Random numbers, for example for salts.
   package func randomNumbers(count: Int) throws(StoreError) -> [UInt64] {
     if count == 0 { return [] }
     do {
@@ -147,7 +148,7 @@ package final class Directory: Sendable {
     let file = File(
       fileSystem: fileSystem, descriptor: opened, name: name, path: "\(path)/\(name)",
       identity: status.identity, quota: quota)
-    // Its name was removed between the two calls.
+    // The file's name was removed between the two calls.
     if status.linkCount == 0 { return nil }
     let reason: String? =
       if status.kind != .regular {
@@ -204,7 +205,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Makes the names in the directory durable. Once this has failed, every later call fails: the
+  /// Makes the names in the directory durable. After a failure, every later call fails, because the
   /// kernel reports an error to only one of several syncs.
   package func synchronize() throws(StoreError) {
     try syncFailure.withLock { (failure) throws(StoreError) in
@@ -232,8 +233,8 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Whether this directory is `other` or below it, found by climbing to the root; `false` if the
-  /// file system has no file identities.
+  /// Whether this directory is `other` or below it, found by walking up to the root; `false` if the
+  /// filesystem has no file identities.
   package func isInside(_ other: Directory) throws(StoreError) -> Bool {
     let status: FileStatus
     do { status = try fileSystem.status(of: other.descriptor) } catch {
@@ -258,8 +259,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The path of the directory that contains the last component of `path`, judged by the text
-  /// alone.
+  /// The path of the directory that contains the last component of `path`, by the text alone.
   package static func parentPath(of path: String) -> String {
     var trimmed = path[...]
     while trimmed.count > 1, trimmed.last == "/" { trimmed.removeLast() }
@@ -272,15 +272,15 @@ package final class Directory: Sendable {
     path.split(separator: "/").last.map(String.init) ?? ""
   }
 
-  /// Takes the lock of the directory itself, until its last reference is released; `false` if
-  /// another process has it. Opening a store does not use this lock.
+  /// Locks the directory itself until the last reference to this object is released. Returns
+  /// `false` if another process has the lock. Opening a store does not use this lock.
   package func lock() throws(StoreError) -> Bool {
     do { return try fileSystem.lock(descriptor, exclusively: true) } catch {
       throw error.storeError(path: path)
     }
   }
 
-  /// Whether the name is that of a directory, and not of a link to one.
+  /// Whether the name is that of a directory rather than of a link to one.
   package func holdsDirectory(_ name: String) throws(StoreError) -> Bool {
     do {
       fileSystem.close(try fileSystem.openDirectory(name, in: descriptor))

@@ -1,4 +1,4 @@
-/// The limit for the disk space of one directory's files.
+/// A limit on the disk space of one directory's files.
 ///
 /// A check adds up the blocks of all files. Later allocations and writes are added to the sum, but
 /// freed space is not subtracted, so the sum is never too low. The next check is due only when the
@@ -10,7 +10,7 @@ package final class DiskQuota: Sendable {
   private struct State {
     /// The sum, or `nil` if not checked yet.
     var usedByteCount: Int?
-    /// Bytes that were taken but perhaps not allocated yet, so that a check may miss them.
+    /// Bytes that were taken but perhaps not allocated yet. A check may miss them.
     var pendingByteCount = 0
     /// The current limit.
     var limit = Int.max
@@ -18,7 +18,7 @@ package final class DiskQuota: Sendable {
     var look: (@Sendable () -> Int?)?
   }
 
-  /// Kept for manifests: without them, nothing can be reclaimed.
+  /// Kept for manifests, because without new manifests nothing can be reclaimed.
   private static let manifestByteCount = 64 << 10
   private let byteLimit: Int
   private let state = Lock(State())
@@ -42,11 +42,11 @@ package final class DiskQuota: Sendable {
     }
   }
 
-  /// Call once the allocation that the bytes were taken for has ended.
+  /// Call after the allocation for which the bytes were taken, even if it failed.
   package func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
 
-  /// Adds bytes that were written, or allocated for a manifest. Never refused: a large write asks
-  /// how much is free first.
+  /// Adds bytes that were written, or allocated for a manifest. Never refused: a large write first
+  /// checks how much is free.
   func add(_ byteCount: Int) {
     state.withLock { state in state.usedByteCount = state.usedByteCount.map { $0 + byteCount } }
   }

@@ -1,8 +1,8 @@
-/// What a store needs from outside: injected, so that tests can replace it with a simulation.
+/// What a store needs from outside. Injected, so that tests can replace it with a simulation.
 package struct Environment: Sendable {
   package var fileSystem: any FileSystem
-  /// Runs short jobs that writers will soon need, such as preparing the next segment. None of them
-  /// waits for a sync.
+  /// Runs short jobs whose results writers will soon need, such as preparing the next segment. None
+  /// of these jobs waits for a sync.
   package var background: any BackgroundQueue
   /// Runs the syncs that writes of class `.interval` request. Nothing may delay them.
   package var syncing: any BackgroundQueue

@@ -3,8 +3,8 @@ extension File {
   /// path finds either the complete old file or the complete new one. Mode 0600.
   ///
   /// Writes the bytes under another name first: `.cairn-export-` and 13 letters and digits, locked
-  /// while in use. If a process dies and leaves such a file, another process removes it with its
-  /// first export into the same directory.
+  /// while in use. If a process dies and leaves such a file, another process removes the file on
+  /// its first export into the same directory.
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
@@ -29,8 +29,8 @@ extension File {
     }
     do throws(StoreError) {
       try file.write(bytes, at: 0)
-      // DURABILITY: the bytes before the name, or a power cut would leave an empty file in place
-      // of the old one.
+      // DURABILITY: the bytes are on disk before the name, or a power cut could leave an empty file
+      // in place of the old one.
       try file.synchronize()
       try naming { () throws(SystemError) in
         try fileSystem.rename(newName, in: directory, to: name, in: directory)
@@ -42,8 +42,7 @@ extension File {
     }
   }
 
-  /// Followed by as many random digits as the largest number has, so that no other file has the
-  /// name.
+  /// Random digits follow, as many as the largest number has, so that no other file has the name.
   private static let prefix = ".cairn-export-"
   private static let digitCount = 13
   /// Directories already searched for leftovers.
@@ -64,7 +63,7 @@ extension File {
         guard try fileSystem.lock(descriptor, exclusively: true),
           try fileSystem.status(of: descriptor).linkCount == 1
         else {
-          // Another process was removing leftovers, and has removed this file or is about to.
+          // Another process is removing leftovers, and has removed this file or soon will.
           continue
         }
         return (file, name)
@@ -76,7 +75,7 @@ extension File {
   }
 
   /// Removes files that look exactly like those of `replace` and are not locked. Done once per
-  /// process for each directory, because a directory may hold many names.
+  /// process for each directory, because a directory may contain many files.
   private static func removeLeftovers(
     in directory: Int32, fileSystem: any FileSystem
   ) throws(SystemError) {

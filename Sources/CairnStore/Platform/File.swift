@@ -2,17 +2,17 @@ internal import Synchronization
 
 /// An open file of a store. Owns its descriptor; the last reference closes it.
 ///
-/// Every error names the file by its path.
+/// Every error includes the file's path.
 package final class File: Sendable {
   package let fileSystem: any FileSystem
   package let descriptor: Int32
   package let name: String
   package let path: String
-  /// Its identity, if known.
+  /// The file's identity, if known.
   package let identity: FileIdentity?
-  /// The quota of its directory.
+  /// The quota of the file's directory.
   private let quota: DiskQuota?
-  /// Whether it is in `HeldLocks`; nearly all files are not.
+  /// Whether the file is in `HeldLocks`. Few files are.
   private let isListed = Atomic(false)
 
   init(
@@ -27,7 +27,7 @@ package final class File: Sendable {
     self.quota = quota
   }
 
-  /// The path of the directory in which it was opened.
+  /// The path of the directory in which the file was opened.
   package var directoryPath: String { String(path.utf8.dropLast(name.utf8.count + 1)) ?? path }
 
   deinit {
@@ -35,7 +35,7 @@ package final class File: Sendable {
     fileSystem.close(descriptor)
   }
 
-  /// Runs one call and names this file in its error.
+  /// Runs one call, and adds this file's path to its error.
   private func named<Value>(
     neededByteCount: Int = 0, _ body: () throws(SystemError) -> Value
   ) throws(StoreError) -> Value {
@@ -48,7 +48,7 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.status(of: descriptor) }
   }
 
-  /// Whether its last name was removed while it was open.
+  /// Whether the file's last name was removed while the file was open.
   package var isRemoved: Bool { (try? fileSystem.linkCount(of: descriptor)) == 0 }
 
   package func lock(exclusively: Bool) throws(StoreError) -> Bool {
@@ -105,8 +105,8 @@ package final class File: Sendable {
     }
   }
 
-  /// Copies the first `byteCount` bytes of another file to the same place in this one: by sharing
-  /// blocks or in the kernel if possible.
+  /// Copies the first `byteCount` bytes of another file to the same place in this one. Shares
+  /// blocks or copies in the kernel if possible.
   ///
   /// - Throws: `corrupt` if the other file is shorter.
   package func copy(from source: File, byteCount: Int) throws(StoreError) {
@@ -145,8 +145,8 @@ package final class File: Sendable {
     }
   }
 
-  /// Reserves blocks for `from..<to` and extends the file to `to`. Beyond RLIMIT_FSIZE, it fails
-  /// with `noSpace` and raises no signal.
+  /// Reserves blocks for `from..<to` and extends the file to `to`. Beyond RLIMIT_FSIZE, the call
+  /// fails with `noSpace` and raises no signal.
   ///
   /// - Parameters:
   ///   - orExtend: whether extending the file is enough if the filesystem cannot reserve blocks. It
@@ -180,7 +180,7 @@ package final class File: Sendable {
           done += count
         } catch  where error.errorNumber == SystemError.interrupted {
           // In tmpfs, Linux before 6.10 undoes a whole allocation at any signal. If signals arrive
-          // faster than it can finish, only smaller ones succeed.
+          // faster than an allocation finishes, only smaller allocations succeed.
           step = max(step / 2, 4096)
         } catch  where error.errorNumber == SystemError.notSupported && orExtend {
           return try fileSystem.truncate(descriptor, to: end)
@@ -189,9 +189,9 @@ package final class File: Sendable {
     }
   }
 
-  /// Takes the lock of the store whose file LOCK this is.
+  /// Takes the store's lock. This file must be the store's file LOCK.
   ///
-  /// - Throws: `locked` if another opener holds it; `system`.
+  /// - Throws: `locked` if another opener holds the lock; `system`.
   package func lockStore(at path: String, exclusively: Bool) throws(StoreError) {
     let identity = try status().identity
     guard try lock(exclusively: exclusively) else {

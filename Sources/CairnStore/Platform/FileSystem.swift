@@ -1,12 +1,12 @@
-/// The seam: every system call on a store's files, and every write into a mapping, goes through one
-/// of these. `SystemFileSystem` calls the kernel. A simulator can replace it to record, reorder,
-/// tear and fail calls.
+/// The seam to the kernel: every system call on a store's files, and every write into a mapping,
+/// goes through this protocol. `SystemFileSystem` calls the kernel. A simulator can replace it to
+/// record, reorder, tear and fail calls.
 ///
 /// One method is one system call and nothing more. `File` and `Directory` loop over short
 /// transfers, know the paths for error messages and own the descriptors, so a simulated failure
-/// meets the code that ships. Dispatch through the existential costs a few nanoseconds, little
-/// compared with a system call. Memory returned by `map` is plain memory in both cases. Each record
-/// written to it is reported to `mappedWriteObserver`, which only a simulator has.
+/// exercises the code that ships. Dispatch through the existential costs a few nanoseconds, little
+/// compared with a system call. `map` returns plain memory in both cases. Each write to that memory
+/// is reported to `mappedWriteObserver`, which only a simulator has.
 ///
 /// Every method is safe to call from any thread.
 package protocol FileSystem: AnyObject, Sendable {
@@ -49,7 +49,7 @@ package protocol FileSystem: AnyObject, Sendable {
   func linkCount(of descriptor: Int32) throws(SystemError) -> Int
   /// flock(2) with LOCK_NB; `false` if another holder has it.
   func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool
-  /// flock(2) with LOCK_UN: also releases the lock of descriptors that a forked child inherited.
+  /// flock(2) with LOCK_UN: also releases the lock for descriptors that a forked child inherited.
   func unlock(_ descriptor: Int32)
   /// fcntl(2) with F_OFD_SETLK over all of the file: a lock separate from that of `lock`. `nil`
   /// releases it. Returns `false` if another holder has it.
@@ -63,12 +63,13 @@ package protocol FileSystem: AnyObject, Sendable {
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
   /// copy_file_range(2), to the same offset of another file. Shares blocks if the filesystem can.
-  /// May copy fewer bytes than requested; EINVAL, ENOSYS, EOPNOTSUPP or EXDEV if it is impossible.
+  /// May copy fewer bytes than requested; EINVAL, ENOSYS, EOPNOTSUPP or EXDEV if copying is
+  /// impossible.
   func copy(
     _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
   ) throws(SystemError) -> Int
   /// fallocate(2): reserves blocks and extends the file, so that later writes cannot fail for lack
-  /// of space. EINTR means that a signal came first; it is not retried here.
+  /// of space. EINTR means that a signal came first; the call is not retried here.
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError)
   /// Whether writes to a mapping of allocated blocks, in files like this one, cannot run out of
   /// space. Takes an empty file open for writing. The file keeps its length, and gets a block if it
@@ -106,13 +107,13 @@ package protocol FileSystem: AnyObject, Sendable {
 
   // The process and the machine.
 
-  /// Identifies the run of the kernel: stays the same until the machine restarts.
+  /// Identifies the current boot: stays the same until the machine restarts.
   func bootIdentifier() throws(SystemError) -> [UInt8]
   /// Unpredictable bytes.
   func randomBytes(count: Int) throws(SystemError) -> [UInt8]
   /// RLIMIT_FSIZE in bytes. Check it before each write or allocation: exceeding it raises SIGXFSZ.
   func fileSizeLimit() -> Int
-  /// The effective user.
+  /// The effective user id.
   func userIdentifier() -> UInt32
 }
 

@@ -10,7 +10,7 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
   private let base: UnsafeMutablePointer<Element>
   package let count: Int
 
-  /// No elements, and no memory.
+  /// An empty run, which owns no memory.
   package init() {
     // Never read from: no index is below the count.
     unsafe base =
@@ -56,7 +56,7 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
     unsafe cairn_prefetch(base + min(index + 64 / MemoryLayout<Element>.stride, count - 1))
   }
 
-  /// Elements in place.
+  /// A span of the elements in place.
   @inline(__always)
   @_lifetime(borrow self)
   package func span(from start: Int, count length: Int) -> Span<Element> {

@@ -6,13 +6,13 @@ internal import Synchronization
   internal import Musl
 #endif
 
-/// Distinguishes a forked child from the process that opened a store, by a page that the kernel
+/// Distinguishes a forked child from the process that opened a store, using a page that the kernel
 /// zeroes in the child. A check costs one load.
 @safe
 final class ForkGuard: @unchecked Sendable {
   // SAFETY: the page is never unmapped, and zeros are an atomic 0. Only `arm` writes it, with the
-  // same value from every thread of a process. `nil` if the kernel cannot do this (before 4.14);
-  // forks are then not detected.
+  // same value from every thread of a process. `nil` if the kernel cannot do this (before Linux
+  // 4.14); forks are then not detected.
   private let page: UnsafeMutablePointer<Atomic<Int32>>?
 
   private static let shared = ForkGuard()
@@ -38,10 +38,10 @@ final class ForkGuard: @unchecked Sendable {
     return unsafe Mark(page: page, process: process)
   }
 
-  /// The mark that an opener keeps.
+  /// The mark of the process that opened a store.
   @safe
   struct Mark: @unchecked Sendable {
-    // SAFETY: see the page.
+    // SAFETY: see `ForkGuard.page`.
     fileprivate let page: UnsafeMutablePointer<Atomic<Int32>>?
     fileprivate let process: Int32
 

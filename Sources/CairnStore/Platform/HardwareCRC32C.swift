@@ -2,17 +2,17 @@ internal import CCairn
 
 /// The processor's CRC32C instructions.
 enum HardwareCRC32C {
-  /// Whether this processor has them.
+  /// Whether this processor has the instructions.
   @inline(__always) static var isSupported: Bool { cairn_crc32c_is_supported() }
 
-  /// Continues the register `state` over the bytes.
+  /// Updates the register `state` with the bytes.
   @inline(__always)
   static func update(_ state: UInt32, with bytes: RawSpan) -> UInt32 {
     // SAFETY: reads exactly the span's bytes.
     unsafe bytes.withUnsafeBytes { unsafe cairn_crc32c(state, $0.baseAddress, $0.count) }
   }
 
-  /// Copies the bytes, and continues the register `state` over them in the same pass.
+  /// Copies the bytes, and updates the register `state` with them in the same pass.
   static func update(_ state: inout UInt32, copying bytes: RawSpan) -> [UInt8] {
     // SAFETY: reads exactly the span's bytes, and writes as many into memory that has room for
     // them, before setting their count.
@@ -24,7 +24,7 @@ enum HardwareCRC32C {
     }
   }
 
-  /// Continues the register `state` over the eight bytes of a little-endian integer.
+  /// Updates the register `state` with the eight bytes of a little-endian integer.
   @inline(__always)
   static func update(_ state: UInt32, with word: UInt64) -> UInt32 {
     cairn_crc32c_word(state, word)

@@ -1,7 +1,7 @@
 internal import Glibc
 
-/// The store locks that this process holds. When an open is refused, they show whether its own
-/// process holds the lock. The kernel does not report that.
+/// The store locks that this process holds. When an open finds a store locked, this list shows
+/// whether its own process holds the lock, which the kernel does not report.
 enum HeldLocks {
   private struct Held {
     /// The identity of the file LOCK.

@@ -4,9 +4,9 @@
   internal import Musl
 #endif
 
-/// State that can be reached only under its lock.
+/// State that is accessible only under its lock.
 ///
-/// A `pthread_mutex_t` rather than the standard library's `Mutex`: measured on Linux without
+/// Uses a `pthread_mutex_t` rather than the standard library's `Mutex`: on Linux without
 /// contention, it took half the time, and Thread Sanitizer understands it.
 @safe
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
@@ -18,7 +18,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// The block that contains the mutex and the state, if they have no memory of their own.
   private let block: LockBlock<State>?
 
-  /// One of many adjacent locks.
+  /// Makes one of many adjacent locks.
   package init(_ initial: consuming State, in block: LockBlock<State>, at index: Int) {
     let memory = unsafe block.memory(at: index)
     unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
@@ -32,8 +32,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
 
   /// - Parameter waits: whether threads will wait for the state to change.
   package init(_ initial: consuming State, waits: Bool = false) {
-    // Mutex and state are adjacent on separate cache lines, so that neighbours in an array of locks
-    // do not slow each other.
+    // The mutex and the state are adjacent, on cache lines of their own, so that neighbours in an
+    // array of locks do not slow each other.
     let memory = unsafe alignedMemory(byteCount: LockBlock<State>.byteCount)
     block = nil
     unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
@@ -43,7 +43,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     unsafe state.initialize(to: initial)
     if waits {
       let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-      // Waits use the clock that cannot be set.
+      // Waits use the monotonic clock, because it cannot be set.
       var attributes = pthread_condattr_t()
       unsafe pthread_condattr_init(&attributes)
       unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -75,7 +75,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
-  /// How often to try a lock that another thread holds: for about as long as a short append takes.
+  /// How many times to try a lock that another thread holds: for about as long as a short append
+  /// takes.
   private static var tryCount: Int { 2000 }
 
   /// Runs `body` with exclusive access to the state, unless another thread keeps holding the lock.
@@ -101,10 +102,12 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return false
   }
 
-  /// Runs `body` with exclusive access to the state until it returns a value. After each `nil` it
-  /// releases the lock until another thread calls `wakeAll` or the system wakes it spuriously.
+  /// Runs `body` with exclusive access to the state until it returns a value. After each `nil`, the
+  /// call releases the lock until another thread calls `wakeAll` or the system wakes this one
+  /// spuriously.
   ///
-  /// The access to the state ends before each wait, so that none of it stays in a register.
+  /// The access to the state ends before each wait, so that no part of the state stays in a
+  /// register.
   package func waitUntil<Result>(_ body: (inout State) -> Result?) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_mutex_lock(mutex)
@@ -115,15 +118,15 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     }
   }
 
-  /// What the body of `waitUntil(step:)` wants next.
+  /// What `waitUntil(step:)` does next.
   package enum Step<Result> {
     case done(Result)
     /// Run again when another thread calls `wakeAll`, or after the duration.
     case wait(Duration?)
   }
 
-  /// Runs `body` with exclusive access to the state until it is done. The lock is released while it
-  /// waits.
+  /// Runs `body` with exclusive access to the state until it is done. Releases the lock during each
+  /// wait.
   package func waitUntil<Result>(step body: (inout State) -> Step<Result>) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_mutex_lock(mutex)
@@ -153,8 +156,9 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   }
 }
 
-/// Memory for many adjacent locks, each on separate cache lines. The last lock to go frees it, and
-/// the memory returns to the system. Separate small locks take three times as much.
+/// Memory for many adjacent locks, each on separate cache lines. The last lock that is freed also
+/// frees the block, and the memory returns to the system. Separate small locks take three times as
+/// much memory.
 @safe
 package final class LockBlock<State: ~Copyable>: @unchecked Sendable {
   // SAFETY: the address never changes, and each lock uses only its own part.

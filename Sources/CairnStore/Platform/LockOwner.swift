@@ -2,11 +2,11 @@ internal import Glibc
 
 /// The holder of a flock(2) lock, as far as the kernel shows it in `/proc/locks`.
 enum LockOwner {
-  /// The process that locked a file, or `nil` if it is unknown, for example in another process
+  /// The process that locked a file, or `nil` if it is unknown, for example in another PID
   /// namespace.
   static func processID(of identity: FileIdentity) -> Int32? {
     guard let text = read("/proc/locks") else { return nil }
-    // In the packing of makedev(3).
+    // As makedev(3) packs them.
     let device = identity.device
     let major = (device >> 8) & 0xFFF | (device >> 32) & ~0xFFF
     let minor = device & 0xFF | (device >> 12) & ~0xFF
@@ -27,8 +27,8 @@ enum LockOwner {
 
   /// When a process was started, to the second, or `nil` if it is unknown.
   static func startTime(of processID: Int32) -> Timestamp? {
-    // The name, in brackets, may contain anything. The fields from the third on follow it. The 22nd
-    // is the start, in ticks since the machine started.
+    // The process name, in parentheses, may contain anything. The fields from the third on follow
+    // the name. The 22nd is the start time, in ticks since the machine started.
     guard let text = read("/proc/\(processID)/stat"), let end = text.lastIndex(of: ")") else {
       return nil
     }

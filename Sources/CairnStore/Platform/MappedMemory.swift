@@ -1,6 +1,6 @@
 internal import CCairn
 
-/// A mapped file. Owns the mapping. The last reference unmaps it, so a reader that holds one can
+/// A mapped file. Owns the mapping. The last reference unmaps it, so a reader with a reference can
 /// keep reading after the file has been closed or unlinked.
 ///
 /// All access is checked against the bounds of the mapping. The caller must stay inside the file,
@@ -71,7 +71,7 @@ package final class MappedMemory: @unchecked Sendable {
     }
   }
 
-  /// Removes all pages from the mapping at once. They stay in the system's cache, and the next
+  /// Removes all pages from the mapping at once. The pages stay in the page cache, and the next
   /// access maps them again.
   package func unmapPages() { unsafe fileSystem.unmapPages(base, byteCount: byteCount) }
 
@@ -85,7 +85,7 @@ package final class MappedMemory: @unchecked Sendable {
 /// mapping, or a separate copy.
 @safe
 package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
-  /// How the owner is kept.
+  /// How the owner is kept alive.
   private enum Hold {
     /// A pin of this thread, which ends later than this value.
     case pin
@@ -96,8 +96,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     case copy
   }
 
-  // SAFETY: `base` points into a mapping that the owner keeps, or to memory that `deinit` frees;
-  // `hold` shows how the owner is kept.
+  // SAFETY: `base` points into a mapping that the owner keeps alive, or to memory that `deinit`
+  // frees; `hold` shows how the owner is kept alive.
   private let reference: Unmanaged<Owner>
   private let base: UnsafeRawPointer
   package let count: Int
@@ -114,8 +114,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     hold = isPinned ? .pin : .reference
   }
 
-  /// Part of the mapping of an owner that a pin of this thread keeps; the pin ends later than this
-  /// value. `nil` if the owner has no mapping.
+  /// Part of the mapping of an owner that a pin of this thread keeps alive. The pin must end later
+  /// than this value. `nil` if the owner has no mapping.
   @inline(__always)
   init?(
     of owner: Unretained<Owner>, at offset: Int, count: Int, in mapping: (Owner) -> MappedMemory?
@@ -154,8 +154,8 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
     }
   }
 
-  /// Keeps the owner beyond its current pin: in the thread's slot if that is free, else by a
-  /// reference.
+  /// Keeps the owner alive beyond the current pin: in the thread's slot if the slot is free, else
+  /// by a reference.
   @inline(__always)
   mutating func keep() {
     guard case .pin = hold else { return }
@@ -190,7 +190,7 @@ package struct PinnedBytes<Owner: AnyObject>: ~Copyable {
 }
 
 extension MappedMemory {
-  /// The bytes of the range, valid while `owner`, which holds this mapping, lives.
+  /// The bytes of the range, valid while `owner` lives. `owner` must hold this mapping.
   @inline(__always)
   package func pinned<Owner: AnyObject>(
     at offset: Int, count: Int, by owner: consuming Owner
@@ -202,12 +202,12 @@ extension MappedMemory {
   }
 }
 
-/// An object that is not retained, because something else keeps it for as long as this value is
-/// used: a pin of this thread, or a strong reference that cannot change in the meantime.
+/// An object that is not retained, because something else keeps it alive for as long as this value
+/// is used: a pin of this thread, or a strong reference that cannot change in the meantime.
 @safe
 @usableFromInline
 package struct Unretained<Object: AnyObject> {
-  // SAFETY: it is used only while it is kept.
+  // SAFETY: the reference is used only while the object is kept alive.
   @usableFromInline let reference: Unmanaged<Object>
 
   @inline(__always)

@@ -4,27 +4,27 @@
   internal import Musl
 #endif
 
-// Raw memory and its unaligned little-endian integers.
+// Raw memory, and access to unaligned little-endian integers in it.
 
 /// Zeroed memory, to be freed with `freeMemory`, or `nil` if there is none.
 func zeroedMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
   unsafe calloc(1, byteCount)
 }
 
-/// From this size on, a table has its own pages, and the kernel may make them large.
+/// A table of at least this size has its own pages, and the kernel may make them huge.
 private let pagedByteCount = 64 << 10
 
-/// Zeroed memory for a table that is looked up at random, to be freed with `freeTable`; `nil` if
-/// there is none.
+/// Zeroed memory for a table with random lookups, to be freed with `freeTable`; `nil` if there is
+/// none.
 ///
-/// With large pages, a lookup that misses the processor's caches does not also miss its page
-/// tables. Adjacent tables share a large page.
+/// With huge pages, a lookup that misses the processor's caches does not also miss its TLB.
+/// Adjacent tables share a huge page.
 func tableMemory(byteCount: Int) -> UnsafeMutableRawPointer? {
   if byteCount < pagedByteCount { return unsafe zeroedMemory(byteCount: byteCount) }
   let address = unsafe mmap(
     nil, byteCount, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
   guard let address = unsafe address, unsafe address != MAP_FAILED else { return nil }
-  // A kernel without large pages refuses. The table works without them too.
+  // A kernel without huge pages refuses. The table works without them too.
   unsafe madvise(address, byteCount, MADV_HUGEPAGE)
   return unsafe address
 }
@@ -33,12 +33,12 @@ func freeTable(_ memory: UnsafeMutableRawPointer, byteCount: Int) {
   if byteCount < pagedByteCount {
     unsafe free(memory)
   } else {
-    // Fails if there are too many mappings. At least the pages are then returned.
+    // `munmap` fails if there are too many mappings. Then return at least the pages.
     if unsafe munmap(memory, byteCount) != 0 { unsafe madvise(memory, byteCount, MADV_DONTNEED) }
   }
 }
 
-/// The index asks this budget before it takes memory. Injected, so that a test can run out of
+/// The index consults this budget before it takes memory. Injected, so that a test can run out of
 /// memory.
 package final class MemoryBudget: Sendable {
   /// Whether this many bytes may be taken.
@@ -95,7 +95,7 @@ extension RawSpan {
     unsafe withUnsafeBytes { unsafe [UInt8]($0) }
   }
 
-  /// Whether the bytes are the same.
+  /// Whether both spans have the same bytes.
   @inline(__always)
   package func equals(_ other: RawSpan) -> Bool {
     guard byteCount == other.byteCount else { return false }
@@ -110,7 +110,7 @@ extension RawSpan {
     }
   }
 
-  /// Whether these bytes begin with the others.
+  /// Whether the bytes begin with `prefix`.
   package func starts(with prefix: RawSpan) -> Bool {
     byteCount >= prefix.byteCount && extracting(0..<prefix.byteCount).equals(prefix)
   }
@@ -131,7 +131,7 @@ extension RawSpan {
 }
 
 extension MutableRawSpan {
-  /// Stores the integer little-endian at `offset`, which need not be aligned.
+  /// Stores the integer in little-endian order at `offset`, which need not be aligned.
   @inline(__always)
   @_lifetime(self: copy self)
   package mutating func store<Value: FixedWidthInteger & BitwiseCopyable>(
@@ -169,7 +169,7 @@ extension MutableRawSpan {
 }
 
 extension [UInt8] {
-  /// Appends the integer little-endian.
+  /// Appends the integer in little-endian order.
   package mutating func append<Value: FixedWidthInteger>(littleEndian value: Value) {
     for shift in stride(from: 0, to: Value.bitWidth, by: 8) {
       append(UInt8(truncatingIfNeeded: value >> Value(shift)))

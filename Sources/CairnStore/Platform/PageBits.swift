@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// A bit for each page of a file, clear at first. Any number of threads set and read bits without a
-/// lock. Takes no memory until the first bit is set.
+/// A bit for each page of a file, clear at first. Any number of threads can set and read bits
+/// without a lock. Takes no memory until the first bit is set.
 @safe
 package struct PageBits: ~Copyable, Sendable {
   // SAFETY: the address of the words, or 0, is set once. The words are atomic and are freed with
@@ -17,7 +17,7 @@ package struct PageBits: ~Copyable, Sendable {
     if let words = unsafe words(address.load(ordering: .relaxed)) { unsafe freeMemory(words) }
   }
 
-  /// The bit for the page with an offset.
+  /// The bit for the page that contains an offset.
   @inline(__always)
   package subscript(offset: Int) -> Bool {
     let (index, bit) = place(offset)
@@ -25,7 +25,8 @@ package struct PageBits: ~Copyable, Sendable {
     return unsafe words[index].load(ordering: .relaxed) & bit != 0
   }
 
-  /// Sets the bit for the page with an offset. If there is no memory for the bits, it stays clear.
+  /// Sets the bit for the page that contains an offset. If there is no memory for the bits, the bit
+  /// stays clear.
   package func set(_ offset: Int) {
     let (index, bit) = place(offset)
     var known = address.load(ordering: .acquiring)

@@ -1,20 +1,20 @@
 internal import CCairn
 
 /// A period in which this thread may use, without a lock, objects that other threads unlink. Until
-/// it ends, nothing is freed that this thread can have reached. It begins and ends within one call,
-/// on one thread.
+/// the pin ends, no object that this thread can have reached is freed. A pin begins and ends within
+/// one call, on one thread.
 ///
 /// Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004), and hazard pointers (Michael,
 /// 2004) for objects held beyond a pin:
 ///
-/// 1. A thread writes the current epoch into its slot. Then it reads.
+/// 1. A thread writes the current epoch into its slot, then reads.
 /// 2. A writer unlinks an object, then begins a new epoch and marks the object with it. Pins of
-///    this epoch and of later ones cannot reach the object. It is freed when no slot shows an
-///    earlier epoch and no slot holds it.
-/// 3. Nobody waits. If a thread delays the freeing of an object, its slot is marked, and it frees
-///    the object when it lets go.
-/// 4. A reader publishes its epoch and reads without a fence. Between unlinking and reading the
-///    slots, the thread that frees makes the kernel order all threads (membarrier(2)).
+///    this epoch and of later ones cannot reach the object. The object is freed when no slot shows
+///    an earlier epoch and no slot holds the object.
+/// 3. No thread waits. If a thread delays the freeing of an object, its slot is marked, and the
+///    thread frees the object when it lets go.
+/// 4. A reader publishes its epoch and reads without a fence. Between unlinking an object and
+///    reading the slots, the thread that frees makes the kernel order all threads (membarrier(2)).
 /// 5. A child of fork(2) keeps only its own thread's slot.
 /// 6. Freeing an object may take locks. So nothing is freed under a lock of the log or the index:
 ///    code that retires an object under such a lock calls `reclaim` after releasing it.
@@ -23,7 +23,7 @@ package struct Pin {
   // SAFETY: a slot is never freed.
   private let slot: UnsafeMutablePointer<cairn_pin_slot>
 
-  /// `nil` if the thread has no slot. It then takes the path with locks.
+  /// `nil` if the thread has no slot. The thread must then use locks.
   @inline(__always)
   package init?() {
     guard let slot = unsafe cairn_pin() else { return nil }
@@ -33,16 +33,16 @@ package struct Pin {
   @inline(__always)
   package func end() { if unsafe cairn_unpin(slot) { Reclamation.reclaim() } }
 
-  /// Like `end`, for a thread that may hold a lock. It calls `Reclamation.reclaimIfDue` once it
-  /// holds none.
+  /// Like `end`, for a thread that may hold a lock. The thread calls `Reclamation.reclaimIfDue`
+  /// once it holds none.
   @inline(__always)
   package func endUnderLock() {
     if unsafe cairn_unpin(slot) { cairn_set_reclamation_due(true) }
   }
 }
 
-/// A number from 0 that no other live thread has. The numbers of ended threads are reused. 0 for
-/// threads without a slot.
+/// A number, starting at 0, that no other live thread has. The numbers of ended threads are reused.
+/// Threads without a slot get 0.
 @inline(__always)
 package func threadNumber() -> Int {
   Int(truncatingIfNeeded: cairn_thread_number())
@@ -68,7 +68,7 @@ package struct Hazard: @unchecked Sendable {
   package func end() { if unsafe cairn_let_go(slot) { Reclamation.reclaim() } }
 }
 
-/// An object that was unlinked and may still be in use.
+/// Frees unlinked objects once no reader can use them.
 @safe
 package enum Reclamation {
   // SAFETY: retired memory has no other owner.
@@ -90,10 +90,10 @@ package enum Reclamation {
 
   private struct Queue {
     var retired: [Retired] = []
-    /// No reader can reach these any more.
+    /// Objects that readers can no longer reach.
     var free: [Retired] = []
 
-    /// Removes the retired objects that no reader can reach any more.
+    /// Removes the retired objects that readers can no longer reach.
     mutating func takeUnreachable(where isWanted: (Retired) -> Bool) -> [Retired] {
       if retired.isEmpty { return [] }
       let oldest = cairn_oldest_pin()
@@ -132,7 +132,7 @@ package enum Reclamation {
     if cairn_is_reclamation_due() { reclaim() }
   }
 
-  /// Frees everything that no reader can reach any more.
+  /// Frees everything that readers can no longer reach.
   @inline(never)
   package static func reclaim() {
     cairn_set_reclamation_due(false)
@@ -142,12 +142,12 @@ package enum Reclamation {
     }
     if isEmpty { return }
     // Outside the lock, because freed objects may take locks of their own. One at a time, because
-    // the last close of a large file may take long; other threads then free the rest.
+    // the last close of a large file may take long. Other threads can then free the rest.
     while let retired = queue.withLock({ $0.free.popLast() }) { retired.free() }
   }
 
-  /// Frees the memory of tables that no reader can reach any more, but no objects. So a deinit may
-  /// call it: freeing one object never frees the next, however many there are.
+  /// Frees the memory of tables that readers can no longer reach, but no objects. So a deinit may
+  /// call this: freeing one object never frees another in turn.
   package static func reclaimTables() {
     let tables = queue.withLock { $0.takeUnreachable { $0.object == nil } }
     for table in tables { table.free() }

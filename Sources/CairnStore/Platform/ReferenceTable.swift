@@ -2,9 +2,9 @@ internal import Synchronization
 
 /// A table of references that many threads read without a lock.
 ///
-/// The table holds each object strongly. A reader of a slot must ensure that the object stays until
-/// the reader has retained it. A lock ensures that. So does a pin, if objects removed from slots
-/// are retired.
+/// The table holds each object strongly. A reader of a slot must ensure that the object stays alive
+/// until the reader has retained it. A lock ensures that. So does a pin, if objects removed from
+/// slots are retired.
 @safe
 package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
   // SAFETY: slots are words that are published with release ordering and read with acquire
@@ -37,7 +37,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     return unsafe Unmanaged<Object>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  /// The object in a slot, kept by a pin of this thread.
+  /// The object in a slot, kept alive by a pin of this thread.
   @inline(__always)
   func pinned(_ slot: Int) -> Unretained<Object>? {
     guard slot >= 0 && slot < slotCount else { return nil }
@@ -46,7 +46,7 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     return unsafe Unretained(Unmanaged<Object>.fromOpaque(pointer))
   }
 
-  /// Whether a slot has no object, without retaining the object.
+  /// Whether a slot is empty. Does not retain the object.
   @inline(__always)
   package func isEmpty(_ slot: Int) -> Bool {
     guard slot >= 0 && slot < slotCount else { return true }

@@ -1,10 +1,11 @@
 internal import Synchronization
 
-/// Words in a mapped page of a file: one process stores them, others load them. Each word is whole.
-/// Whoever sees a word also sees everything stored before it.
+/// Words in a mapped page of a file: one process stores them, others load them. Each word is stored
+/// and loaded whole. A process that sees a word also sees everything stored before it.
 @safe
 package final class SharedPage: @unchecked Sendable {
-  // SAFETY: the address never changes, the mapping lasts as long as this object, and words are atomic.
+  // SAFETY: the address never changes, the mapping lasts as long as this object, and words are
+  // atomic.
   private let base: UnsafeMutableRawPointer
   private let fileSystem: any FileSystem
   private let observer: (any MappedWriteObserver)?

@@ -1,8 +1,8 @@
-/// Waits for the due times of the delayed jobs in all queues of a process. It needs one thread,
+/// Waits for the due times of the delayed jobs in all queues of a process. One thread is enough,
 /// whatever the number of stores and caches.
 ///
-/// The thread lives while anything waits. It runs a job itself only if the job's queue cannot start
-/// a thread.
+/// The thread exists only while a job waits. It runs a job itself only if the job's queue cannot
+/// start a thread.
 package final class SharedTimer: Sendable {
   /// The process-wide timer.
   package static let shared = SharedTimer()
@@ -36,7 +36,7 @@ package final class SharedTimer: Sendable {
     after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
     _ fire: @escaping @Sendable () -> Void
   ) -> Bool {
-    // The longest durations cannot be added to a time.
+    // Adding the longest durations to a time would overflow.
     let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
     let entry = Entry(due: due, owner: owner, fire: fire)
     let (isAdded, isFirst) = state.withLock { state in
@@ -62,7 +62,7 @@ package final class SharedTimer: Sendable {
       if !removed.isEmpty { state.entries.removeAll { $0.owner == owner } }
       return removed
     }
-    // Outside the lock, because this releases what the jobs hold.
+    // The entries are released outside the lock, because this frees what the jobs captured.
     if removed.isEmpty { return }
     state.wakeAll()
   }

@@ -1,8 +1,8 @@
 internal import CCairn
 internal import Synchronization
 
-/// A fixed-length run of 64-bit words, initially zero. One thread at a time changes it. Meanwhile,
-/// others may read single words under a pin: the memory is freed once no pin reaches it.
+/// A fixed-length run of 64-bit words, initially zero. One thread at a time changes the words.
+/// Meanwhile, others may read single words under a pin: the memory is freed once no pin reaches it.
 @safe
 package struct SharedWords: ~Copyable, @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic.
@@ -11,14 +11,14 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
   package let count: Int
   private static var headCount: Int { 2 }
 
-  /// No words, and no memory.
+  /// An empty run, which owns no memory.
   package init() {
     count = 0
     // Never read from: no index is below the count.
     unsafe base = UnsafeMutablePointer(bitPattern: 16).unsafelyUnwrapped
   }
 
-  /// - Parameter label: a number that readers of the words get with them.
+  /// - Parameter label: a number that readers get with the words.
   /// - Throws: `outOfMemory`.
   package init(zeroCount count: Int, label: UInt64, budget: MemoryBudget) throws(StoreError) {
     precondition(count > 0)
@@ -69,7 +69,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     package var label: UInt64 { unsafe base[1].load(ordering: .relaxed) }
 
     package subscript(index: Int) -> UInt64 {
-      // Later reads are not loaded before this.
+      // Later loads stay after this one.
       @inline(__always) get {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
         return unsafe base[headCount &+ index].load(ordering: .acquiring)
@@ -95,9 +95,9 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
   fileprivate var address: UInt64 { count == 0 ? 0 : unsafe UInt64(UInt(bitPattern: base)) }
 }
 
-/// Versions of runs of words, for reads without a lock. A read counts only if the version was even
-/// before and is the same afterwards. (Sequence locks: Boehm, "Can seqlocks get along with
-/// programming language memory models?", 2012.)
+/// Versions of runs of words, for reads without a lock. A read is valid only if the version was
+/// even before the read and is the same afterwards. (Sequence locks: Boehm, "Can seqlocks get along
+/// with programming language memory models?", 2012.)
 @safe
 package final class VersionedWords: @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic. Each run has a cache line of its own.
@@ -108,7 +108,7 @@ package final class VersionedWords: @unchecked Sendable {
   private static var note: Int { 4 }
   /// Stands for unknown words: not an address.
   private static var unknown: UInt64 { 1 }
-  /// How often to retry a read while the run changes.
+  /// How many times to try a read while the run changes.
   private static var tryCount: Int { 8 }
   package static func byteCount(of count: Int) -> Int {
     count * stride * MemoryLayout<UInt64>.stride
@@ -128,7 +128,7 @@ package final class VersionedWords: @unchecked Sendable {
     return unsafe base + (run &* Self.stride &+ index)
   }
 
-  /// No read counts from here until `endChange`. Called by one thread at a time.
+  /// No read is valid from here until `endChange`. Called by one thread at a time.
   @inline(__always)
   package func beginChange(_ run: Int) {
     let version = unsafe word(run, 0)
@@ -148,23 +148,23 @@ package final class VersionedWords: @unchecked Sendable {
       version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
   }
 
-  /// Remembers a fact about a run. Called by one thread at a time.
+  /// Records a fact about a run. Called by one thread at a time.
   @inline(__always)
   package func setNote(_ run: Int, _ note: Bool) {
     unsafe word(run, Self.note).pointee.store(note ? 1 : 0, ordering: .relaxed)
   }
 
-  /// The last note, or `false`.
+  /// The last note, or `false` if there is none.
   @inline(__always)
   package func note(_ run: Int) -> Bool {
     unsafe word(run, Self.note).pointee.load(ordering: .relaxed) != 0
   }
 
-  /// Calls `body` with the words, which may begin to change while it runs, unless they are unknown
-  /// or changing. Call under a pin.
+  /// Calls `body` with the words, unless they are unknown or changing. The words may begin to
+  /// change while `body` runs. Call under a pin.
   @inline(__always)
   package func glance(at run: Int, _ body: (SharedWords.View) -> Void) {
-    // While the run changes, the address may be of words that were retired before this pin.
+    // While the run changes, the address may be that of words retired before this pin.
     guard unsafe word(run, 0).pointee.load(ordering: .acquiring) & 1 == 0 else { return }
     let address = unsafe word(run, 1).pointee.load(ordering: .acquiring)
     guard let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address)),

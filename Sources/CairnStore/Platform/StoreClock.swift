@@ -4,12 +4,12 @@ internal import Synchronization
 /// the time at the open plus the time elapsed since. So setting a clock back prolongs no lifetime,
 /// whether the store is open or closed.
 ///
-/// The time at the open is the later of the clock's time and the last one that the store recorded,
-/// unless the recorded one is more than a day ahead.
+/// The time at the open is the later of the clock's time and the last time that the store recorded.
+/// A recorded time that is more than a day ahead is ignored.
 package final class StoreClock: WallClock {
   private static let trustedLead = Duration.seconds(86_400)
   /// How far a clock without `elapsed()` may go back unnoticed, in milliseconds: threads that read
-  /// it at the same time report in any order.
+  /// the clock at the same time may report in any order.
   private static let lateness: Int64 = 60_000
 
   private let clock: any WallClock
@@ -28,8 +28,8 @@ package final class StoreClock: WallClock {
   }
   private let steps: Lock<Steps>
 
-  /// Whether to read the system's clocks again only at each tick of the kernel. The last tick, and
-  /// the time then, are kept.
+  /// Whether the clock is the system's, which is read again only at each tick of the kernel. The
+  /// last tick and its time are kept.
   package let isSystem: Bool
   private let readTick = Atomic(Int64.min)
   private let readTime = Atomic(Int64.min)
@@ -102,7 +102,7 @@ package final class StoreClock: WallClock {
 }
 
 extension Timestamp {
-  /// The nearest `Int64` if it does not fit.
+  /// The milliseconds since `other`, or the nearest `Int64` if they do not fit.
   fileprivate func milliseconds(since other: Timestamp) -> Int64 {
     let (count, isTooLarge) = millisecondsSinceEpoch.subtractingReportingOverflow(
       other.millisecondsSinceEpoch)

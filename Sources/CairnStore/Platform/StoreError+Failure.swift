@@ -12,7 +12,7 @@ extension StoreError {
 }
 
 extension SpaceLimit {
-  /// The system's number for it.
+  /// The system's error number for the limit.
   fileprivate var errorNumber: Int32 {
     switch self {
     case .disk: SystemError.noSpace

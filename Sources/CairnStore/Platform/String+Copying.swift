@@ -1,5 +1,5 @@
 extension String {
-  /// Copies the bytes of a span as text. Returns `nil` if they are not UTF-8.
+  /// Copies the bytes of a span as text. Returns `nil` if the bytes are not valid UTF-8.
   ///
   /// - Complexity: O(bytes); one copy.
   public init?(copying bytes: RawSpan) {

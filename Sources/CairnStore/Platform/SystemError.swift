@@ -34,13 +34,13 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let notADirectory = ENOTDIR
   package static let isADirectory = EISDIR
 
-  /// Whether an error number means that the medium cannot deliver the bytes, rather than that the
-  /// process or the machine lacks something. Other offsets may be readable.
+  /// Whether an error number means that the medium cannot deliver the bytes, as opposed to a lack
+  /// of resources. Other offsets may be readable.
   package static func isOfMedium(_ errorNumber: Int32) -> Bool {
     [EIO, EBADMSG, EUCLEAN, ENXIO, ENODATA].contains(errorNumber)
   }
 
-  /// Whether an error number means that the process or the machine temporarily lacks something,
+  /// Whether an error number means that the process or the machine temporarily lacks a resource,
   /// whatever the file.
   package static func isOfProcess(_ errorNumber: Int32) -> Bool {
     [EMFILE, ENFILE, ENOMEM].contains(errorNumber)
@@ -52,7 +52,7 @@ package struct SystemError: Error, Sendable, Hashable {
     return SystemFailure(call: call, path: path, errorNumber: errorNumber, reason: reason)
   }
 
-  /// The error for the user. A lack of space has its own cases.
+  /// The error for the user. Lack of space has its own case.
   package func storeError(path: String, neededByteCount: Int = 0) -> StoreError {
     switch errorNumber {
     case ENOSPC: .noSpace(path: path, neededByteCount: neededByteCount, limit: .disk)
@@ -84,8 +84,8 @@ extension StoreError {
   }
 }
 
-/// Runs one system call that returns -1 on failure. Retries it if a signal interrupts it, unless it
-/// must not be retried.
+/// Runs one system call that returns -1 on failure. If a signal interrupts the call, retries it,
+/// unless `retrying` is `false`.
 ///
 /// Never inlined into a caller: a release there could run between the call and the check of
 /// `errno`, and freeing memory may overwrite `errno`.

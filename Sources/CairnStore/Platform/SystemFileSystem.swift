@@ -6,7 +6,7 @@ internal import CCairn
   internal import Musl
 #endif
 
-/// The kernel behind the seam.
+/// The `FileSystem` that calls the kernel.
 package final class SystemFileSystem: FileSystem {
   package init() {}
 
@@ -214,8 +214,8 @@ package final class SystemFileSystem: FileSystem {
   package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool {
     // The magic number identifies the filesystem, except for overlayfs, which has its own magic
     // number whatever is below it. Inside a container, no path leads to the lower filesystem, so
-    // ask the file for properties that overlayfs passes on. Opening it for writing has put it into
-    // the upper layer.
+    // ask the file for properties that overlayfs passes on. Opening the file for writing has copied
+    // it to the upper layer.
     let isLayered: Bool
     switch try systemCall("fstatfs", { cairn_filesystem_magic(descriptor) }) {
     case 0xEF53, 0x5846_5342, 0x0102_1994: isLayered = false  // ext4, XFS, tmpfs
@@ -231,13 +231,13 @@ package final class SystemFileSystem: FileSystem {
       if isLayered { return false }
       throw error
     } catch {
-      // The disk may be full, for example: XFS then shows nothing.
+      // The disk may be full, for example. A file on XFS then shows no preallocated blocks.
     }
     return !isLayered || showsExt4OrXFS(descriptor)
   }
 
-  /// Whether a file with an allocated block shows what only files on ext4 or XFS do. On ext4 that
-  /// is the flag for extents; on XFS, preallocated blocks and the number of their extents.
+  /// Whether a file with an allocated block has properties that only files on ext4 or XFS have: on
+  /// ext4, the flag for extents; on XFS, preallocated blocks and the number of their extents.
   private func showsExt4OrXFS(_ descriptor: Int32) -> Bool {
     // FS_IOC_GETFLAGS is declared for a long, but stores an int. FS_EXTENT_FL is bit 19.
     var flags = 0
@@ -273,7 +273,7 @@ package final class SystemFileSystem: FileSystem {
     _ descriptor: Int32, byteCount: Int, writable: Bool
   ) throws(SystemError) -> UnsafeMutableRawPointer {
     let protection = writable ? PROT_READ | PROT_WRITE : PROT_READ
-    // SAFETY: a fresh mapping at an address that the kernel chooses disturbs nothing.
+    // SAFETY: a new mapping at an address that the kernel chooses overlaps no other memory.
     let address = unsafe mmap(nil, byteCount, protection, MAP_SHARED, descriptor, 0)
     guard let address = unsafe address, unsafe address != MAP_FAILED else {
       throw SystemError(call: "mmap", errorNumber: errno)
@@ -337,7 +337,7 @@ package final class SystemFileSystem: FileSystem {
   package func userIdentifier() -> UInt32 { geteuid() }
 
   /// A descriptor above 2 for the same file. A program may have closed its standard streams and
-  /// print later: it must not print into a store.
+  /// print later. The output must not go into a store.
   private func aboveStandardStreams(_ descriptor: Int32) throws(SystemError) -> Int32 {
     if descriptor > 2 { return descriptor }
     defer { close(descriptor) }

@@ -4,7 +4,7 @@
   internal import Musl
 #endif
 
-/// Starts threads. Injected, so that a test decides which of them start.
+/// Starts threads. Injected, so that a test decides which threads start.
 package struct ThreadStarter: Sendable {
   /// Runs the body on a new thread; `false` if none can be started.
   package let start: @Sendable (_ body: @escaping @Sendable () -> Void) -> Bool

@@ -1,8 +1,8 @@
-/// Runs the work of asynchronous methods on threads of its own, so that it does not block the
+/// Runs the work of asynchronous methods on its own threads, so that the work does not block the
 /// threads that run tasks.
 package final class WorkQueue: Sendable {
-  /// Opens caches, which have no threads of their own yet. Many opens may wait for a cache that is
-  /// being opened elsewhere.
+  /// Opens stores and caches, which have no threads of their own yet. Many opens may wait for a
+  /// cache that is being opened elsewhere.
   package static let opening = WorkQueue(width: 8)
 
   private struct State: Sendable {
@@ -25,7 +25,7 @@ package final class WorkQueue: Sendable {
 
   /// - Parameters:
   ///   - width: how many jobs run at once. Less than 1 means 1.
-  ///   - threads: starts them. If none can be started, the caller runs its own job.
+  ///   - threads: starts the threads. If no thread can be started, the caller runs its own job.
   package init(width: Int, threads: ThreadStarter = .system) {
     // Queues are made on demand. Their threads live only while there is something to do.
     state = Lock(State(unmadeCount: max(1, width), threads: threads))
@@ -124,9 +124,9 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
   private enum State: Sendable {
     case new(Body)
     case awaited(Body, Waiter)
-    /// The captured values are released.
+    /// The values that the body captured are released.
     case begun
-    /// The result waits here, under the lock, rather than with the waiter: if a continuation is
+    /// The result is kept here, under the lock, rather than with the waiter: if a continuation is
     /// resumed before its task waits, Thread Sanitizer sees no ordering.
     case over(Swift.Result<Result, Failure>)
   }
@@ -142,7 +142,7 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// - Returns: whether to do the work. If not, it was cancelled, and the waiter is resumed.
+  /// - Returns: whether to do the work. If not, the work was cancelled, and the waiter is resumed.
   private func isAwaited(by waiter: Waiter) -> Bool {
     let isAwaited = state.withLock { state in
       guard case .new(let body) = state else { return false }
