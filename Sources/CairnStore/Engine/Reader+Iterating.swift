@@ -29,7 +29,7 @@ extension EntryView {
   }
 }
 
-/// The entries of each part of the index at the moment when the iteration reaches it.
+/// The entries of each shard at the moment when the iteration reaches it.
 private struct LiveEntries: EntryView {
   let lookup: Lookup
   let now: Timestamp
@@ -48,7 +48,7 @@ private struct LiveEntries: EntryView {
 }
 
 extension Reader {
-  /// The current store, part by part.
+  /// The current store, shard by shard.
   var live: some EntryView { LiveEntries(lookup: lookup, now: session.clock.now()) }
 
   /// Visits every entry that has not expired, in no particular order.
