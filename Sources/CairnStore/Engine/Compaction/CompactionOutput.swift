@@ -6,7 +6,7 @@ final class CompactionOutput {
 
   let header: SegmentHeader
   let file: File
-  /// The usage of its records. None is live before an index entry names it.
+  /// The usage of the records. No record is live before an index entry names it.
   let usage: SegmentUsage
   /// The offset of the next record.
   private(set) var offset = SegmentHeader.byteCount
@@ -75,7 +75,7 @@ final class CompactionOutput {
 
   private func flush() throws(StoreError) {
     let end = bufferOffset + buffer.count
-    // Allocated before the write, to tell a full disk from a failing one.
+    // Allocate before the write, to tell a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
     allocatedByteCount = end
     try buffer.withSpan { (bytes) throws(StoreError) in
