@@ -1,7 +1,7 @@
 /// The end of the log: all writes happen here, one at a time, under the appender's lock.
 ///
-/// Because all of them use one lock, no record is published or acknowledged until every earlier
-/// byte of the log is in the page cache.
+/// Because all writes use one lock, no record is published or acknowledged until every earlier byte
+/// of the log is in the page cache.
 struct Appender: ~Copyable {
   /// The initial allocation of an active segment.
   static let firstAllocation = 64 << 10

@@ -85,8 +85,8 @@ final class Catalog: Sendable {
     try state.withLock(body)
   }
 
-  /// Runs `body` under the lock, unless files may no longer be removed: the store's lock has been
-  /// released, or the directory may belong to another store.
+  /// Runs `body` under the lock. Does nothing if the store's lock has been released, or if the
+  /// directory may belong to another store.
   func whileUsable<Value>(_ body: (inout State) -> Value) -> Value? {
     state.withLock { state in
       session.storeLock.isHeld && !session.lookForPlace() ? body(&state) : nil
@@ -187,7 +187,7 @@ final class Catalog: Sendable {
     if !state.unlinkedIDs.isEmpty || !state.isSettled {
       // DURABILITY: if the manifest no longer lists an id, its file must be durably gone. Otherwise
       // the next open would find a file that nothing explains. The exchange that began the session
-      // is on disk before another one follows.
+      // must be on disk before the next one.
       do { try directory.synchronize() } catch {
         state.failure = error.asFailure
         throw .poisoned(cause: error.asFailure)

@@ -33,7 +33,7 @@ final class Committer: Sendable {
   }
 
   /// Gives a removal that found nothing its promised durability. The write that made the key absent
-  /// may be very recent and not synced yet, and a power cut must not undo it either.
+  /// may be recent and not synced yet, and a power cut must not undo it.
   func commitAbsence(_ durability: Durability) throws(StoreError) {
     if durability == .process { return }
     try commit(log.lastSequence, durability)

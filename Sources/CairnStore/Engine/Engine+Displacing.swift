@@ -5,7 +5,7 @@ extension Engine {
   /// - Parameter place: called under the log's lock, with the newest version. Every later write is
   ///   newer. Until `displace` returns, a read finds either the old value or the placed one.
   /// - Returns: the write for `finish` to complete, or `nil` if the value was not as expected. In
-  ///   that case nothing was done.
+  ///   that case, nothing was done.
   func displace(
     _ key: RawSpan, expecting expectation: Expectation, durability: Durability?,
     _ place: (_ version: SequenceNumber) -> Void

@@ -112,7 +112,7 @@ extension Engine {
         LifetimeExtension(
           expires: header.expires, location: location,
           byteCount: header.byteCount))
-      // Any previous extension is now dead, and has the same length.
+      // Any previous extension is now dead. It has the same size.
       isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }

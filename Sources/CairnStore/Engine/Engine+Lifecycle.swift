@@ -19,7 +19,7 @@ extension Engine {
   /// Makes everything durable, marks the store clean and releases the lock. A second call does
   /// nothing.
   ///
-  /// If it throws, the store is closed anyway, and the next open recovers it.
+  /// Even if this throws, the store is closed, and the next open recovers it.
   ///
   /// - Returns: whether this call closed the store. If not, another call may still be closing it.
   @discardableResult
@@ -106,8 +106,8 @@ extension Engine {
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
       if active == nil, written == nil, state.manifest.isClean { return nil }
       let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
-      // DURABILITY: the manifest lists the header as durable, even if the session's only write
-      // failed.
+      // DURABILITY: the manifest lists the header as durable, so sync it even if the session's only
+      // write failed.
       if let active, active.syncedByteCount < active.usage.end {
         try active.openFile()
         try active.synchronizeData()

@@ -205,7 +205,7 @@ extension Engine {
   }
 
   /// The pending sync of a removal that found nothing. The write that made the key absent may be
-  /// recent and not synced yet, and a power cut must not undo that write either.
+  /// recent and not synced yet, and a power cut must not undo it.
   func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
     guard case .anything = expectation, durability != .process else { return PendingWrite() }
     return PendingWrite(sequence: log.lastSequence, durability: durability)

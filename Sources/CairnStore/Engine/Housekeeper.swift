@@ -5,7 +5,7 @@ internal import Synchronization
 /// A pass does each due chore once, the most urgent first. It seals rolled segments, removes the
 /// files left by `removeAll`, makes an overdue checkpoint and prepares the next `removeAll`. Then
 /// it runs one round of compaction, removes expired entries, takes a step towards the free-space
-/// floor, does a round of a cache's chore, and scrubs a little more of the log. Each chore is
+/// floor, runs a round of the cache's chore, and scrubs a little more of the log. Each chore is
 /// bounded, so none starves another, and a kill loses at most one chore. While a chore has more to
 /// do, the next pass follows at once. The state of the log drives the loop, not the writes of this
 /// session.
@@ -101,7 +101,7 @@ final class Housekeeper: Sendable {
     }
   }
 
-  /// Does chores until none has more to do.
+  /// Runs chores until none has more to do.
   ///
   /// - Throws: the first error, after trying every chore.
   func maintain() throws(StoreError) {

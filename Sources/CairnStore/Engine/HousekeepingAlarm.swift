@@ -63,7 +63,7 @@ final class HousekeepingAlarm: Sendable {
 
   // MARK: Time
 
-  /// From now on, also runs passes at intervals. Call at each write: entries expire with time, and
+  /// From now on, also runs passes at intervals. Call at each write: entries expire over time, and
   /// small removals may leave much dead space before a segment is full.
   @inline(__always)
   func startTiming() {

@@ -12,8 +12,8 @@ enum SyncedPart {
 /// The end of the log. Writers append here one at a time, and writers that wait for durability
 /// share syncs.
 ///
-/// 1. `Appender` is used only under this lock. An index entry gets another record only under this
-///    lock.
+/// 1. `Appender` is used only under this lock. The location in an index entry changes only under
+///    this lock.
 /// 2. No thread waits for the disk under it, with three exceptions: a record that needs its own
 ///    segment at once, a `removeAll` without a ready manifest, and the last attempt of a large
 ///    write that other writes have overtaken.

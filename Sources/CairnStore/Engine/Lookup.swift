@@ -220,7 +220,7 @@ struct Lookup: Sendable {
           let offset = segment.withObject { $0.offset(of: place.entry.location) }
           if let bytes = try? Record.bytes(in: segment, at: offset),
             let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key),
-            // Without the lock, the tick may be from two moments.
+            // Without the shard's lock, the parts of the tick may be from two moments.
             !record.header.flags.contains(.idleLimit)
           {
             return existing(record, place.entry, hash, now: now)
@@ -320,7 +320,7 @@ extension RecordHeader {
     return Deadline(time: min(end, idleEnd.millisecondsSinceEpoch), isExact: false)
   }
 
-  /// Whether the record's lifetime has ended, or it has been idle for too long.
+  /// Whether the record's lifetime has ended, or its entry has been idle for too long.
   @inline(__always)
   func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
     if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }

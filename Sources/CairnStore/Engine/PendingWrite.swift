@@ -6,10 +6,10 @@ package struct PendingWrite: Sendable {
   var durability = Durability.process
   /// The bytes that the write has made dead if it must wait for compaction, otherwise 0.
   var slowedByteCount = 0
-  /// Whether the limits must still be enforced. Only for a write that had to be made at once.
+  /// Whether the limits must still be enforced. Only for a write made with `atOnce`.
   var keepsLimits = false
-  /// Whether the write was skipped because it would have had to wait. Only for a write that had to
-  /// be made at once.
+  /// Whether the write was skipped because it would have had to wait. Only for a write made with
+  /// `atOnce`.
   package private(set) var isLeft = false
   /// The value that the write replaced, if removals are observed. The array of removals holds only
   /// other values, so a write that replaces a value needs no array and no copy of the key.

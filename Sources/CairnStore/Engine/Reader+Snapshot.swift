@@ -61,10 +61,10 @@ extension Reader {
     lookup.noteTimeIfNeeded(now)
     // Under the log's lock, no batch is half applied, and the index names only these segments.
     return log.waitUntil { appender -> SnapshotState? in
-      // While a compaction moves entries, there are two records for each sequence number. For some
-      // keys the old record is live, for others the new one, so a replay of the log may differ from
-      // the index. A backup must not copy this state. The moves take a fraction of a second. While
-      // a batch is being published, the index has only part of it.
+      // While a compaction moves entries, each copied record exists twice. For some keys the old
+      // record is live, for others the new one, so a replay of the log may differ from the index. A
+      // backup must not copy this state. The moves take a fraction of a second. While a batch is
+      // being published, the index has only part of it.
       if !appender.isConsistent { return nil }
       return SnapshotState(
         index: lookup.index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },

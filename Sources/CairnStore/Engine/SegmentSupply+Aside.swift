@@ -3,7 +3,7 @@
 /// The records go into a segment that no manifest lists, under no lock that another write needs.
 /// Then the writer prepares a manifest that lists the segment after the active one, as a close does
 /// for the next session. Under the log's lock, the log rolls into the segment, and the two
-/// manifests exchange names. Now all earlier bytes are in the page cache, as the log requires. Only
+/// manifests exchange names. All earlier bytes are now in the page cache, as the log requires. Only
 /// the last attempt waits for a sync under that lock.
 ///
 ///     listed before:  active   prepared   reserved …
@@ -41,8 +41,8 @@ extension SegmentSupply {
     }
     let first = segment.header.baseSequence + Self.numbersAhead
     try write(segment, first)
-    // Nothing relies on this sync. It leaves little work to the log's sync, which others wait for
-    // too.
+    // Nothing relies on this sync. It leaves less work to the log's sync, for which other writes
+    // also wait.
     if forSync { try segment.file.open().synchronize() }
     var tryCount = 0
     while true {

@@ -3,8 +3,8 @@ internal import Synchronization
 /// Supplies the log's segments: begins the session, makes the next segment, rolls the active one
 /// and seals rolled ones.
 ///
-/// 1. A segment is written to only once a manifest lists its place, though their names need not be
-///    on disk yet. Records written outside the log enter it by an exchange of two manifests.
+/// 1. A segment is written to only once a manifest lists its place, though the names of both need
+///    not be on disk yet. Records written outside the log enter it by an exchange of two manifests.
 /// 2. One thread at a time makes the next segment, under `preparation`.
 /// 3. A segment is listed as sealed only after a sync of its name and of all its records.
 ///
@@ -228,7 +228,7 @@ final class SegmentSupply: Sendable {
     while true {
       let rolled = log.withLock { appender -> [Segment] in
         if appender.failure != nil { return [] }
-        // A compaction would treat records that are not yet in the index as dead.
+        // Stop before an unpublished batch: a compaction would treat its records as dead.
         return Array(
           appender.rolled.prefix {
             $0 !== appender.unpublished?.segment && $0.header.baseSequence <= next
@@ -240,7 +240,8 @@ final class SegmentSupply: Sendable {
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
       try catalog.change { (state) throws(StoreError) in
-        // In the meantime, `removeAll` may have taken them, or another thread may have sealed some.
+        // In the meantime, `removeAll` may have taken these segments, or another thread may have
+        // sealed some.
         let (isThere, missing) = log.withLock { appender in
           (
             appender.rolled.starts(with: rolled, by: ===),

@@ -146,8 +146,8 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body`, which writes outside the log, while no other thread does. If the disk has no
-  /// room, lets others continue before it looks for room, because the search calls observers of
+  /// Runs `body`, which writes outside the log. Only one thread does so at a time. If the disk has
+  /// no room, lets others continue before it looks for room, because the search calls observers of
   /// removals.
   func writingAside<Value>(
     byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value

@@ -41,8 +41,8 @@ final class CheckpointProgress: Sendable {
     usedTime.store(time.millisecondsSinceEpoch, ordering: .relaxed)
   }
 
-  /// Whether the checkpoint lacks accesses, and its newest access is older than this many
-  /// milliseconds.
+  /// Whether the checkpoint lacks accesses and its newest access is at least this many milliseconds
+  /// old.
   func lacksUse(in recency: RecencyClock, for interval: Int64, now: Timestamp) -> Bool {
     let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
     return recency.isNewer(than: usedTick.load(ordering: .relaxed))

@@ -215,8 +215,8 @@ final class Checkpointer: Sendable {
       }
       // Samples may be added while this runs.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
-      // Under the catalog's lock, and only while the store's own lock is held: a failed close does
-      // not wait, and the name may then belong to another session.
+      // Create the file under the catalog's lock, and only while the store's own lock is held: a
+      // failed close does not wait, and the name may then belong to another session.
       let file = try catalog.change { (_) throws(StoreError) -> File in
         // Remove a checkpoint that was abandoned under this id before a crash.
         let name = FileName.checkpoint(basis.id)

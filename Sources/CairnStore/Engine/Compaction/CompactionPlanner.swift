@@ -81,8 +81,8 @@ package struct CompactionPlanner: Sendable {
     // The highest age that counts: as many writes as the store has entries.
     let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
     // A segment that was written recently will soon have more to gain, so age counts too, as in
-    // log-structured file systems (Rosenblum and Ousterhout, 1992). Compaction copied least with
-    // the square root of the age; `cairn-bench --compaction` measures it.
+    // log-structured file systems (Rosenblum and Ousterhout, 1992). In measurements with
+    // `cairn-bench --compaction`, the square root of the age led to the fewest copies.
     func worth(_ victim: (facts: SegmentFacts, gain: Int, cost: Int)) -> Double {
       let age = isUrgent ? 1 : min(Double(newest - Self.order(victim.facts) + 1), oldest)
       return Double(victim.gain) / Double(victim.cost + 1) * age.squareRoot()

@@ -130,7 +130,7 @@ final class FollowedView: Sendable {
       && page.generation == generation.load(ordering: .relaxed) && page.session == session
   }
 
-  /// Counts events that may have given a version to another value. Within one history, the same
+  /// Counts events after which a version may belong to another value. Within one history, the same
   /// version means the same value. Set before reads find the view.
   var history: UInt64 {
     get { historyNumber.load(ordering: .relaxed) }
@@ -142,7 +142,7 @@ final class FollowedView: Sendable {
 
   // MARK: Advancing
 
-  /// Adds the records that were appended since.
+  /// Adds the records that were appended since the last advance.
   ///
   /// - Returns: `false` if the appended records alone do not suffice, and the store must be
   ///   reopened.

@@ -2,15 +2,15 @@ internal import Synchronization
 
 /// Follows a store that another process may have open for writing.
 ///
-/// 1. A read sees one state of the store, never earlier than what any previous read saw.
+/// 1. A read sees one state of the store, never an earlier one than any previous read.
 /// 2. Appended records are added in place. If segments were replaced or removed, the store is
 ///    reopened alongside the current view, and the new view then replaces the current one as a
 ///    whole.
 /// 3. Published data may be gone, because a recovery discarded it or another store took its place.
 ///    Then one call throws `outdated`, and later calls see the current store.
 ///
-/// Views are opened and changed under the lock. It is never held together with a lock of another
-/// store, and a view's locks come after it.
+/// Views are opened and changed under the lock. That lock is never held together with a lock of
+/// another store, and a view's locks come after it.
 @usableFromInline
 package final class Follower: Sendable {
   private let path: String

@@ -67,7 +67,8 @@ struct ScrubPass: Sendable {
     case hole(Range<Int>, isUnreadable: Bool)
   }
 
-  /// Whether a segment has more to read: the one being read, if it has not ended, or a later one.
+  /// Whether a segment still has to be read: it is the current one and has not ended, or it comes
+  /// later.
   func isBefore(_ id: UInt64, end: Int) -> Bool {
     id == self.id ? offset < end : id > self.id && id <= lastID
   }

@@ -105,8 +105,8 @@ final class Scrubber: Sendable {
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
       tell(damage)
-      // Save the progress, so that reported damage is not read again. After a kill in between, it
-      // is reported twice.
+      // Save the progress, so that reported damage is not read again. After a kill before this
+      // point, the damage is reported twice.
       saveScrub()
     }
   }

@@ -112,8 +112,7 @@ final class Evictor: Sendable {
     eviction.withLock { $0.start(with: oldest) }
     session.environment.background.run { [weak self] in
       while let evictor = self, !evictor.session.isClosed {
-        // If a part of the index cannot be read now, the error is thrown once something must be
-        // evicted.
+        // If a shard cannot be loaded now, the error is thrown once something must be evicted.
         let isReady = try? evictor.eviction.withLock { (list) throws(StoreError) in
           try list.collectFirst(from: evictor.lookup.index)
         }
@@ -161,8 +160,7 @@ final class Evictor: Sendable {
     let isReady = try? eviction.withLock { (list) throws(StoreError) in
       try list.collectFirst(from: lookup.index)
     }
-    // If a part of the index cannot be read now, the error is thrown once something must be
-    // evicted.
+    // If a shard cannot be loaded now, the error is thrown once something must be evicted.
     if isReady ?? true { start.wait(for: session.limits) }
   }
 

@@ -1,6 +1,7 @@
 internal import Synchronization
 
-/// Makes room on a full disk for a cache's writes, by evicting its coldest segments or their ends.
+/// Makes room for a cache's writes on a full disk, by evicting the cache's coldest segments or
+/// their ends.
 ///
 /// 1. Entries are removed by ordinary removals before their space is reclaimed.
 /// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
@@ -78,7 +79,7 @@ final class SegmentEvictor: Sendable {
     state.told = now
     session.tell(
       .warning, .maintenance,
-      "the disk is full: a write evicted \(summary.count) entries of \(summary.cost) bytes")
+      "the disk is full: a write evicted \(summary.count) entries, \(summary.cost) bytes in all")
   }
 
   /// - Returns: the number of bytes reclaimed.
@@ -119,7 +120,8 @@ final class SegmentEvictor: Sendable {
   /// The segment that is needed least, by the average access time of its live records and its share
   /// of live bytes.
   ///
-  /// Returns no reference to the segment, because its space could then not be reclaimed.
+  /// Returns no reference to the segment, because the space of a referenced segment cannot be
+  /// reclaimed.
   ///
   /// - Complexity: O(keys).
   private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {

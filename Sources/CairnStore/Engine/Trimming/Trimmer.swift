@@ -190,7 +190,7 @@ final class Trimmer: Sendable {
     if count > 0, try missingByteCount(floor) > 0 {
       session.tell(
         .warning, .maintenance,
-        "freeDiskSpaceFloor: \(count) entries were removed, but the disk still has less free space")
+        "freeDiskSpaceFloor: \(count) entries were removed, but free space is still below it")
     }
     return false
   }
