@@ -28,7 +28,7 @@ struct Appender: ~Copyable {
   var holdsCopies = false
   /// The batch that is in the log but not entirely in the index, if any.
   var unpublished: UnpublishedBatch?
-  /// The maximum preallocation.
+  /// The current maximum growth step. It shrinks on a nearly full disk.
   private var growth = largestGrowth
   var nextSequence: SequenceNumber
   /// How many more bytes writers may make dead.
@@ -188,7 +188,7 @@ struct Appender: ~Copyable {
 
   /// Ends the active segment, if any, and continues in another.
   mutating func roll(to next: Segment) throws(StoreError) {
-    // Do this first, because the process may have no descriptor left.
+    // Open the file first, because the process may have no descriptor left.
     try next.openFile()
     if let active {
       var header = RecordHeader(kind: .roll)

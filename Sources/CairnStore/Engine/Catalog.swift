@@ -135,7 +135,7 @@ final class Catalog: Sendable {
       after: &state.manifest, in: bootIdentifier, at: session.clock.now())
   }
 
-  /// Replaces the manifest with one that also reserves this many more places for segments.
+  /// Replaces the manifest with one that also reserves `count` more places for segments.
   func replace(
     _ state: inout State, reserving count: Int, _ change: (inout Manifest) -> Void
   ) throws(StoreError) {

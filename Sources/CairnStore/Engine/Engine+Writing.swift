@@ -84,7 +84,7 @@ extension Engine {
     }
   }
 
-  /// Returns once every write being entered now is in the log and in the index.
+  /// Returns once every write in progress is in the log and in the index.
   package func passWriters() { log.withLock { _ in } }
 
   @inline(__always)
@@ -278,7 +278,7 @@ extension Engine {
       return false
     } catch {
       guard case .corrupt = error else { throw error }
-      // If the key still has this version, the damaged value belongs to it.
+      // If the key still has this version, its value is the damaged one.
       return try removeValue(
         forKey: key, expecting: .version(existing.sequence), durability: nil)
     }

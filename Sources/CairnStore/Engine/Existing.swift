@@ -23,7 +23,7 @@ enum Expectation: Sendable {
   /// The key has this version, and the write is still wanted. The closure is called under the log's
   /// lock.
   case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
-  /// A record with a damaged head at this location.
+  /// The key's record has a damaged head and is at this location.
   case damaged(at: Location)
 }
 

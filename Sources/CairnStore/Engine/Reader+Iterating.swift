@@ -14,7 +14,7 @@ struct PassedOver {
   }
 }
 
-/// Entries and the locations of their records: current ones, or those of a snapshot.
+/// The entries of the current store or of a snapshot, and the locations of their records.
 protocol EntryView {
   /// The entries of one shard, all from one moment.
   func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place]

@@ -1,9 +1,9 @@
 /// Removes everything with one change of the manifest, whatever the number of keys.
 ///
 /// In a `.process` or `.interval` store, a removal does not wait for a sync. Housekeeping prepares
-/// a manifest that removes everything, as a close prepares the next session's, and a removal only
-/// exchanges two names. Until these names are on disk, a power cut may bring the old manifest back,
-/// so the files that it lists stay until the directory is synced.
+/// a manifest that removes everything, so a removal only exchanges two names. Until these names are
+/// on disk, a power cut may bring the old manifest back, so the files that it lists stay until the
+/// directory is synced.
 final class TotalRemoval: Sendable {
   private let session: Session
   private let lookup: Lookup

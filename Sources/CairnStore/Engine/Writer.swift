@@ -129,8 +129,7 @@ struct Writer: Sendable {
   ///     the numbers must be known, they begin at the given one. May be called more than once.
   ///   - check: called first, under the log's lock. If it returns a value, the records are not
   ///     appended.
-  ///   - body: called under the log's lock once the log continues after the header of the new
-  ///     segment.
+  ///   - body: called under the log's lock once the log continues in the new segment.
   func appendAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,

@@ -60,8 +60,8 @@ final class Checkpointer: Sendable {
   // MARK: When to make one
 
   /// Whether a checkpoint is overdue: enough has been appended since the last one, or the open had
-  /// to replay more than a checkpoint takes. Without the second condition, sessions that are killed
-  /// before they write much would replay the same records again and again.
+  /// to replay more bytes than a checkpoint has. Without the second condition, sessions that are
+  /// killed before they write much would replay the same records again and again.
   var isNeeded: Bool {
     progress.isDueSinceOpen.load(ordering: .relaxed)
       || progress.appendedByteCount.load(ordering: .relaxed)
@@ -213,7 +213,7 @@ final class Checkpointer: Sendable {
         throw .noSpace(
           path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
-      // Samples may be added while this runs.
+      // Samples may be added while the file is being written.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
       // Create the file under the catalog's lock, and only while the store's own lock is held: a
       // failed close does not wait, and the name may then belong to another session.

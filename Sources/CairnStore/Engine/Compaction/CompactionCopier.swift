@@ -21,7 +21,7 @@ struct CompactionCopier: ~Copyable {
   private(set) var moves: [Move] = []
   /// The moves of extensions.
   private(set) var extensionMoves: [Move] = []
-  /// The extended ends of lifetime of copied puts, by the number of the move.
+  /// The extended ends of copied puts' lifetimes, by the number of the move.
   private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
   private var recordsSinceBreath = 0

@@ -85,7 +85,7 @@ final class CompactionOutput {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Writes out everything.
+  /// Writes the remaining bytes and syncs the file.
   func finish() throws(StoreError) {
     try flush()
     // DURABILITY: the whole segment is on disk before the manifest lists it and drops the segments

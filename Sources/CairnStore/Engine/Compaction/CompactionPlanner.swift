@@ -71,7 +71,7 @@ package struct CompactionPlanner: Sendable {
     return smallSegments()
   }
 
-  /// The victims with the highest gain per copied byte and the greatest age. If it is better to
+  /// The segments with the highest gain per copied byte and the greatest age. If it is better to
   /// rewrite the segments that keep many tombstones from being dropped, returns those instead.
   private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
@@ -178,9 +178,9 @@ package struct CompactionPlanner: Sendable {
 
   /// Every segment with a dead byte, in rounds. The lowest barriers come first, so that few
   /// tombstones wait for a segment of a later round: most later segments contain higher numbers,
-  /// and earlier ones have been rewritten. There is one exception. A compaction may have written a
-  /// segment while another was being written to. The new segment can come later, and have a barrier
-  /// below some tombstones of the other. Those tombstones are left to `remainingRounds`.
+  /// and earlier ones have been rewritten. There is one exception. While a segment was being
+  /// written to, a compaction may have written another. The second can come later, and have a
+  /// barrier below some tombstones of the first. Those tombstones are left to `remainingRounds`.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
       $0.isCandidate

@@ -37,8 +37,8 @@ extension Compactor {
       if deadHere > 0, isWorthIt { mayGain = true }
     }
     if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
-    // The first time, background work may have just freed room. If many bytes are dead, the reader
-    // or the work that holds them ends soon.
+    // After the first failure, background work may have just freed room. If many bytes are dead,
+    // the reader or the work that holds them ends soon.
     if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
@@ -72,7 +72,7 @@ extension Compactor {
     }
   }
 
-  /// Reclaims up to `goal` bytes from the end of a segment, if few of them are live.
+  /// Reclaims up to `goal` bytes from the end of a segment, if few bytes there are live.
   func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in
       let before = log.allocatedByteCount

@@ -332,8 +332,8 @@ struct RoomSearch {
   let byteCount: Int
   /// How often the search found no room.
   var failureCount = 0
-  /// How often a cache has evicted entries for the write, and how many more may go. `nil` means a
-  /// tenth.
+  /// How often a cache has evicted entries for the write, and how many more it may evict. `nil`
+  /// means a tenth.
   var evictionCount = 0
   var allowance: Int?
 }

@@ -64,7 +64,7 @@ struct FollowedProgress {
         sealed.append(entry)
       }
     }
-    // In the order of the log.
+    // Higher numbers come later in the log.
     sealed.sort { $0.highestSequence < $1.highestSequence }
     var parts = sealed.map {
       Part(id: $0.id, salt: $0.salt, end: $0.byteCount, compactedAt: $0.compactedAt)

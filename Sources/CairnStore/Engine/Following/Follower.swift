@@ -71,7 +71,7 @@ package final class Follower: Sendable {
     try readView { (view) throws(StoreError) in try body(view.engine.reader) }
   }
 
-  /// Information about a key, and the history that the version belongs to (`FollowedView.history`).
+  /// Information about a key, and the history that its version belongs to (`FollowedView.history`).
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {

@@ -156,7 +156,7 @@ struct ScrubPass: Sendable {
 
   /// Checks the bytes of a value that were read.
   ///
-  /// - Returns: whether the value is complete, so that the record is done.
+  /// - Returns: whether the whole value has been checked.
   private mutating func readValue(
     _ scanner: inout SegmentScanner, _ findings: inout [Finding]
   ) throws(StoreError) -> Bool {

@@ -240,7 +240,7 @@ final class Scrubber: Sendable {
   private func eventOfMissingFile(
     _ segment: Segment, end: Int
   ) throws(StoreError) -> DamageEvent? {
-    // In a store that was closed or lost its directory, names mean nothing.
+    // After a close or the loss of the directory, names mean nothing.
     try session.checkUsable()
     if session.lookForPlace() { throw .vanished(path: session.path) }
     if segment.isRetired { return nil }

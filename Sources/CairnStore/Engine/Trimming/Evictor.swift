@@ -201,8 +201,8 @@ final class Evictor: Sendable {
 
   private var groupLimit: Int { lookup.index.isLoaded ? Self.groupLimit : Self.loadingGroupLimit }
 
-  /// The maximum number of entries and the minimum number of bytes to remove now: down to 1 % below
-  /// the limits, so that not every write has to look for entries to remove.
+  /// The maximum number of entries and the minimum number of bytes to remove now. An eviction goes
+  /// down to 1 % below the limits, so that few writes have to evict.
   private var excess: (count: Int, byteCount: Int) {
     let count = lookup.index.count
     // The newest entry stays, however large it is, because alone it is within the limits.

@@ -1,4 +1,4 @@
-/// A check for entries that have expired at a moment.
+/// A check for entries that have expired by `now`.
 struct ExpiryLook {
   let now: Timestamp
   /// Converts ticks to times.

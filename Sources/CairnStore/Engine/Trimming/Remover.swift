@@ -1,7 +1,7 @@
 /// Removes many entries, a few at a time, for all trims.
 ///
-/// Victims are chosen under no lock except one shard's at a time, and checked again when their turn
-/// comes. Each gets its own tombstone, so a crash may leave only the first of them removed.
+/// Victims are chosen under at most one shard's lock at a time, and checked again when their turn
+/// comes. Each victim gets its own tombstone, so a crash may leave only the first of them removed.
 final class Remover: Sendable {
   let session: Session
   let lookup: Lookup

@@ -5,7 +5,8 @@ internal import Synchronization
 ///
 /// 1. Entries are removed by ordinary removals before their space is reclaimed.
 /// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
-/// 3. After a failed attempt, it pauses, because other programs take the room that the cache frees.
+/// 3. After a failed attempt, it pauses, because other programs may take the room that the cache
+///    frees.
 ///
 /// A store that is not a cache never does this. The lock is taken before compaction's.
 final class SegmentEvictor: Sendable {
