@@ -63,8 +63,7 @@ extension Engine {
       &removals, atOnce: true)
   }
 
-  /// Makes the current thread wait for compaction if the write must, so that the thread makes no
-  /// other write meanwhile.
+  /// Waits for compaction if the write must. Meanwhile, the current thread makes no other write.
   func slowed(_ pending: PendingWrite) -> PendingWrite {
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)

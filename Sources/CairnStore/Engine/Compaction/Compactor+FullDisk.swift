@@ -377,7 +377,7 @@ extension Compactor {
     }
   }
 
-  /// Frees the space preallocated for writers, on a full disk.
+  /// Frees the space preallocated for writers. Called on a full disk.
   private func giveBackAhead() {
     log.withLock { appender in
       guard let active = appender.active, appender.failure == nil, !appender.isClosed else {
