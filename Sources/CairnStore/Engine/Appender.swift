@@ -1,7 +1,7 @@
-/// The end of the log, where all writes happen, one at a time: the state under the appender's lock.
+/// The end of the log: all writes happen here, one at a time, under the appender's lock.
 ///
-/// No record is published or acknowledged until every earlier byte of the log is in the page cache.
-/// Doing everything under the one lock ensures this.
+/// Because all writes use one lock, no record is published or acknowledged until every earlier byte
+/// of the log is in the page cache.
 struct Appender: ~Copyable {
   /// The initial allocation of an active segment.
   static let firstAllocation = 64 << 10
@@ -10,25 +10,25 @@ struct Appender: ~Copyable {
 
   /// The segment being appended to, or `nil` until the first write after an open.
   var active: Segment? { didSet { usedActive = active.map { Unretained($0) } } }
-  /// An unretained reference to `active`, for uses during which it stays the active segment.
+  /// An unretained reference to `active`. Valid only while that segment stays active.
   private var usedActive: Unretained<Segment>?
   /// The offset of the next record in the active segment.
   var offset = 0
   /// The next segment, if it is ready.
   var prepared: Segment?
-  /// The places that the manifest lists for the segments after the next. They have no files yet.
+  /// The places that the manifest lists for segments after the next one. They have no files yet.
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
-  /// Segments that the manifest lists as sealed, and before the first write those that a close left
-  /// open.
+  /// Segments that the manifest lists as sealed. Before the first write, also those that a close
+  /// left open.
   var sealed: [Segment]
-  /// Whether `sealed` includes both the old and the new segments of a compaction, and so each
-  /// copied record twice.
+  /// Whether `sealed` includes both the old and the new segments of a compaction, and so contains
+  /// each copied record twice.
   var holdsCopies = false
   /// The batch that is in the log but not entirely in the index, if any.
   var unpublished: UnpublishedBatch?
-  /// The maximum preallocation.
+  /// The current maximum growth step. It shrinks on a nearly full disk.
   private var growth = largestGrowth
   var nextSequence: SequenceNumber
   /// How many more bytes writers may make dead.
@@ -36,7 +36,7 @@ struct Appender: ~Copyable {
   /// Why writes are refused.
   var failure: SystemFailure?
   var isClosed = false
-  /// The end of the log last announced to processes that follow the store.
+  /// The last log end that was announced to processes that follow the store.
   var announced = LogPosition(rawValue: 0)
 
   /// The end of the log, or `nil` until the first write after an open.
@@ -72,8 +72,8 @@ struct Appender: ~Copyable {
     if let failure { throw .poisoned(cause: failure) }
   }
 
-  /// If an error leaves unknown which manifest is on disk, refuses all writes, because that
-  /// manifest may not list the active segment.
+  /// Refuses all writes if the error leaves it unknown which manifest is on disk: that manifest may
+  /// not list the active segment.
   mutating func note(_ error: StoreError) {
     if case .poisoned(let cause) = error { fail(cause) }
   }
@@ -107,21 +107,20 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// Makes room for `byteCount` bytes of records, as far as this state alone can.
+  /// Makes room for `byteCount` bytes of records, as far as the appender alone can.
   mutating func makeRoom(
     byteCount: Int, isRemoval: Bool, segmentByteLimit: Int, reserve: DiskReserve
   ) throws(StoreError) -> Room {
-    // If there is room, nothing else matters.
     if hasRoom(byteCount: byteCount, reserve: reserve) { return .ready }
     while true {
       guard let active else { return .needsSession }
       let end = offset + byteCount + RecordHeader.rollByteCount
-      // A sequence number is stored as a 32-bit difference.
+      // A record stores its sequence number as a 32-bit difference.
       let isInReach = nextSequence - active.header.baseSequence < 1 << 31
       if end <= active.capacity && isInReach {
-        // The last part of a segment is written only when the next segment exists, so that a
-        // removal has room on a full disk. The next segment must also be open: if no descriptor is
-        // left, this write fails.
+        // Fill the last part of a segment only once the next segment exists, so that removals have
+        // room on a full disk. The next segment must also be open: if no descriptor is left, this
+        // write fails.
         if !isRemoval && end + Segment.slack > active.capacity {
           guard let next = prepared else { return .needsNext }
           try next.openFile()
@@ -158,7 +157,7 @@ struct Appender: ~Copyable {
 
   /// Preallocates up to `byteCount` or, if the disk has room, further.
   ///
-  /// - Parameter byLittle: whether to go no further, because the space is needed elsewhere.
+  /// - Parameter byLittle: whether to stop there, because the space is needed elsewhere.
   private mutating func grow(
     _ segment: Segment, to byteCount: Int, byLittle: Bool
   ) throws(StoreError) {
@@ -181,15 +180,15 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// Ensures that the active segment can be ended. It always has room for a roll record, except
-  /// after a truncation by a failed write or a close.
+  /// Ensures room for the roll record that ends the active segment. Only a truncation by a failed
+  /// write or a close takes that room away.
   func makeRoomForRoll() throws(StoreError) {
     try active?.allocate(to: offset + RecordHeader.rollByteCount)
   }
 
   /// Ends the active segment, if any, and continues in another.
   mutating func roll(to next: Segment) throws(StoreError) {
-    // Do this first, because the process may have no descriptor left.
+    // Open the file first, because the process may have no descriptor left.
     try next.openFile()
     if let active {
       var header = RecordHeader(kind: .roll)
@@ -211,8 +210,8 @@ struct Appender: ~Copyable {
     start(in: next, at: SegmentHeader.byteCount)
   }
 
-  /// Takes the active segment out of the log again, because the manifest may not list it. Nothing
-  /// may be appended any more.
+  /// Removes the active segment from the log again, because the manifest may not list it. Nothing
+  /// may be appended afterwards.
   mutating func withdrawRoll() {
     precondition(failure != nil)
     guard let last = rolled.popLast() else { preconditionFailure("nothing was rolled") }
@@ -232,11 +231,11 @@ struct Appender: ~Copyable {
   // MARK: Records
 
   /// System calls write records of at least this size. Each page written through a mapping costs a
-  /// fault, and a message to every processor when the page goes to disk. System calls also write
-  /// records that are synced at once, because syncing such a page takes three times as long.
+  /// fault, and an interrupt on every processor when the page goes to disk. System calls also write
+  /// records that are synced at once, because syncing a mapped page takes three times as long.
   static let smallestCall = 4096
 
-  /// Appends one record, whose room is ensured, and returns its location and sequence number.
+  /// Appends one record, and returns its location and sequence number. The caller has made room.
   mutating func append(
     _ header: inout RecordHeader, key: RawSpan, metadata: RawSpan, value: RawSpan,
     written: Timestamp, forSync: Bool
@@ -294,7 +293,7 @@ struct Appender: ~Copyable {
   ) throws(StoreError) {
     guard let segment = active else { preconditionFailure("no room was made") }
     let offset = offset
-    // A large value is written from the caller's memory, a small record from one buffer.
+    // Write a large value from the caller's memory, a small record from one buffer.
     let isLarge = value.byteCount > 64 << 10
     let head = header.headByteCount
     let byteCount = isLarge ? head : header.byteCount
@@ -317,12 +316,12 @@ struct Appender: ~Copyable {
       }
     }
     try scratch.withSpan { (bytes) throws(StoreError) in
-      // Write the head last: a kill in between leaves no valid header.
+      // Write the head last: if the process is killed before that, there is no valid header.
       try write(bytes.extracting(0..<byteCount), to: segment, at: offset, forSync: true)
     }
   }
 
-  /// Appends the encoded records of a batch, whose room is ensured.
+  /// Appends the encoded records of a batch. The caller has made room.
   mutating func append(
     _ batch: inout BatchRecords, written: Timestamp, forSync: Bool
   ) throws(StoreError) -> (segment: Segment, offset: Int, firstSequence: SequenceNumber) {
@@ -350,8 +349,8 @@ struct Appender: ~Copyable {
     do throws(StoreError) {
       try segment.write(bytes, at: offset ?? self.offset, byCalls: isAppendedByCalls)
     } catch {
-      // Some of the bytes may be in the segment. If they followed a later, shorter record, they
-      // could pass for a part of it.
+      // Some of the bytes may be in the segment. After a later, shorter record, they could be
+      // mistaken for a part of it.
       do throws(StoreError) { try segment.trim(to: self.offset) } catch {
         let cause = error.asFailure
         failure = cause

@@ -5,7 +5,7 @@ internal import Synchronization
 final class BackPressure: Sendable {
   /// How long writers sleep at a time while they wait for compaction.
   private static let longestSleep = Duration.milliseconds(10)
-  /// After this many sleeps, which take ten seconds, a writer assumes that compaction is stuck.
+  /// After this many sleeps (ten seconds), a writer assumes that compaction is stuck.
   private static let sleepLimit = 1000
 
   private let session: Session
@@ -19,8 +19,8 @@ final class BackPressure: Sendable {
     self.log = log
   }
 
-  /// Slows a writer that has made `byteCount` bytes dead, as `SpaceAllowance.spend` has asked. Call
-  /// under no lock.
+  /// Delays a writer that has made `byteCount` bytes dead, because `SpaceAllowance.spend` requested
+  /// it. The caller must hold no lock.
   @inline(never)
   func waitForCompaction(afterMakingDead byteCount: Int) {
     session.wakeHousekeeping()
@@ -50,8 +50,8 @@ final class BackPressure: Sendable {
     noteDelay(slept)
   }
 
-  /// Waits until compaction has reclaimed the debt of large writes. Call under no lock that
-  /// compaction takes.
+  /// Waits until compaction has reclaimed the debt of large writes. The caller must hold no lock
+  /// that compaction takes.
   func waitForDebt() {
     var last = Int.max
     var slept = Duration.zero
@@ -79,7 +79,7 @@ final class BackPressure: Sendable {
     delay.wrappingAdd(slept.milliseconds, ordering: .relaxed)
   }
 
-  /// Counts a write that found no room at first.
+  /// Counts a write that at first found no room.
   func noteWait() { writeCount.wrappingAdd(1, ordering: .relaxed) }
 
   /// Lets writers continue because compaction reclaims nothing.
@@ -91,7 +91,7 @@ final class BackPressure: Sendable {
     if isNew {
       session.tell(
         .warning, .writing,
-        "overwriting no longer waits for compaction, because that reclaims nothing")
+        "overwriting no longer waits for compaction, because it reclaims nothing")
     }
   }
 }

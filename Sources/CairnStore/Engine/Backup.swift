@@ -1,8 +1,8 @@
 /// Copies a snapshot to a directory, as an independent store.
 ///
-/// Up to its end at the moment of the snapshot, a segment never changes. So the backup copies files
-/// unchanged while writers continue, and shares blocks if the filesystem can. Then it reads the
-/// whole copy back with system calls. Only then does a manifest make the copy a store.
+/// The bytes that a snapshot covers never change, so the backup copies segments as they are while
+/// writers continue. It shares blocks if the filesystem can. Then it reads the whole copy back with
+/// system calls. Last, it writes the manifest that makes the copy a store.
 struct Backup {
   let session: Session
   let catalog: Catalog
@@ -60,7 +60,7 @@ struct Backup {
     of snapshot: SnapshotState, to copy: inout StoreCopy, _ report: inout BackupReport,
     _ progress: (WorkProgress) -> Void
   ) throws(StoreError) -> [CopiedSegment] {
-    // Empty segments are not needed.
+    // Skip empty segments.
     let parts = zip(snapshot.segments, snapshot.covered).filter {
       $0.0.end > SegmentHeader.byteCount && $0.1.highestSequence > 0
     }
@@ -69,8 +69,7 @@ struct Backup {
     for ((segment, end), covered) in parts {
       let file = try copy.createFile(segment.name)
       try segment.bytes().copy(byteCount: end, into: file)
-      // DURABILITY: the copies are on disk before the manifest lists them, and the check reads the
-      // disk's data.
+      // DURABILITY: the copies are on disk before the check reads them and the manifest lists them.
       try file.synchronize()
       let entry = Manifest.SealedSegment(
         id: segment.id, salt: segment.header.salt, byteCount: end,

@@ -1,14 +1,14 @@
-/// The records of a batch, in the form that the log will have.
+/// The records of a batch, encoded for the log.
 @usableFromInline
 struct BatchRecords: ~Copyable {
-  /// The facts about a record that are needed without reading its bytes.
+  /// Facts about a record, available without reading its bytes.
   struct Operation: BitwiseCopyable {
     var hash: UInt64
     /// The offset of its record in the batch.
     var offset: Int
     /// The size of its record.
     var byteCount: Int
-    /// The chunk that holds its head, and the head's offset there.
+    /// The chunk that contains the record's head, and the head's offset there.
     fileprivate var chunk: Int32
     fileprivate var position: Int32
     fileprivate var fieldByteCount: UInt8
@@ -29,29 +29,31 @@ struct BatchRecords: ~Copyable {
     /// The chunk's bytes, followed by zeros as room for more.
     var bytes: [UInt8] = []
     var byteCount = 0
-    /// The number of the kept value that is this chunk, or `nil` if `bytes` has the chunk's bytes.
+    /// The index in `values` of the value that is this chunk, or `nil` if `bytes` contains the
+    /// chunk.
     var value: Int?
   }
 
   /// A chunk with several records grows up to this size.
   private static let chunkByteCount = 1 << 20
-  /// A value of at least this many bytes is a chunk of its own, and is not copied if it can be kept.
+  /// A value of at least this size is a chunk of its own. The batch keeps it without a copy if it
+  /// can.
   @inlinable static var keptByteCount: Int { 64 << 10 }
 
-  /// The value itself, if it can be kept.
+  /// The value itself, if the batch can keep it.
   @usableFromInline
   static func kept(_ value: some ByteSource) -> (any ImmutableBytes)? {
     value as? any ImmutableBytes
   }
 
-  /// The bytes, with zeros in the fields that are known only at the write: sequence numbers, time
-  /// and header checksums.
+  /// The bytes, with zeros in the fields that are known only when the batch is written: sequence
+  /// numbers, time and header checksums.
   private var chunks: [Chunk] = []
   /// The values that are chunks of their own.
   private var values: [any ImmutableBytes] = []
-  /// The number of bytes that the records take.
+  /// The total size of the records.
   private(set) var byteCount = 0
-  /// Whether the batch only removes keys, so that it may use the room reserved for removals.
+  /// Whether the batch only removes keys. It may then use the room reserved for removals.
   private(set) var isRemoval = true
   private(set) var operations: [Operation] = []
   private var usage = SegmentUsage.Sum()
@@ -177,7 +179,7 @@ struct BatchRecords: ~Copyable {
 
   /// Counts the records in the usage of their segment.
   ///
-  /// - Parameter isLive: whether its puts count as live.
+  /// - Parameter isLive: whether the puts count as live.
   func count(
     in usage: SegmentUsage, at start: Int, firstSequence: SequenceNumber, isLive: Bool
   ) {
@@ -186,7 +188,7 @@ struct BatchRecords: ~Copyable {
       isLive: isLive)
   }
 
-  /// Calls `body` with the bytes in order, part by part, and each part's offset.
+  /// Calls `body` with the offset and the bytes of each chunk, in order.
   func forEachChunk(
     _ body: (Int, RawSpan) throws(StoreError) -> Void
   ) throws(StoreError) {
@@ -211,7 +213,7 @@ struct BatchRecords: ~Copyable {
     }
   }
 
-  /// The deadline of an operation's entry, accessed at `now`, or `nil` if it cannot expire.
+  /// The deadline of an operation's entry, accessed at `now`, or `nil` if the entry cannot expire.
   @inline(__always)
   func deadline(of operation: Operation, accessed now: Timestamp) -> Deadline? {
     operation.canExpire ? readDeadline(of: operation, accessed: now) : nil

@@ -2,8 +2,8 @@
 extension Catalog {
   // MARK: Segments
 
-  /// Removes the file of a segment that has left the log. If readers that use system calls need the
-  /// file and it cannot be kept open for them, the file stays, and the next open removes it.
+  /// Removes the file of a segment that has left the log. If readers use system calls and the file
+  /// cannot be kept open for them, it stays, and the next open removes it.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
   func unlink(_ segment: consuming Segment, in state: inout State) -> String? {
@@ -13,8 +13,8 @@ extension Catalog {
     return unlink(segment.id, in: &state)
   }
 
-  /// Removes the file of a retired segment. If that fails, the manifest still lists it, and the
-  /// next open tries again.
+  /// Removes the file of a retired segment. If that fails, the manifest still lists the segment,
+  /// and the next open tries again.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
   func unlink(_ id: SegmentID, in state: inout State) -> String? {
@@ -28,7 +28,7 @@ extension Catalog {
     }
   }
 
-  /// Removes the file of an id that was not used.
+  /// Removes the file of an unused id.
   ///
   /// - Returns: a message to log after the catalog's lock is released.
   func discard(_ id: SegmentID, in state: inout State) -> String? {
@@ -41,7 +41,7 @@ extension Catalog {
   /// Removes abandoned segments' files.
   func abandon(_ ids: [SegmentID]) {
     if ids.isEmpty { return }
-    // If the store has been closed in the meantime, the close has removed them.
+    // If the store has been closed in the meantime, the close has removed the files.
     let messages = try? change { (state) throws(StoreError) in
       ids.compactMap { discard($0, in: &state) }
     }
@@ -117,9 +117,9 @@ extension Catalog {
     }
   }
 
-  // MARK: Files left by removals of all
+  // MARK: Files left by `removeAll`
 
-  /// Removes the files left by removals of all.
+  /// Removes the files left by `removeAll`.
   ///
   /// - Returns: whether it removed any.
   @discardableResult
@@ -130,7 +130,7 @@ extension Catalog {
     }
     if files.isEmpty { return false }
     // DURABILITY: no file is removed before the manifest that lists it has been durably replaced.
-    // Runs under no lock, so no write waits for it.
+    // No lock is held, so no write waits for this sync.
     do { try session.directory.synchronize() } catch {
       log.poison(error.asFailure)
       throw .poisoned(cause: error.asFailure)

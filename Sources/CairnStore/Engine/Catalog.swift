@@ -1,4 +1,4 @@
-/// A file left by a removal of all.
+/// A file left by `removeAll`.
 enum LeftFile {
   case segment(Segment)
   case checkpoint(UInt64)
@@ -7,12 +7,12 @@ enum LeftFile {
 /// The files of the store: the manifest, the ids that have been assigned, and the files to remove.
 ///
 /// 1. If the manifest on disk lists a file as part of the store, the file exists under its name and
-///    is durable as far as the manifest vouches for it.
-/// 2. Every file that exists is explained by the manifest on disk: it is part of the store, its id
+///    is as durable as the manifest says.
+/// 2. The manifest on disk explains every file that exists: the file is part of the store, its id
 ///    is listed as pending or retired, or its id is beyond `nextID`. An id leaves these lists only
 ///    when its name is durably gone.
-/// 3. The lock is held while the manifest is replaced. So replacements run one at a time, and each
-///    follows the previous one.
+/// 3. The lock is held while the manifest is replaced, so replacements run one at a time, and each
+///    builds on the previous one.
 /// 4. If it is unknown which of two manifests is on disk, the store writes nothing more.
 /// 5. The catalog changes nothing once the store's lock has been released or its directory has
 ///    vanished.
@@ -34,15 +34,14 @@ final class Catalog: Sendable {
     var next: Manifest?
     /// A manifest that removes everything, if it is ready.
     var emptied: Manifest?
-    /// Files left by removals of all. They are removed once the names that those removals exchanged
-    /// are on disk.
+    /// Files left by `removeAll`. They are removed once the names that it exchanged are on disk.
     var leftFiles: [LeftFile] = []
     /// Whether the name of the current manifest is on disk.
     var isSettled = true
-    /// Why it is unknown which manifest is on disk, if a replacement has failed that way.
+    /// The failure, if any, that left it unknown which manifest is on disk.
     var failure: SystemFailure?
 
-    /// Takes an id for a file that takes a long time to make. Manifests written in the meantime
+    /// Reserves an id for a file that takes a long time to write. Manifests written in the meantime
     /// list the id as pending, so that the next open removes the file if a crash leaves it. Until
     /// such a manifest is written, the id is beyond the highest id of the manifest on disk, which
     /// has the same effect.
@@ -56,7 +55,8 @@ final class Catalog: Sendable {
       return id
     }
 
-    /// Discards the manifest that removes everything, because its places are free or listed.
+    /// Discards the manifest that removes everything. Its ids are no longer pending: they are
+    /// unused or listed.
     mutating func dropEmptied() {
       guard let emptied else { return }
       let ids = Set(emptied.openSegments.map(\.id.rawValue))
@@ -85,8 +85,8 @@ final class Catalog: Sendable {
     try state.withLock(body)
   }
 
-  /// Runs `body` under the lock if files may still be removed. Does not run it once the store's
-  /// lock has been released, or if the directory may belong to another store.
+  /// Runs `body` under the lock. Does nothing if the store's lock has been released, or if the
+  /// directory may belong to another store.
   func whileUsable<Value>(_ body: (inout State) -> Value) -> Value? {
     state.withLock { state in
       session.storeLock.isHeld && !session.lookForPlace() ? body(&state) : nil
@@ -100,8 +100,8 @@ final class Catalog: Sendable {
 
   // MARK: Replacing the manifest
 
-  /// Runs `body` under the catalog's lock. If a failure makes it unknown what is on disk, the store
-  /// is poisoned.
+  /// Runs `body` under the catalog's lock. If a failure leaves it unknown what is on disk, poisons
+  /// the store.
   func change<Value>(
     _ body: (inout State) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -125,7 +125,7 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Prepares the manifest for the start of the next session, unless it is ready.
+  /// Prepares the manifest for the start of the next session, unless it is ready already.
   private func makeNextReady(_ state: inout State) {
     guard state.manifest.isClean, state.failure == nil, !session.isReadOnly,
       state.next?.generation != state.manifest.generation &+ 1
@@ -135,7 +135,7 @@ final class Catalog: Sendable {
       after: &state.manifest, in: bootIdentifier, at: session.clock.now())
   }
 
-  /// Replaces the manifest with one that also reserves this many more places for segments.
+  /// Replaces the manifest with one that also reserves `count` more places for segments.
   func replace(
     _ state: inout State, reserving count: Int, _ change: (inout Manifest) -> Void
   ) throws(StoreError) {
@@ -187,7 +187,7 @@ final class Catalog: Sendable {
     if !state.unlinkedIDs.isEmpty || !state.isSettled {
       // DURABILITY: if the manifest no longer lists an id, its file must be durably gone. Otherwise
       // the next open would find a file that nothing explains. The exchange that began the session
-      // is on disk before another one follows.
+      // must be on disk before the next one.
       do { try directory.synchronize() } catch {
         state.failure = error.asFailure
         throw .poisoned(cause: error.asFailure)

@@ -22,7 +22,7 @@ final class Committer: Sendable {
     }
   }
 
-  /// Gives an acknowledged write of a task its promised durability, without a waiting thread.
+  /// Gives an acknowledged write of a task its promised durability, without blocking a thread.
   nonisolated(nonsending) func commit(
     _ sequence: SequenceNumber, _ durability: Durability
   ) async throws(StoreError) {
@@ -33,7 +33,7 @@ final class Committer: Sendable {
   }
 
   /// Gives a removal that found nothing its promised durability. The write that made the key absent
-  /// may be very recent and not synced yet, and a power cut must not undo it either.
+  /// may be recent and not synced yet, and a power cut must not undo it.
   func commitAbsence(_ durability: Durability) throws(StoreError) {
     if durability == .process { return }
     try commit(log.lastSequence, durability)
@@ -44,9 +44,9 @@ final class Committer: Sendable {
     let delay = interval.milliseconds
     guard syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
     let isAsked = session.environment.syncing.runIfPossible(after: interval) { [weak self] in
-      // By then the session is closed, and the close syncs.
+      // If this object is gone, the store has been closed, and the close syncs.
       guard let self else { return }
-      // From here on, a write requests its own sync, because this one may miss it.
+      // From here on, writes request their own syncs, because this sync may miss them.
       syncDelay.store(.max, ordering: .relaxed)
       session.attempt("syncing", .error) { () throws(StoreError) in try log.sync() }
     }

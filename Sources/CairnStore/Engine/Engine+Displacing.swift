@@ -3,9 +3,9 @@ extension Engine {
   /// Removes the key's value, fresh or expired, if it is as expected, and calls `place`.
   ///
   /// - Parameter place: called under the log's lock, with the newest version. Every later write is
-  ///   newer, and until this call returns, a read finds either the old value or what it placed.
+  ///   newer. Until `displace` returns, a read finds either the old value or the placed one.
   /// - Returns: the write for `finish` to complete, or `nil` if the value was not as expected. In
-  ///   that case nothing was done.
+  ///   that case, nothing was done.
   func displace(
     _ key: RawSpan, expecting expectation: Expectation, durability: Durability?,
     _ place: (_ version: SequenceNumber) -> Void
@@ -16,10 +16,10 @@ extension Engine {
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)
     try lookup.index.load(shardOf: hash)
-    // Most keys are absent, which needs no record and does not begin a session.
+    // Most keys are absent. For those, no record is needed and no session begins.
     var isExpected = true
     let isPlaced = try log.withLock { (appender) throws(StoreError) -> Bool in
-      // After a close or a failure nothing may be placed, because memory would keep it.
+      // After a close or a failure, nothing may be placed, because memory would keep it.
       try appender.checkWritable(path: session.path)
       if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
       let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
@@ -47,7 +47,7 @@ extension Engine {
       if let existing { writer.unpublish(existing) }
       event = writer.removalEvent(existing, key: key, cause: .removed)
       if existing?.byteCount == nil, event != nil {
-        // The version of a damaged record is unknown, but it is lower than that of its tombstone.
+        // The version of a damaged record is unknown, but it is lower than its tombstone's.
         event = .entry(key: key.copied(), version: appender.nextSequence - 2, cause: .removed)
       }
       return appender.nextSequence - 1

@@ -10,15 +10,15 @@ extension Engine {
     try extendLifetime(forKey: key, to: lifetime, durability: durability, renewal: nil)
   }
 
-  /// Extends the lifetime of a key's value, or renews it. A renewal returns whether the key has the
-  /// renewal's version and that version is wanted.
+  /// Extends the lifetime of a key's value, or renews the value. A renewal returns whether the key
+  /// has the renewal's version and that version is wanted.
   func extendLifetime(
     forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal?
   ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
     let extended = try extend(
       key, to: lifetime, forSync: durability == .durable, renewal: renewal)
-    // If nothing has to be written, this makes the write that gave the entry its end durable.
+    // If no record was needed, this makes the write that set the current end durable.
     if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
     return extended.isThere
   }
@@ -35,7 +35,7 @@ extension Engine {
     return true
   }
 
-  /// An extension of many keys' lifetimes. Each is a separate write.
+  /// An extension of many keys' lifetimes. Each key is a separate write.
   struct Extending {
     let lifetime: Duration
     fileprivate(set) var count = 0
@@ -46,7 +46,7 @@ extension Engine {
     return Extending(lifetime: lifetime)
   }
 
-  /// Extends the lifetime of one key. `finish` waits for all of these writes.
+  /// Extends the lifetime of one key. `finish` waits for all these writes.
   func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
     let extended = try extend(
       key, to: extending.lifetime, forSync: false, renewal: nil)
@@ -61,14 +61,14 @@ extension Engine {
     return extending.count
   }
 
-  /// Renews the entry of one version, even if it has expired, as long as it is wanted.
+  /// Renews the entry that has this version, even an expired one, if it is still wanted.
   struct Renewal: Sendable {
     let version: SequenceNumber
     /// Called under the log's lock, so it must only read.
     let isWanted: @Sendable () -> Bool
   }
 
-  /// Appends an extension if one is needed, and returns its number.
+  /// Appends an extension if one is needed, and returns its sequence number.
   func extend(
     _ key: RawSpan, to lifetime: Duration, forSync: Bool, renewal: Renewal?
   ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
@@ -112,7 +112,7 @@ extension Engine {
         LifetimeExtension(
           expires: header.expires, location: location,
           byteCount: header.byteCount))
-      // Any previous extension is now dead, and has the same length.
+      // Any previous extension is now dead. It has the same size.
       isSlowed = appender.allowance.spend(header.byteCount)
       return (true, sequence)
     }

@@ -19,10 +19,9 @@ extension Engine {
   /// Makes everything durable, marks the store clean and releases the lock. A second call does
   /// nothing.
   ///
-  /// If it throws, the store is closed anyway, and the next open recovers it.
+  /// Even if this throws, the store is closed, and the next open recovers it.
   ///
-  /// - Returns: whether this call closed it. If not, it may return while another call is still
-  ///   closing it.
+  /// - Returns: whether this call closed the store. If not, another call may still be closing it.
   @discardableResult
   package func close() throws(StoreError) -> Bool {
     try session.checkProcess()
@@ -34,25 +33,25 @@ extension Engine {
       log.files.endSession()
       // A sync that has nothing left to do may still be running.
       log.commits.waitForEnd()
-      // The next session may take the names of files that a snapshot shows.
+      // The next session may reuse the names of files that a snapshot reads.
       for segment in log.segments {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
-      // By now, no scrub is saving its progress, and no manifest that removes everything is being
-      // prepared.
+      // After these waits, no scrub is saving its progress, and no manifest that removes everything
+      // is being prepared.
       scrubber.waitForEnd()
       checkpointer.waitUntilIdle()
-      // The manifest is not being replaced either.
+      // Under this lock, the manifest is not being replaced.
       catalog.withLock { _ in session.storeLock.giveUp() }
     }
     if session.isReadOnly { return true }
-    // From here on nothing is appended.
+    // From here on, nothing is appended.
     let (failure, last) = log.withLock { appender in
       appender.isClosed = true
       return (appender.failure, appender.nextSequence - 1)
     }
-    // After this, a thread that was making the next segment has finished, and none makes another.
+    // After this, no thread is preparing the next segment, and none will start to.
     writer.supply.waitForPreparation()
     if let failure { throw .poisoned(cause: failure) }
     try log.waitForSync { $0 >= last }
@@ -62,21 +61,22 @@ extension Engine {
     try catalog.removeLeftFiles()
     var message: String?
     defer { if let message { session.log(.warning, .maintenance, message) } }
-    // A compaction that is still copying stops by itself, because the store is closed. A compaction
-    // that has switched first updates the index.
+    // A compaction that is still copying stops by itself, because the store is closed. One that has
+    // already switched segments updates the index first.
     try checkpointer.keepingOut { () throws(StoreError) in
       message = try markClean(try checkpointer.writeClosingCheckpoint())
     }
     return true
   }
 
-  /// Closes a store that no caller closed. No caller can receive an error, so errors go to the log.
+  /// Closes a store that no caller closed. No caller can receive an error, so errors go to the
+  /// diagnostic log.
   package func closeAtEnd() {
     do throws(StoreError) { try close() } catch {
       switch error {
       // The error has already been logged.
       case .poisoned, .vanished: break
-      // The parent closes it.
+      // The parent process closes the store.
       case .usedAfterFork: break
       default: session.log(.error, .writing, "closing: \(error)")
       }
@@ -91,22 +91,23 @@ extension Engine {
     defer { if let written, !isListed { catalog.discard(written.basis) } }
     return try catalog.change { (state) throws(StoreError) -> String? in
       let (active, prepared, failure) = log.withLock { ($0.active, $0.prepared, $0.failure) }
-      // If a failure has occurred in the meantime, nothing was sealed, and rolled segments are not
-      // listed.
+      // After a failure in the meantime, nothing was sealed, and this manifest would omit the
+      // rolled segments.
       if let failure { throw .poisoned(cause: failure) }
       state.dropEmptied()
-      // DURABILITY: the last removal of all was synced above, so this is not the manifest on disk.
+      // DURABILITY: the last `removeAll` was synced above, so this file is not the manifest on
+      // disk.
       try? session.directory.unlink(FileName.emptiedManifest)
-      // Files of a compaction that will not finish. Their ids stay pending: if a crash undoes this
-      // removal, the next open removes them again.
+      // Remove the files of a compaction that will not finish. Their ids stay pending: if a crash
+      // undoes this, the next open removes the files again.
       for id in state.manifest.pendingIDs where id != written?.basis.id {
         try? session.directory.unlink(FileName.segment(SegmentID(rawValue: id)))
       }
       let written = written?.basis.floor == state.manifest.floorSequence ? written : nil
       if active == nil, written == nil, state.manifest.isClean { return nil }
       let oldCheckpoint = written == nil ? 0 : state.manifest.checkpointID
-      // DURABILITY: the manifest vouches for the header, even if the only write of the session
-      // failed after it.
+      // DURABILITY: the manifest lists the header as durable, so sync it even if the session's only
+      // write failed.
       if let active, active.syncedByteCount < active.usage.end {
         try active.openFile()
         try active.synchronizeData()
@@ -123,7 +124,7 @@ extension Engine {
               id: active.id, salt: active.header.salt, byteCount: active.usage.end)
           ]
         } else if !manifest.isClean {
-          // A session has begun, but its first segment could not be made.
+          // A session has begun, but its first segment could not be created.
           manifest.openSegments = []
         }
         if let prepared { manifest.retiredIDs.append(prepared.id.rawValue) }
@@ -133,7 +134,7 @@ extension Engine {
       isListed = written != nil
       catalog.unlinkCheckpoint(oldCheckpoint, in: &state)
       let message = prepared.flatMap { catalog.unlink($0.id, in: &state) }
-      // With the preallocated space, the next session can remove something on a full disk.
+      // Keep some preallocated space: with it, the next session can remove entries on a full disk.
       if let active, active.allocatedByteCount > active.usage.end + Segment.slack {
         try? active.trim(to: active.usage.end + Segment.slack)
       }
@@ -143,8 +144,8 @@ extension Engine {
 }
 
 extension StoreError {
-  /// Returns the error. Adds the advice to open for reading if the error says that the store may
-  /// not be written to, and the file LOCK of a store at the path can be opened for reading.
+  /// Returns the error. Adds the advice to open for reading if the store may not be written to, but
+  /// its LOCK file can be opened for reading.
   fileprivate func advisingToRead(path: String, fileSystem: any FileSystem) -> StoreError {
     let refusals = [
       SystemError.accessDenied, SystemError.notPermitted, SystemError.readOnlyFileSystem,

@@ -6,7 +6,7 @@ extension Engine {
     return KeyRemoval()
   }
 
-  /// Removes a key, as a separate write. `finish` waits for all of these writes.
+  /// Removes a key, as a separate write. `finish` waits for all these writes.
   @usableFromInline
   package func remove(_ key: RawSpan, in removal: inout KeyRemoval) throws(StoreError) {
     if let sequence = try remove(key, expecting: .anything, forSync: false) {
@@ -20,7 +20,7 @@ extension Engine {
   package func finish(
     _ removal: KeyRemoval, durability: Durability?
   ) throws(StoreError) -> Int {
-    // Another write may have removed an absent key after the last of these removals. So if a key
+    // Another write may have removed an absent key after the last of these removals, so if a key
     // was absent, commit all records.
     let last = removal.foundAbsent ? 0 : removal.lastSequence
     // The store may have been opened with a lower limit than before.

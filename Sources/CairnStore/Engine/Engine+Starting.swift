@@ -1,6 +1,6 @@
-/// Writes of async code. They run at once if they need not wait, otherwise on another thread.
+/// Writes from async code. They run at once if they need not wait, otherwise on another thread.
 extension Engine {
-  /// The longest value that is appended on a task's thread.
+  /// The largest value that is appended on a task's thread.
   private static var atOnceByteLimit: Int { 64 << 10 }
 
   @usableFromInline
@@ -47,14 +47,14 @@ extension Engine {
     }
   }
 
-  /// Writes the value of a key if the write need not wait: for a long hold of the log's lock, for
-  /// growth of the log, or for an eviction. Otherwise it does nothing and sets `pending.isLeft`. As
-  /// with a read, the first lookup in a part of the index loads that part from the checkpoint.
+  /// Writes the value of a key if the write need not wait for a long hold of the log's lock, for
+  /// growth of the log, or for an eviction. Otherwise does nothing and sets `pending.isLeft`. As
+  /// with a read, the first lookup in a shard loads the shard from the checkpoint.
   func enterAtOnce(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
-    // Large values take long to check and to copy, so another thread does that.
+    // Checking and copying a large value takes long, so another thread does it.
     if value.byteCount > Self.atOnceByteLimit || evictor.isAsked(adding: 1) {
       return (.mismatch(current: nil), .left)
     }
@@ -63,8 +63,7 @@ extension Engine {
       &removals, atOnce: true)
   }
 
-  /// Makes a write wait for compaction on its own thread, so that this thread makes no other write
-  /// meanwhile.
+  /// Waits for compaction if the write must. Meanwhile, the current thread makes no other write.
   func slowed(_ pending: PendingWrite) -> PendingWrite {
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
@@ -74,7 +73,7 @@ extension Engine {
     return pending
   }
 
-  /// - Parameter version: the version that the key must have. `nil`: any or none.
+  /// - Parameter version: the version that the key must have, or `nil` for any version or none.
   @usableFromInline
   func startRemoval(
     ofKey key: RawSpan, expecting version: SequenceNumber?, durability: Durability?
@@ -82,8 +81,8 @@ extension Engine {
     let expectation = version.map { Expectation.version($0) } ?? .anything
     try session.checkWritable()
     _ = try session.limits.tombstoneHeader(key: key)
-    // A removal that finds no key writes nothing. It does not wait either, unless its class
-    // requests a sync.
+    // A removal that finds no key writes nothing. It waits only if its durability class requests a
+    // sync.
     if session.durability(durability) == .process || version != nil,
       try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })
     {
@@ -106,7 +105,7 @@ extension Engine {
     return .left { [self] () throws(StoreError) in
       var batch = unwritten.withLock { $0.take() }
       return try tellingRemovals { (removals) throws(StoreError) in
-        guard let batch = batch.take() else { preconditionFailure("it is written once") }
+        guard let batch = batch.take() else { preconditionFailure("a batch is written once") }
         let (first, pending) = try enter(batch, durability: durability, removals: &removals)
         return (first, slowed(pending))
       }

@@ -1,7 +1,7 @@
 internal import Synchronization
 
 extension Engine {
-  /// The store's usage, without making or awaiting a system call.
+  /// The store's usage. Makes no system call and waits for none.
   package func usage() throws(StoreError) -> StoreUsage {
     try session.checkUsable()
     var usage = StoreUsage()
@@ -19,8 +19,8 @@ extension Engine {
     return usage
   }
 
-  /// After the first write of a session, does not wait for the syncs of a manifest, which hold the
-  /// catalog's lock.
+  /// The store's statistics. After the first write of a session, does not wait for manifest syncs,
+  /// which hold the catalog's lock.
   package func statistics() throws(StoreError) -> StoreStatistics {
     try session.checkUsable()
     let (segments, listed, prepared, lastSequence) = log.withLock { appender in

@@ -41,7 +41,7 @@ extension Engine {
     }
   }
 
-  /// Does a write, and reports its removals to the observer.
+  /// Performs a write, and reports its removals to the observer.
   @inline(__always)
   func tellingRemovals<Result>(
     _ write: (inout [RemovalEvent]) throws(StoreError) -> (Result, PendingWrite)
@@ -62,9 +62,9 @@ extension Engine {
   // A write is entered, then finished. In between, the caller reports the write's removals. The
   // write returns them even if it throws.
 
-  /// Enters the value of a key if its version is as expected.
+  /// Enters the value of a key if the key's version is as expected.
   ///
-  /// - Parameter removals: receives the removals of the write.
+  /// - Parameter removals: receives the write's removals.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
@@ -74,17 +74,17 @@ extension Engine {
       &removals)
   }
 
-  /// Gives an entered write its promised durability, and makes it wait for compaction.
+  /// Gives an entered write its promised durability, and makes it wait for compaction if it must.
   @inline(__always)
   func finish(_ pending: PendingWrite) throws(StoreError) {
     if pending.sequence > 0 { try committer.commit(pending.sequence, pending.durability) }
-    // In proportion to the replaced bytes, which are about as many as the written bytes.
+    // The wait is proportional to the replaced bytes, which are about as many as the written ones.
     if pending.slowedByteCount > 0 {
       writer.pressure.waitForCompaction(afterMakingDead: pending.slowedByteCount)
     }
   }
 
-  /// Returns once every write being entered now is in the log and in the index.
+  /// Returns once every write in progress is in the log and in the index.
   package func passWriters() { log.withLock { _ in } }
 
   @inline(__always)
@@ -113,7 +113,7 @@ extension Engine {
     if !looksFirst { try lookup.index.load(shardOf: hash) }
     var replaced: PendingWrite.Replacement?
     var isSlowed = false
-    // The options are taken apart first, so that the body holds no reference to them.
+    // Take the options apart first, so that the body holds no reference to them.
     let result = try options.metadataBytes.withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult? in
       if !atOnce, template.byteCount >= limits.asideByteCount {
@@ -204,8 +204,8 @@ extension Engine {
     return (true, PendingWrite(sequence: sequence, durability: durability))
   }
 
-  /// The pending sync of a removal that found nothing. The write that made the key absent may have
-  /// been made a moment ago, without a sync, and a power cut must not undo that write either.
+  /// The pending sync of a removal that found nothing. The write that made the key absent may be
+  /// recent and not synced yet, and a power cut must not undo it.
   func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
     guard case .anything = expectation, durability != .process else { return PendingWrite() }
     return PendingWrite(sequence: log.lastSequence, durability: durability)
@@ -230,9 +230,8 @@ extension Engine {
       }
       return existing
     }
-    // Removing an absent key writes nothing, and does not begin a session either. If there is an
-    // entry with this hash, there is almost certainly something to remove, unless it has expired;
-    // the processor fetches the record meanwhile.
+    // Removing an absent key writes nothing and begins no session. An entry with this hash almost
+    // certainly belongs to the key. While the entry is checked, the processor fetches the record.
     var canExpire = false
     let isFound = try lookup.index.find(hash, touch: .no) { [table = lookup.table] entry in
       canExpire = entry.flags.contains(.canExpire)
@@ -279,7 +278,7 @@ extension Engine {
       return false
     } catch {
       guard case .corrupt = error else { throw error }
-      // A record that still has that version had it when its value was read.
+      // If the key still has this version, its value is the damaged one.
       return try removeValue(
         forKey: key, expecting: .version(existing.sequence), durability: nil)
     }
@@ -295,8 +294,8 @@ extension Engine {
 
   /// Writes a batch.
   ///
-  /// - Returns: the version of its first operation. The others follow in order. 0 if the batch is
-  ///   empty.
+  /// - Returns: the version of the first operation, or 0 if the batch is empty. The other versions
+  ///   follow in order.
   @usableFromInline
   @discardableResult
   func commit(
@@ -304,7 +303,7 @@ extension Engine {
   ) throws(StoreError) -> SequenceNumber {
     var unwritten = Optional(batch)
     let (first, pending) = try tellingRemovals { (removals) throws(StoreError) in
-      guard let batch = unwritten.take() else { preconditionFailure("it is written once") }
+      guard let batch = unwritten.take() else { preconditionFailure("a batch is written once") }
       return try enter(batch, durability: durability, removals: &removals)
     }
     try finish(pending)
@@ -377,7 +376,7 @@ extension Engine {
     )
   }
 
-  /// The number of operations of a batch whose entries and records are prefetched together.
+  /// How many operations of a batch have their entries and records prefetched together.
   private static var groupOperationCount: Int { 16 }
 
   /// Prefetches the entries and then the records of the next operations, so that the waits for them

@@ -1,7 +1,8 @@
-/// An open store: its parts, and the writes that go through several of them. `Store` is its public face.
+/// An open store: its parts, and the writes that go through several of them. `Store` is the public
+/// API.
 ///
-/// Each part owns a lock and the state that it guards. `Docs/Architecture.md` has the lock order,
-/// which follows from which part holds which.
+/// Each part owns a lock and the state that it guards. `Docs/Architecture.md` gives the lock order,
+/// which follows from the references between the parts.
 @usableFromInline
 package final class Engine: Sendable {
   let session: Session

@@ -2,11 +2,11 @@
 struct Existing: BitwiseCopyable {
   var hash: UInt64
   var location: Location
-  /// The record's size, or `nil` if it cannot be read and its size is unknown.
+  /// The record's size, or `nil` if the record cannot be read.
   var byteCount: Int?
   var sequence: SequenceNumber
   var hasExpired: Bool
-  /// When its lifetime ends, in milliseconds, or `nil` if it has no end.
+  /// The end of the entry's lifetime, in milliseconds, or `nil` if there is none.
   var expires: Int64?
 }
 
@@ -23,7 +23,7 @@ enum Expectation: Sendable {
   /// The key has this version, and the write is still wanted. The closure is called under the log's
   /// lock.
   case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
-  /// A record with a damaged head at this location.
+  /// The key's record has a damaged head and is at this location.
   case damaged(at: Location)
 }
 

@@ -10,15 +10,15 @@ internal import Synchronization
 ///    the names that they rely on.
 /// 3. A failed sync is never retried: the kernel forgets the failed pages, and the next sync would
 ///    report success.
-/// 4. A name counts as unsynced from the moment it is created. A sync of the directory notes the
-///    state before it begins. So a name that is created during the sync is left to the next one.
-/// 5. While tasks wait, a thread is about to sync for them (`isLed`).
+/// 4. A name counts as unsynced from the moment it is created. A sync of the directory clears this
+///    state before it begins, so a name that is created during the sync is left to the next one.
+/// 5. While tasks wait, some thread will sync for them (`isLed`).
 final class GroupCommit: Sendable {
   private struct State {
     var durableSequence: SequenceNumber
     var isSyncing = false
     var failure: SystemFailure?
-    /// Waiting tasks, and the number that each waits for.
+    /// Waiting tasks, and the sequence number that each waits for.
     var waiters: [Waiter] = []
     var isLed = false
     /// Whether the thread that syncs for tasks is waiting for more of them.
@@ -46,15 +46,15 @@ final class GroupCommit: Sendable {
     state = Lock(State(durableSequence: durableSequence), waits: true)
   }
 
-  /// Waits until a sync has made the requested state durable. Call under neither the catalog's lock
-  /// nor the log's.
+  /// Waits until a sync has made the requested state durable. The caller must hold neither the
+  /// catalog's lock nor the log's.
   ///
   /// - Parameters:
   ///   - isDone: called with the number up to which everything is durable.
   ///   - sync: called if it is this thread's turn. Syncs, and returns the number up to which
   ///     everything is durable.
-  ///   - poison: called after a failed sync, before any waiter learns of it.
-  ///   - tell: called once all waiters have the result. It may use the store.
+  ///   - poison: called after a failed sync, before any waiter sees the failure.
+  ///   - tell: called once all waiters have the result. May use the store.
   /// - Throws: `durabilityUnknown` if a sync has failed.
   func wait(
     until isDone: (SequenceNumber) -> Bool,
@@ -79,7 +79,7 @@ final class GroupCommit: Sendable {
       case .failed(let failure): throw .durabilityUnknown(cause: failure)
       case .leader:
         do throws(StoreError) { finish(through: try sync(), failure: nil) } catch {
-          // Poison the store before any waiter learns of the failure.
+          // Poison the store before any waiter sees the failure.
           poison(error.asFailure)
           finish(through: 0, failure: error.asFailure)
           tell(error.asFailure)
@@ -111,10 +111,10 @@ final class GroupCommit: Sendable {
 
   // MARK: Tasks
 
-  /// Waits, without a thread, until everything up to a number is durable.
+  /// Waits, without blocking a thread, until everything up to a number is durable.
   ///
-  /// - Parameter lead: makes a thread call `nextGoal` and sync until there is none. Called with no
-  ///   lock held.
+  /// - Parameter lead: makes a thread call `nextGoal` and sync until that returns `nil`. Called
+  ///   with no lock held.
   /// - Throws: `durabilityUnknown` if a sync has failed.
   nonisolated(nonsending) func wait(
     through sequence: SequenceNumber, lead: () -> Void
@@ -147,10 +147,10 @@ final class GroupCommit: Sendable {
   /// as a sync of a fast disk.
   private static let patience = Duration.milliseconds(10)
 
-  /// The highest number that a waiting task needs. Waits briefly for a task. `nil` ends the thread
-  /// that syncs for tasks.
+  /// The number that the newest waiting task needs. Waits briefly if no task is waiting. `nil` ends
+  /// the thread that syncs for tasks.
   ///
-  /// - Parameter lingers: whether to wait.
+  /// - Parameter lingers: whether to wait for a task.
   func nextGoal(lingers: Bool) -> SequenceNumber? {
     let end = ContinuousClock.now + (lingers ? Self.patience : .zero)
     return state.waitUntil { state -> Lock<State>.Step<SequenceNumber?> in
@@ -172,13 +172,13 @@ final class GroupCommit: Sendable {
 
   // MARK: Names
 
-  /// Whether the directory has new names that no sync has reached.
+  /// Whether the directory has new names that no sync has covered.
   var hasUnsyncedNames: Bool { unsyncedNames.load(ordering: .relaxed) }
 
   /// Call after creating a name.
   func noteName() { unsyncedNames.store(true, ordering: .relaxed) }
 
-  /// Whether the directory must be synced. From here on it counts as synced. Only the syncing
-  /// thread may call this.
+  /// Returns whether the directory must be synced, and marks it as synced. Only the syncing thread
+  /// may call this.
   func takeUnsyncedNames() -> Bool { unsyncedNames.exchange(false, ordering: .relaxed) }
 }

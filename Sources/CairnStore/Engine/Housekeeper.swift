@@ -1,15 +1,14 @@
 internal import Synchronization
 
-/// The store's background maintenance, in one loop on its own thread, so that the store can run for
-/// years.
+/// The store's background maintenance: one loop on its own thread.
 ///
 /// A pass does each due chore once, the most urgent first. It seals rolled segments, removes the
-/// files left by a removal of all, makes an overdue checkpoint and prepares the next removal of
-/// all. Then it runs one round of compaction, removes expired entries, takes a step towards the
-/// floor of free space, does a round of a cache's chore, and scrubs a little more of the log. Each
-/// chore is bounded, so none starves another, and a kill loses at most one chore. While a chore has
-/// more to do, the next pass follows at once. The loop is driven by the state of the log, not by
-/// the writes of this session.
+/// files left by `removeAll`, makes an overdue checkpoint and prepares the next `removeAll`. Then
+/// it runs one round of compaction, removes expired entries, takes a step towards the free-space
+/// floor, runs a round of the cache's chore, and scrubs a little more of the log. Each chore is
+/// bounded, so none starves another, and a kill loses at most one chore. While a chore has more to
+/// do, the next pass follows at once. The state of the log drives the loop, not the writes of this
+/// session.
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor
@@ -38,7 +37,7 @@ final class Housekeeper: Sendable {
   private var supply: SegmentSupply { compactor.supply }
   private var checkpointer: Checkpointer { compactor.checkpointer }
 
-  /// Answers the alarm from now on, and begins if the log already needs a pass.
+  /// Answers the alarm from now on, and requests a pass if the log already needs one.
   func start() {
     if session.isReadOnly { return }
     session.alarm.answer(
@@ -66,8 +65,8 @@ final class Housekeeper: Sendable {
     if outcome.hasMore { session.wakeHousekeeping() }
   }
 
-  /// Schedules the session's first pass soon if the log already needs one. So even a session that
-  /// only reads cleans up after earlier ones.
+  /// Schedules the session's first pass soon if the log already needs one, so that even a session
+  /// that only reads cleans up after earlier ones.
   private func wakeIfNeeded() {
     if session.isReadOnly || session.configuration.maintenanceInterval == nil { return }
     let needsTime = index.expirableCount > 0 || session.configuration.freeDiskSpaceFloor != nil
@@ -102,9 +101,9 @@ final class Housekeeper: Sendable {
     }
   }
 
-  /// Does all due work until nothing is left.
+  /// Runs chores until none has more to do.
   ///
-  /// - Throws: the first error, after trying everything.
+  /// - Throws: the first error, after trying every chore.
   func maintain() throws(StoreError) {
     try session.checkWritable()
     noteClock()
@@ -117,8 +116,7 @@ final class Housekeeper: Sendable {
     if let failure { throw failure }
   }
 
-  /// Logs that the clock was set while the store was open, once for each time that a pass notices
-  /// it.
+  /// Logs that the clock was set while the store was open. Each change is logged once.
   private func noteClock() {
     let offset = session.clock.offset.milliseconds
     let told = toldClockOffset.exchange(offset, ordering: .relaxed)
@@ -173,7 +171,7 @@ final class Housekeeper: Sendable {
       try checkpointer.checkpointIfNeeded()
       return false
     }
-    attempt("preparing a removal of all") { () throws(StoreError) in
+    attempt("preparing removeAll") { () throws(StoreError) in
       try totalRemoval.prepare()
       return false
     }

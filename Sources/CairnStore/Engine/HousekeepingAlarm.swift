@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Requests passes of housekeeping on behalf of any part of a store. However many requests arrive,
-/// only one pass runs at a time.
+/// Lets any part of a store request a pass of housekeeping. However many requests arrive, only one
+/// pass runs at a time.
 final class HousekeepingAlarm: Sendable {
   /// How the housekeeper responds.
   struct Answers: Sendable {
@@ -11,17 +11,17 @@ final class HousekeepingAlarm: Sendable {
     var beginTiming: @Sendable () -> Void
   }
 
-  /// How long a failed chore, for example on a full disk, is not requested again.
+  /// How long requests are ignored after a failed chore, for example on a full disk.
   static let pauseAfterFailure = Duration.seconds(1)
 
   private let queue: any BackgroundQueue
   private let answers = Lock<Answers?>(nil)
   /// Whether a pass is queued.
   private let isQueued = Atomic(false)
-  /// Whether a pass failed a moment ago. A failed chore, for example on a full disk, is not retried
-  /// at every write. Nor is it retried because the pass itself has requested another.
+  /// Whether a pass has failed recently. During the pause, neither writes nor the pass itself can
+  /// trigger a retry.
   private let resting = Atomic(false)
-  /// Whether passes also run by time.
+  /// Whether passes also run at intervals.
   private let isTimed = Atomic(false)
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
@@ -52,7 +52,7 @@ final class HousekeepingAlarm: Sendable {
 
   var isResting: Bool { resting.load(ordering: .relaxed) }
 
-  /// Allows the next request only after a while.
+  /// Ignores requests for a while.
   func rest() {
     resting.store(true, ordering: .relaxed)
     // Meanwhile, the job keeps no files of a closed store open.
@@ -63,7 +63,7 @@ final class HousekeepingAlarm: Sendable {
 
   // MARK: Time
 
-  /// Runs passes at every interval from now on. Call at each write: entries expire with time, and
+  /// From now on, also runs passes at intervals. Call at each write: entries expire over time, and
   /// small removals may leave much dead space before a segment is full.
   @inline(__always)
   func startTiming() {

@@ -4,18 +4,18 @@ internal import Synchronization
 enum SyncedPart {
   /// All appended records.
   case log
-  /// Rolled segments. Spares the active segment: each of its pages that is written again would cost
-  /// another fault.
+  /// Only rolled segments. After a sync of the active segment, each page that is written again
+  /// would cost another fault.
   case rolledSegments
 }
 
 /// The end of the log. Writers append here one at a time, and writers that wait for durability
 /// share syncs.
 ///
-/// 1. `Appender` is touched only under this lock. The record that an index entry names changes only
-///    under it.
-/// 2. Nothing waits for the disk under it, with three exceptions: a record that needs its own
-///    segment at once, a removal of all without a ready manifest, and the last attempt of a large
+/// 1. `Appender` is used only under this lock. The location in an index entry changes only under
+///    this lock.
+/// 2. No thread waits for the disk under it, with three exceptions: a record that needs its own
+///    segment at once, a `removeAll` without a ready manifest, and the last attempt of a large
 ///    write that other writes have overtaken.
 /// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
 ///    recency clock, which are taken after it.
@@ -100,7 +100,7 @@ final class LogWriter: Sendable {
 
   // MARK: State
 
-  /// The number of the last record.
+  /// The sequence number of the last record.
   var lastSequence: SequenceNumber { withLock { $0.nextSequence - 1 } }
 
   /// All segments: sealed ones, followed by copies of a compaction, then rolled ones and the active
@@ -124,7 +124,7 @@ final class LogWriter: Sendable {
     try withLock { (appender) throws(StoreError) in try appender.checkWritable(path: session.path) }
   }
 
-  /// Refuses all writes from now on. Call under neither this lock nor the catalog's.
+  /// Refuses all writes from now on. The caller must hold neither this lock nor the catalog's.
   func poison(_ failure: SystemFailure) {
     withLock { $0.fail(failure) }
     commits.fail(failure)
@@ -150,7 +150,7 @@ final class LogWriter: Sendable {
   /// Waits until a sync has made the requested state durable, for example everything up to a
   /// number.
   ///
-  /// - Parameter part: the part that this thread syncs, if it is its turn.
+  /// - Parameter part: the part to sync, if it is this thread's turn.
   func waitForSync(
     of part: SyncedPart = .log, until isDone: (SequenceNumber) -> Bool
   ) throws(StoreError) {
@@ -160,7 +160,7 @@ final class LogWriter: Sendable {
     try session.checkPlace()
   }
 
-  /// Waits, without a thread, until everything up to a number is durable.
+  /// Waits, without blocking a thread, until everything up to a number is durable.
   nonisolated(nonsending) func waitForSync(
     through sequence: SequenceNumber
   ) async throws(StoreError) {
@@ -172,7 +172,7 @@ final class LogWriter: Sendable {
     try session.checkPlace()
   }
 
-  /// Syncs as long as tasks wait. If a sync fails, they all learn of it.
+  /// Syncs as long as tasks wait. If a sync fails, all of them get the error.
   private func syncForTasks(lingers: Bool) {
     while let goal = commits.nextGoal(lingers: lingers) { try? waitForSync { $0 >= goal } }
   }
@@ -199,18 +199,18 @@ final class LogWriter: Sendable {
         // them counts as durable.
         try session.directory.synchronize()
       }
-      // In the order of the log, so that a segment's sync mark vouches for earlier segments.
+      // Sync in the order of the log, so that a segment's sync mark also covers earlier segments.
       for (segment, end) in targets {
         // DURABILITY: records reach the disk here. Only then are they acknowledged as durable. A
         // crash before this leaves a torn tail that was never acknowledged.
         if segment !== active { segment.mapping?.unmapPages() }
-        // A failure is not retried.
+        // Never retry a failure.
         try segment.synchronizeData()
         segment.didSync(through: end)
       }
       return head
     } catch {
-      // Do this before any waiter learns of the failure, because the process may then exit.
+      // Set the mark before any waiter sees the failure, because the process may exit after that.
       _ = session.storeLock.whileHeld { SyncFailureMark(lockFile: $0).set() }
       throw error
     }

@@ -1,10 +1,10 @@
 /// Finds the record of a key: by the hash in the index, then by the key in the record.
 ///
 /// 1. Every location in the index is in a segment of the table.
-/// 2. Entries of two keys with the same hash are distinguished by the keys in their records. A
-///    record that cannot be read may be any of them.
-/// 3. A read takes no lock and no reference: it looks under a pin (`Pin`). Some lookups cannot be
-///    decided this way and are repeated under the lock of a part of the index, the only lock that a
+/// 2. The keys in the records distinguish entries with the same hash. A record that cannot be read
+///    may belong to any of them.
+/// 3. A read takes no lock and no reference: it uses the index under a pin (`Pin`). Some lookups
+///    cannot be decided this way and are repeated under the lock of a shard, the only lock that a
 ///    lookup takes. Examples are a second key with the same hash, an extended lifetime, an idle
 ///    limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
@@ -27,7 +27,7 @@ struct Lookup: Sendable {
   /// The result of `body` for the record that a read of the key finds, or `nil` if it finds none.
   ///
   /// - Throws: `corrupt` if a record with the key's hash is damaged. It is then unknown whether the
-  ///   key exists, so it is not reported as absent.
+  ///   key exists, so the key is not reported as absent.
   /// - Complexity: O(key). About two cache misses in addition to the record.
   @inline(__always)
   func find<Result: ~Copyable>(
@@ -120,10 +120,11 @@ struct Lookup: Sendable {
     return nil
   }
 
-  /// Advances `entry` to the next entry with the hash, or to the first. Entry, end of lifetime and
-  /// segment are from one moment: a compaction that moves a record may put the end into the copy.
+  /// Advances `entry` to the next entry with the hash, or to the first. The entry, the end of its
+  /// lifetime and its segment are from one moment, because a compaction that moves a record may put
+  /// the end into the copy.
   ///
-  /// - Returns: the segment of the record, or `nil` without a further entry.
+  /// - Returns: the segment of the record, or `nil` if there is no further entry.
   @inline(__always)
   private func next(
     _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch,
@@ -138,8 +139,8 @@ struct Lookup: Sendable {
         segment = table.segment(at: $0.location)
       }
       if !isFound { return nil }
-      // The table has every segment that the index names. If not, the entry has changed in the
-      // meantime.
+      // The table has every segment that the index names. If one is missing, the entry has changed
+      // in the meantime.
       if let segment { return segment }
     }
   }
@@ -179,8 +180,8 @@ struct Lookup: Sendable {
   // MARK: Writes
 
   /// The index entry of a key. An unreadable record with the key's hash counts as the key's, so a
-  /// write heals it. (The hash has 48 bits, so the chance that the record belongs to another key is
-  /// one in 10¹⁴ per key.)
+  /// write replaces it. (The hash has 48 bits, so the chance that the record belongs to another key
+  /// is one in 10¹⁴ per key.)
   ///
   /// Called under the log's lock, or without it if a stale answer is harmless.
   @inline(__always)
@@ -206,7 +207,7 @@ struct Lookup: Sendable {
     }
   }
 
-  /// Like the first form, and also returns the reason why the record cannot be read.
+  /// Like the first form, but also reports why the record cannot be read.
   @inline(__always)
   func locate(
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
@@ -219,7 +220,7 @@ struct Lookup: Sendable {
           let offset = segment.withObject { $0.offset(of: place.entry.location) }
           if let bytes = try? Record.bytes(in: segment, at: offset),
             let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key),
-            // Without the lock, the tick may be from two moments.
+            // Without the shard's lock, the parts of the tick may be from two moments.
             !record.header.flags.contains(.idleLimit)
           {
             return existing(record, place.entry, hash, now: now)
@@ -285,7 +286,7 @@ struct Lookup: Sendable {
     return nil
   }
 
-  /// Whether the index has an entry of the key.
+  /// Whether the index has an entry for the key.
   func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
     let found = try firstPlace(of: hash.hash(key)) { (place) throws(StoreError) in
       // An unreadable record is no reason to drop anything.
@@ -298,13 +299,13 @@ struct Lookup: Sendable {
   }
 }
 
-/// A record, its previous access, and its extended end of lifetime.
+/// A record, its previous access, and the extended end of its lifetime.
 struct FoundRecord: ~Copyable {
   var record: Record
   let tick: UInt64
   let end: Int64
 
-  /// The record's header, with the end of the lifetime in force.
+  /// The record's header, with the end of lifetime that is in force.
   var header: RecordHeader { record.header.extended(to: end) }
 }
 
@@ -319,7 +320,7 @@ extension RecordHeader {
     return Deadline(time: min(end, idleEnd.millisecondsSinceEpoch), isExact: false)
   }
 
-  /// Whether the record's lifetime has ended, or it has been idle for too long.
+  /// Whether the record's lifetime has ended, or its entry has been idle for too long.
   @inline(__always)
   func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
     if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }

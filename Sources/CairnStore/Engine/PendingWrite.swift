@@ -1,25 +1,25 @@
 /// What a write that is in the log and in the index still has to wait for.
 @usableFromInline
 package struct PendingWrite: Sendable {
-  /// The last number that must be durable, or 0 for none.
+  /// The last sequence number that must be durable, or 0 for none.
   var sequence: SequenceNumber = 0
   var durability = Durability.process
   /// The bytes that the write has made dead if it must wait for compaction, otherwise 0.
   var slowedByteCount = 0
-  /// Whether the limits must still be enforced. Only for a write that had to be made at once.
+  /// Whether the limits must still be enforced. Only for a write made with `atOnce`.
   var keepsLimits = false
-  /// Whether the write was not made, because it would have had to wait. Only for a write that had
-  /// to be made at once.
+  /// Whether the write was skipped because it would have had to wait. Only for a write made with
+  /// `atOnce`.
   package private(set) var isLeft = false
-  /// The value that the write replaced, if removals are observed. The removals in the array are of
-  /// other values. So a write that replaces a value needs no array, and no copy of the key.
+  /// The value that the write replaced, if removals are observed. The array of removals holds only
+  /// other values, so a write that replaces a value needs no array and no copy of the key.
   package var replaced: Replacement?
 
   /// A value that a write replaced.
   package struct Replacement: Sendable {
     package var version: SequenceNumber
     package var cause: RemovalCause
-    /// How many of the write's other removals came before it.
+    /// How many of the write's other removals came before this one.
     var index = 0
 
     /// Adds the replacement to the other removals of the write.
@@ -49,8 +49,8 @@ package struct PendingWrite: Sendable {
 /// A write that async code has begun.
 @usableFromInline
 package enum StartedWrite<Result: Sendable, Failure: Error>: Sendable {
-  /// It is in the log and in the index, but may still have to wait.
+  /// The write is in the log and in the index, but may still have to wait.
   case entered(Result, PendingWrite)
-  /// It must be made on another thread, because it would have to wait.
+  /// The write would have to wait, so another thread must make it.
   case left(@Sendable () throws(Failure) -> (Result, PendingWrite))
 }

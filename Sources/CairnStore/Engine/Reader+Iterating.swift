@@ -14,7 +14,7 @@ struct PassedOver {
   }
 }
 
-/// Entries and the locations of their records: current ones, or those of a snapshot.
+/// The entries of the current store or of a snapshot, and the locations of their records.
 protocol EntryView {
   /// The entries of one shard, all from one moment.
   func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place]
@@ -29,7 +29,7 @@ extension EntryView {
   }
 }
 
-/// The entries of each part of the index at the moment when the iteration reaches it.
+/// The entries of each shard at the moment when the iteration reaches it.
 private struct LiveEntries: EntryView {
   let lookup: Lookup
   let now: Timestamp
@@ -48,7 +48,7 @@ private struct LiveEntries: EntryView {
 }
 
 extension Reader {
-  /// The current store, part by part.
+  /// The current store, shard by shard.
   var live: some EntryView { LiveEntries(lookup: lookup, now: session.clock.now()) }
 
   /// Visits every entry that has not expired, in no particular order.

@@ -1,15 +1,15 @@
 /// The contents of a snapshot.
 final class SnapshotState: Sendable {
   let index: IndexSnapshot
-  /// The segments at that moment, each with the end of its records, in the order of the log.
+  /// The segments of the snapshot, each with the end of its records, in the order of the log.
   let segments: [(segment: Segment, end: Int)]
-  /// The same segments, in a checkpoint's form.
+  /// The same segments, in the form that a checkpoint needs.
   let covered: [Checkpoint.CoveredSegment]
   let lastSequence: SequenceNumber
   let now: Timestamp
   /// Converts ticks to times.
   let times: RecencyTimes
-  /// Segments by granule. Meanwhile, the live table may assign a granule to another segment.
+  /// Segments by granule. The live table may have reassigned a granule since the snapshot.
   private let places: [Int: Segment]
 
   init(
@@ -59,13 +59,12 @@ extension Reader {
     try session.checkUsable()
     let now = session.clock.now()
     lookup.noteTimeIfNeeded(now)
-    // Under the lock of all changes: no batch is half applied, and the index names only these
-    // segments.
+    // Under the log's lock, no batch is half applied, and the index names only these segments.
     return log.waitUntil { appender -> SnapshotState? in
-      // While a compaction moves entries, each number has two records. For some keys the old record
-      // is live, for others the new one, so a replay of the log may differ from the index. A backup
-      // must not copy this state. The moves take a fraction of a second. While a batch is being
-      // published, the index has only part of it.
+      // While a compaction moves entries, each copied record exists twice. For some keys the old
+      // record is live, for others the new one, so a replay of the log may differ from the index. A
+      // backup must not copy this state. The moves take a fraction of a second. While a batch is
+      // being published, the index has only part of it.
       if !appender.isConsistent { return nil }
       return SnapshotState(
         index: lookup.index.snapshot(), segments: appender.segments.map { ($0, $0.usage.end) },

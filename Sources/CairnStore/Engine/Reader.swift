@@ -1,7 +1,7 @@
 /// Reads: converts what a lookup finds into results for callers.
 ///
-/// A read waits twice for memory: for its index entry and for its record. For several keys, all
-/// entries are prefetched first, then all records, so that the waits overlap. (Group prefetching:
+/// A read waits twice for memory: for its index entry and for its record. A read of several keys
+/// prefetches all entries first, then all records, so that the waits overlap. (Group prefetching:
 /// Chen, Ailamaki, Gibbons and Mowry, "Improving hash join performance through prefetching", 2004.)
 @usableFromInline
 package final class Reader: Sendable {
@@ -79,7 +79,7 @@ package final class Reader: Sendable {
   ///
   /// - Parameters:
   ///   - part: with `.head`, the value is not read.
-  ///   - isAccess: whether the key counts as read.
+  ///   - isAccess: whether the read counts as an access.
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(StoreError) -> PinnedEntry? {
@@ -110,7 +110,7 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
   }
 
-  /// Whether the value of a key has expired but has not been removed yet, or `nil` if there is
+  /// Whether the value of a key has expired but has not been removed yet, or `nil` if the key has
   /// none.
   package func hasExpired(_ key: RawSpan) throws(StoreError) -> Bool? {
     try session.checkUsable()
@@ -172,7 +172,7 @@ package final class Reader: Sendable {
 
 extension FoundRecord {
   /// Information about the entry. The record does not have the time of the last access, so
-  /// `accessed` is when it was written.
+  /// `accessed` is the time of the write.
   var info: EntryInfo {
     let header = header
     let written = record.pinned.withOwner { $0.written(header) }
@@ -188,8 +188,8 @@ extension FoundRecord {
   }
 }
 
-/// A value's bytes in place. The object holds the segment, so the bytes stay unchanged for as long
-/// as the object lives, whatever happens to the key.
+/// A value's bytes in place. They stay unchanged as long as this `PinnedValue` exists, whatever
+/// happens to the key, because it holds the segment.
 @usableFromInline
 package struct PinnedValue: ~Copyable {
   private let pinned: PinnedBytes<Segment>
@@ -208,8 +208,8 @@ package struct PinnedValue: ~Copyable {
   }
 }
 
-/// A record in place, for callers that need several of its parts. They stay unchanged for as long
-/// as this value lives.
+/// A record in place, for callers that need several of its parts. They stay unchanged as long as
+/// this `PinnedEntry` exists.
 package struct PinnedEntry: ~Copyable {
   fileprivate let found: FoundRecord
 

@@ -1,28 +1,28 @@
 /// Writes that are too large for others to wait for: a large value, or a batch of many records.
 ///
 /// The records go into a segment that no manifest lists, under no lock that another write needs.
-/// Then a manifest that lists the segment after the active one is prepared, like the next
-/// session's. Under the log's lock, the log rolls into the segment, and the two manifests exchange
-/// names. All earlier bytes are in the page cache by then, as the log requires. Nothing waits for a
-/// sync under that lock.
+/// Then the writer prepares a manifest that lists the segment after the active one, as a close does
+/// for the next session. Under the log's lock, the log rolls into the segment, and the two
+/// manifests exchange names. All earlier bytes are now in the page cache, as the log requires. Only
+/// the last attempt waits for a sync under that lock.
 ///
 ///     listed before:  active   prepared   reserved …
 ///     listed after:   active   aside      reserved …
 ///
 /// A crash before the exchange leaves a file with a pending id, which the next open removes. A
 /// power cut that undoes the exchange leaves the same state. The log then ends before the prepared
-/// segment, which no thread writes to any more. So nothing in the segment counts as durable before
+/// segment, to which no thread writes again. So nothing in the new segment counts as durable before
 /// a sync of the directory.
 extension SegmentSupply {
   /// How far ahead the numbers of records written outside the log are. Meanwhile, other writes use
   /// the numbers in between.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// How often other writes may roll the segment while a manifest is being prepared.
+  /// How often other writes may roll the active segment while a manifest is being prepared.
   private static let tryLimit = 5
 
-  /// One attempt of `Writer.appendAside`. Returns `nil` if a removal of all came in between, or if
-  /// there were so many other writes that their numbers reach those of the records.
+  /// One attempt of `Writer.appendAside`. Returns `nil` if `removeAll` came in between, or if there
+  /// were so many other writes that their numbers reached those of these records.
   func tryAppendingAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
@@ -41,14 +41,14 @@ extension SegmentSupply {
     }
     let first = segment.header.baseSequence + Self.numbersAhead
     try write(segment, first)
-    // Nothing relies on this sync. It leaves little work to the log's sync, which others wait for
-    // too.
+    // Nothing relies on this sync. It leaves less work to the log's sync, for which other writes
+    // also wait.
     if forSync { try segment.file.open().synchronize() }
     var tryCount = 0
     while true {
       try prepareNextSegment()
       tryCount += 1
-      // If other writes rolled the segment during each attempt, they now wait for this one's sync.
+      // If other writes rolled the segment during every attempt, make them wait for this sync.
       let isHoldingOthers = tryCount > Self.tryLimit
       let entry = try catalog.change { (state) throws(StoreError) -> AsideEntry<Value> in
         let (active, prepared) = try log.withLock {
@@ -73,7 +73,7 @@ extension SegmentSupply {
         return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
           guard appender.nextSequence <= first else { return .tooLate }
-          // No other segment was made, because this one was not used.
+          // If another write has rolled the segment in the meantime, try again.
           guard appender.active === active, appender.prepared === prepared else { return .again }
           if isHoldingOthers { try file.makeReady(next) }
           if let value = try check(&appender) { return .refused(value) }
@@ -85,13 +85,13 @@ extension SegmentSupply {
           }
           isEntered = true
           appender.prepared = nil
-          // DURABILITY: a kill before the exchange leaves a rolled segment. A kill after it leaves
-          // an empty one too. A power cut may undo the exchange: a sync of the log syncs the
+          // DURABILITY: a kill before the exchange leaves a rolled segment. A kill after it also
+          // leaves an empty one. A power cut may undo the exchange, so a sync of the log syncs the
           // directory first.
           do throws(StoreError) { try file.installNext() } catch {
             state.failure = error.asFailure
             appender.failure = error.asFailure
-            // A snapshot copies the bytes that reads can reach.
+            // A poisoned store can still be backed up, so the log must not contain this segment.
             appender.withdrawRoll()
             throw StoreError.poisoned(cause: error.asFailure)
           }
@@ -109,7 +109,7 @@ extension SegmentSupply {
       }
       switch entry {
       case .entered(let value):
-        // The rolled segment will be sealed, and the next one made ready.
+        // Have the rolled segment sealed and the next one prepared.
         session.wakeHousekeeping()
         if let chores = log.withLock({ $0.takeChores(prefaulting: false) }) { run(chores) }
         return value
@@ -128,7 +128,7 @@ extension SegmentSupply {
     case tooLate
   }
 
-  /// Makes a segment that no manifest lists, with room for the records.
+  /// Creates a segment that no manifest lists, with room for the records.
   private func createAside(byteCount: Int, isRemoval: Bool) throws(StoreError) -> Segment {
     let next = try log.withLock { (appender) throws(StoreError) in
       try appender.checkWritable(path: session.path)
@@ -144,7 +144,7 @@ extension SegmentSupply {
       try log.checkWritable()
       let id = SegmentID(rawValue: state.reserveID())
       do throws(StoreError) {
-        // Reuses an id whose file no manifest ever listed.
+        // Remove an earlier file that no manifest ever listed.
         try session.directory.unlink(FileName.segment(id))
         return try log.files.create(
           id: id, salt: salt, baseSequence: next,

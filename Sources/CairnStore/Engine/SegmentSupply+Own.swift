@@ -1,14 +1,14 @@
-/// Separate segments for records that fit no other.
+/// Separate segments for records that fit no regular segment.
 extension SegmentSupply {
-  /// Runs `body` with a new active segment of exactly the needed size. Returns `nil` if a removal
-  /// of all has ended the session in the meantime.
+  /// Runs `body` with a new active segment of exactly the needed size. Returns `nil` if `removeAll`
+  /// has ended the session in the meantime.
   func inOwnSegment<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
     defer { session.wakeHousekeeping() }
     return try catalog.change { (state) throws(StoreError) -> Value? in
-      // The appender is held while the manifest changes, so that nothing else goes into the
-      // segment. The wait is short for such a large value.
+      // Hold the appender while the manifest changes, so that nothing else goes into the segment.
+      // For such a large value, the wait is short.
       try log.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: session.path)
         guard let active = appender.active else { return nil }
@@ -35,16 +35,16 @@ extension SegmentSupply {
     }
   }
 
-  /// Makes a separate segment for a large record, and lists it in the manifest after the active
-  /// one. If it throws, no segment was made.
+  /// Creates a separate segment for a large record, and lists it in the manifest after the active
+  /// one. If this throws, no segment was created.
   private func createOwnSegment(
     _ state: inout Catalog.State, capacity: Int, after active: SegmentID,
     nextSequence next: SequenceNumber
   ) throws(StoreError) -> Segment {
     let id = SegmentID(rawValue: state.manifest.nextID)
     let salt = try session.directory.randomNumbers(count: 1)[0]
-    // No manifest may list the segment before the file and its header are durable. Reuses an id
-    // whose file no manifest ever listed.
+    // No manifest may list the segment before the file and its header are durable. Remove an
+    // earlier file that no manifest ever listed.
     try session.directory.unlink(FileName.segment(id))
     let segment = try log.files.create(
       id: id, salt: salt, baseSequence: next,
@@ -64,7 +64,8 @@ extension SegmentSupply {
       }
     } catch {
       log.files.table.remove(segment)
-      // If it is unknown which manifest is on disk, that manifest may list the file.
+      // If it is unknown which manifest is on disk, keep the file, because that manifest may list
+      // it.
       if case .poisoned = error {} else { try? session.directory.unlink(segment.name) }
       throw error
     }

@@ -3,10 +3,9 @@ internal import Synchronization
 /// Supplies the log's segments: begins the session, makes the next segment, rolls the active one
 /// and seals rolled ones.
 ///
-/// 1. A segment is written to only after a manifest that lists its place is in place, though its
-///    name need not be on disk yet. Records written outside the log enter it by an exchange of two
-///    manifests.
-/// 2. The next segment is made by one thread at a time, under `preparation`.
+/// 1. A segment is written to only once a manifest lists its place, though the names of both need
+///    not be on disk yet. Records written outside the log enter it by an exchange of two manifests.
+/// 2. One thread at a time makes the next segment, under `preparation`.
 /// 3. A segment is listed as sealed only after a sync of its name and of all its records.
 ///
 /// `asides` is taken before `preparation`, and `preparation` before the catalog's lock.
@@ -15,13 +14,13 @@ final class SegmentSupply: Sendable {
   let log: LogWriter
   let catalog: Catalog
   private let checkpoints: CheckpointProgress
-  /// Held by one writer at a time, while records are written outside the log, and until a batch of
+  /// Held by one writer at a time while it writes records outside the log, and until a batch of
   /// them is in the index.
   let asides = Lock(())
   /// Held while the next segment is made, and while everything is removed. Held across a sync only
   /// if all reserved places are taken or no manifest is ready.
   private let preparation = Lock(())
-  /// Whether a job that makes a segment, or one that prefaults, is queued. None is queued twice.
+  /// Whether a job that makes a segment, or one that prefaults, is queued. Neither is queued twice.
   let isPreparing = Atomic(false)
   let isPrefaulting = Atomic(false)
 
@@ -167,7 +166,7 @@ final class SegmentSupply: Sendable {
           continue
         }
         let segment = try createSegment(at: place)
-        // Nothing is written to it for a while.
+        // The segment is not written to for a while.
         segment.closeFile()
         log.withLock { appender in
           appender.reserved.removeFirst()
@@ -177,7 +176,8 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// Makes the file of a segment in a place that the manifest lists. Under the lock of preparation.
+  /// Creates the file of a segment at a place that the manifest lists. The caller holds
+  /// `preparation`.
   private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
     do throws(StoreError) {
       // If the directory is no longer this store's, the file would belong to another store.
@@ -201,7 +201,7 @@ final class SegmentSupply: Sendable {
     }
   }
 
-  /// On a nearly full disk, a segment begins smaller.
+  /// Creates a segment, smaller than requested if the disk is nearly full.
   private func createSegment(
     allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
   ) throws(StoreError) -> Segment {
@@ -219,29 +219,29 @@ final class SegmentSupply: Sendable {
 
   // MARK: Sealing
 
-  /// Lists all rolled segments that exist so far as sealed, once they are durable.
+  /// Waits until the segments rolled so far are durable, then lists them as sealed.
   ///
-  /// With slow syncs and fast writers, there is always a later segment. It waits for another call,
-  /// so that compaction gets its turn.
+  /// With slow syncs and fast writers, there is always a later segment. It is left to the next
+  /// call, so that compaction gets its turn.
   func sealRolledSegments() throws(StoreError) {
     let next = log.lastSequence + 1
     while true {
       let rolled = log.withLock { appender -> [Segment] in
         if appender.failure != nil { return [] }
-        // A compaction would treat records that are not yet in the index as dead.
+        // Stop before an unpublished batch: a compaction would treat its records as dead.
         return Array(
           appender.rolled.prefix {
             $0 !== appender.unpublished?.segment && $0.header.baseSequence <= next
           })
       }
       if rolled.isEmpty { return }
-      // A removal of all may take segments away during this wait, and then no sync reaches them.
+      // During this wait, `removeAll` may take segments away, and then no sync reaches them.
       try log.waitForSync(of: .rolledSegments) { _ in
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
       try catalog.change { (state) throws(StoreError) in
-        // A removal of all may have taken them in the meantime, or another thread may have sealed
-        // some.
+        // In the meantime, `removeAll` may have taken these segments, or another thread may have
+        // sealed some.
         let (isThere, missing) = log.withLock { appender in
           (
             appender.rolled.starts(with: rolled, by: ===),
@@ -250,8 +250,8 @@ final class SegmentSupply: Sendable {
         }
         guard isThere else { return }
         let ids = Set(rolled.map(\.id))
-        // DURABILITY: names and bytes are on disk, so that a damaged record in a segment listed as
-        // sealed is damage and never a torn write.
+        // DURABILITY: names and bytes are on disk, so a bad record in a segment listed as sealed is
+        // damage and never a torn write.
         try catalog.replace(&state, reserving: missing) { manifest in
           manifest.openSegments.removeAll { ids.contains($0.id) }
           manifest.sealedSegments += rolled.map(\.sealedEntry)
@@ -260,7 +260,7 @@ final class SegmentSupply: Sendable {
           appender.rolled.removeFirst(rolled.count)
           appender.sealed += rolled
         }
-        // Guards against stray writes and frees unused space; neither is necessary. Still under the
+        // Guard against stray writes and free unused space; neither is necessary. Do so under the
         // catalog's lock, because nothing may change once the store is closed.
         for segment in rolled {
           try? segment.mapping?.makeReadOnly()
@@ -282,7 +282,7 @@ final class SegmentSupply: Sendable {
   /// Waits until no thread is making a segment.
   func waitForPreparation() { preparation.withLock { _ in } }
 
-  /// Rolls the active segment if it holds dead records, so that it can be sealed.
+  /// Rolls the active segment if it contains dead records, so that it can be sealed.
   func leaveActiveSegment(
     where hasDead: (SegmentUsage) -> Bool
   ) throws(StoreError) {
@@ -291,7 +291,7 @@ final class SegmentSupply: Sendable {
       appender.segments.contains { !sealed.contains($0.id) && hasDead($0.usage) }
     }
     guard isNeeded else { return }
-    // Begin a session if none has begun, which also seals a full segment that a close left open.
+    // Begin a session if none has begun. This also seals a full segment that a close left open.
     try beginSessionIfNeeded(isRemoval: true)
     var hasLeft = false
     while !hasLeft {
@@ -299,7 +299,7 @@ final class SegmentSupply: Sendable {
       hasLeft = try log.withLock { (appender) throws(StoreError) in
         try appender.checkWritable(path: session.path)
         guard let active = appender.active, hasDead(active.usage) else { return true }
-        // A writer may have taken it in the meantime.
+        // A writer may have taken the prepared segment in the meantime.
         guard let next = appender.prepared else { return false }
         try appender.roll(to: next)
         appender.prepared = nil

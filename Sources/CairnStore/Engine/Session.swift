@@ -60,7 +60,7 @@ final class Session: Sendable {
 
   var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-  /// Marks the store closed. Returns `false` if it was already.
+  /// Marks the store closed. Returns `false` if it already was.
   func markClosed() -> Bool { !closed.exchange(true, ordering: .relaxed) }
 
   // MARK: The directory
@@ -94,14 +94,14 @@ final class Session: Sendable {
     }
   }
 
-  /// Checks once a second whether the directory is gone.
+  /// Checks whether the directory is gone, at most once a second.
   func lookForPlace(at now: Timestamp) {
     if storeLock.takeTurnToLook(at: now) { lookForPlace() }
   }
 
   // MARK: Messages
 
-  /// Logs a message. Call under no lock, because the log may use the store.
+  /// Logs a message. The caller must hold no lock, because the log may use the store.
   func log(
     _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
     _ text: @autoclosure () -> String

@@ -1,28 +1,28 @@
 /// How many more bytes writers may make dead before they wait for compaction. Guarded by the log's
 /// lock.
 ///
-/// Near the limit for the log, writers are slowed to the pace of compaction, and the nearer the
-/// limit, the more they are slowed. Beyond the limit, writers may make bytes dead only as fast as
-/// compaction reclaims bytes. Writes of new keys and removals spend nothing: removals make room,
-/// and writes of new keys make nothing dead.
+/// Near the limit for the log, writers are slowed to the pace of compaction: the nearer the limit,
+/// the slower they are. Beyond the limit, writers may make bytes dead only as fast as compaction
+/// reclaims bytes. Writes of new keys and removals spend nothing: removals make room, and writes of
+/// new keys make nothing dead.
 ///
-/// A large write outside the log leaves a share to other writes, whatever it makes dead. The bytes
-/// beyond its own share are its debt. The next large write waits until compaction has paid the
-/// debt.
+/// A large write outside the log leaves a share to other writes, however much it makes dead. The
+/// bytes beyond its own share are its debt. The next large write waits until compaction has paid
+/// the debt.
 package struct SpaceAllowance {
   /// The bytes left. Below 0, writers wait.
   private(set) var byteCount = Int.max
-  /// The share that a large write leaves to the others.
+  /// The share that a large write leaves to other writes.
   private var share = 0
-  /// Bytes that large writes have made dead beyond the allowance and that have not been reclaimed
-  /// since.
+  /// Bytes that large writes have made dead beyond the allowance and that compaction has not paid
+  /// off.
   private(set) var debt = 0
   /// When fewer bytes than this are left, writers keep to the pace.
   private var paceLimit = Int.min
   /// Nanoseconds for each byte that the last round reclaimed, or a guess before the first round.
   private var pace = 10.0
-  /// When the rest of slowed writers ends, counted from `origin`. With an instant, the compiler
-  /// would not know the layout of the appender.
+  /// When slowed writers may continue, relative to `origin`. With an `Instant`, the compiler would
+  /// not know the layout of the appender.
   private var due = Duration.zero
   private static let origin = ContinuousClock.now
   /// Dead bytes that a compaction could reclaim, as of the last check.
@@ -31,12 +31,12 @@ package struct SpaceAllowance {
   private(set) var excess = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether the log already says that writers wait.
+  /// Whether the diagnostic log already says that writers wait.
   private var isTold = false
 
   package init() {}
 
-  /// Notes bytes that a write has made dead.
+  /// Counts bytes that a write has made dead.
   ///
   /// - Returns: whether to slow the writer.
   @inline(__always)
@@ -45,7 +45,7 @@ package struct SpaceAllowance {
     return isScarce
   }
 
-  /// Notes bytes that a large write has made dead.
+  /// Counts bytes that a large write has made dead.
   mutating func spendAside(_ count: Int) {
     let left = max(byteCount - count, min(byteCount, share))
     debt += count - (byteCount - left)
@@ -55,13 +55,13 @@ package struct SpaceAllowance {
   /// Whether writers keep to the pace. Compaction then does not rest.
   package var isScarce: Bool { byteCount < paceLimit }
 
-  /// How long a writer that has spent `count` bytes waits to keep to the pace. The pace slows as
-  /// the allowance shrinks, so that writers rarely have to stop until the end of a round.
+  /// How long a writer that has spent `count` bytes must wait. The pace slows as the allowance
+  /// shrinks, so that writers rarely have to stop until the end of a round.
   package mutating func wait(afterSpending count: Int) -> Duration {
     let now = ContinuousClock.now - Self.origin
     let factor = min(64, max(1, Double(share) / Double(max(1, byteCount))))
     due = max(due, now) + .nanoseconds(Int64(min(pace * factor * Double(count), 1e8)))
-    // However many writers rest at once, none rests for longer.
+    // However many writers rest at once, none rests for more than a second.
     due = min(due, now + .seconds(1))
     return due - now
   }
@@ -100,8 +100,8 @@ package struct SpaceAllowance {
       debt = 0
       byteCount = limit - reclaimable
     } else if !isLifted {
-      // A mass removal makes more bytes dead at once than are allowed. No writer waits until all of
-      // them are reclaimed.
+      // A mass removal can make more bytes dead at once than are allowed. Writers need not wait
+      // until all of them are reclaimed.
       byteCount = min(byteCount, share) + (gain?.byteCount ?? 0)
     }
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }

@@ -1,19 +1,19 @@
 internal import Synchronization
 
-/// The store's file LOCK. It keeps other processes out until the store is closed, and shows whether
-/// the store's directory still exists.
+/// The store's `LOCK` file. It keeps other processes out until the store is closed, and shows
+/// whether the store's directory still exists.
 ///
-/// Clean-up jobs remove cache directories whose files are open. Every write still succeeds then,
-/// but into files that no process can open again. `LOCK` reveals this, because no store removes it:
-/// a file without a name has a link count of 0, and checking the count takes less than a
+/// Clean-up jobs may remove cache directories whose files are open. Writes still succeed then, but
+/// into files that no process can open again. `LOCK` reveals this, because no store removes that
+/// file: a file without a name has a link count of 0, and checking the count takes less than a
 /// microsecond. If the directory itself still exists, another process may have made a store in it,
 /// and that store's manifest must not be replaced.
 ///
 /// 1. A store writes to named files only while it holds the lock.
 /// 2. Once a store has vanished, it stays vanished.
 ///
-/// The lock is taken under the catalog's lock or no other. Under it, only the reserve's lock is
-/// taken.
+/// This lock is taken under the catalog's lock or under none. Only the reserve's lock is taken
+/// under it.
 final class StoreLock: Sendable {
   /// How long writes may continue in a directory that is gone, in milliseconds.
   private static let lookInterval: Int64 = 1000
@@ -58,7 +58,7 @@ final class StoreLock: Sendable {
   enum Look {
     case isThere
     case isGone
-    /// It is gone, and this is noticed for the first time.
+    /// The directory is gone, and no earlier check noticed it.
     case hasJustGone
   }
 
@@ -69,8 +69,8 @@ final class StoreLock: Sendable {
     return vanished.exchange(true, ordering: .relaxed) ? .isGone : .hasJustGone
   }
 
-  /// Whether the last check was at least a second ago. If several threads ask, only one gets `true`
-  /// and checks.
+  /// Whether the last check was at least a second ago. If several threads call this at once, only
+  /// one gets `true` and checks.
   func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch
     let last = lookTime.load(ordering: .relaxed)

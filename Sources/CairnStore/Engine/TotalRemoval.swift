@@ -1,9 +1,9 @@
-/// Removes everything by one change of the manifest, whatever the number of keys.
+/// Removes everything with one change of the manifest, whatever the number of keys.
 ///
 /// In a `.process` or `.interval` store, a removal does not wait for a sync. Housekeeping prepares
-/// a manifest that removes everything, as a close prepares the next session's, and a removal only
-/// exchanges two names. Until these names are on disk, a power cut may bring the old manifest back.
-/// So the files that it lists stay until the directory is synced.
+/// a manifest that removes everything, so a removal only exchanges two names. Until these names are
+/// on disk, a power cut may bring the old manifest back, so the files that it lists stay until the
+/// directory is synced.
 final class TotalRemoval: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -81,7 +81,7 @@ final class TotalRemoval: Sendable {
     // observer yet, and after this call returns, no observer may still believe that entries exist.
     session.configuration.removalObserver?(.all(throughVersion: last, count: count))
     if segments.isEmpty { return }
-    // Wakes callers that wait for a batch to be published.
+    // Wake callers that wait for a batch to be published.
     log.wakeAll()
     evictor.restart()
     // Readers that hold a segment continue. Its file is removed at once, or at the next pass of
@@ -109,8 +109,9 @@ final class TotalRemoval: Sendable {
   /// How far ahead the floor and the generation of this manifest are.
   private static let numbersAhead: SequenceNumber = 1 << 24
 
-  /// Prepares the manifest that removes everything, unless it is ready. It stays usable whatever
-  /// the manifest lists later, because ids assigned from now on are beyond its next id.
+  /// Prepares the manifest that removes everything, unless it is ready already. It stays usable
+  /// whatever the current manifest lists later, because ids assigned from now on are beyond its
+  /// next id.
   func prepare() throws(StoreError) {
     if !session.removesWithoutSync { return }
     try checkpointer.keepingOut { () throws(StoreError) in
@@ -137,12 +138,13 @@ final class TotalRemoval: Sendable {
         emptied.reserve(
           salts: try session.directory.randomNumbers(count: Manifest.reservedSegmentCount))
         state.manifest.nextID = emptied.nextID
-        // DURABILITY: if a power cut undoes the removal, the next open removes their files.
+        // DURABILITY: if a power cut undoes the removal, the next open removes these segments'
+        // files.
         state.manifest.pendingIDs += emptied.openSegments.map(\.id.rawValue)
         return emptied
       }
       guard let made else { return }
-      // Without a ready manifest, a removal syncs.
+      // Without a ready manifest, a removal waits for a sync.
       let isReady =
         (try? ManifestFile(directory: session.directory).makeReady(emptied: made)) != nil
       try catalog.change { (state) throws(StoreError) in
@@ -176,7 +178,7 @@ final class TotalRemoval: Sendable {
   // MARK: A missing directory
 
   /// Empties the index of a store whose directory is gone. Another store replaces this one. Reads
-  /// in progress finish. The observer receives a removal of all.
+  /// in progress finish. The observer receives `.all`.
   func abandon() {
     let (segments, last, count) = catalog.withLock { state in
       state.resumable = nil

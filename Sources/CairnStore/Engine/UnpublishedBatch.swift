@@ -1,11 +1,11 @@
-/// A batch that is in the log and is added to the index a few operations at a time, so that others
-/// continue in between. Once it is in the log, it is used only under the log's lock.
+/// A batch that is in the log and is added to the index a few operations at a time, so that other
+/// writes can continue in between. Once it is in the log, it is used only under the log's lock.
 ///
-/// Only reads of single keys can see that it is incomplete; they may see it arrive. A write to one
-/// of its keys first publishes the operations on this key. Snapshots and checkpoints wait until all
-/// of it is published, and its segment is not compacted before.
+/// Only reads of single keys can see that it is incomplete. A write to one of its keys first
+/// publishes the operations on that key. Snapshots and checkpoints wait until all of it is
+/// published, and its segment is not compacted before that.
 final class UnpublishedBatch {
-  /// An operation. The order keeps the operations of a shard, and those on a key, together.
+  /// An operation. Sorting by rank puts the operations of a shard, and those on a key, together.
   private struct Place: BitwiseCopyable {
     var hash: UInt64
     var number: UInt32
@@ -14,14 +14,14 @@ final class UnpublishedBatch {
   }
 
   var batch: BatchRecords
-  /// When the batch is written.
+  /// The time of the write.
   let now: Timestamp
-  /// The operations, shard by shard, for finding the ones on a key.
+  /// The operations, sorted by rank, for finding those on a key.
   private var places: [Place]
-  /// Its segment, once it is in the log.
+  /// The batch's segment, once the batch is in the log.
   private(set) var segment: Segment?
   private var start = 0
-  /// The access time of its first operation; the others follow.
+  /// The tick of the first operation; those of the others follow.
   private var firstTick: UInt64 = 0
   /// The next operation to publish, and later ones that are already published.
   private var next = 0
@@ -42,14 +42,14 @@ final class UnpublishedBatch {
     self.now = now
   }
 
-  /// Notes that the batch is now in the log.
+  /// Marks the batch as being in the log.
   func place(in segment: Segment, at start: Int, firstTick: UInt64) {
     self.segment = segment
     self.start = start
     self.firstTick = firstTick
   }
 
-  /// Calls `body` with the hashes of each shard.
+  /// Calls `body` with the hashes of each shard's puts.
   func forEachShard(_ body: ([UInt64]) throws(StoreError) -> Void) throws(StoreError) {
     var start = 0
     while start < places.count {
@@ -76,7 +76,7 @@ final class UnpublishedBatch {
     return nil
   }
 
-  /// The pending operations with a hash, in order.
+  /// Takes the pending operations with this hash, in order.
   func take(_ hash: UInt64) -> [Int] {
     let rank = Place.rank(hash)
     var (low, high) = (0, places.count)
@@ -97,7 +97,7 @@ final class UnpublishedBatch {
 
   /// The location of an operation's record.
   func location(of operation: BatchRecords.Operation) -> Location {
-    guard let segment else { preconditionFailure("it is not in the log") }
+    guard let segment else { preconditionFailure("the batch is not in the log") }
     return segment.location(at: start + operation.offset)
   }
 

@@ -1,13 +1,12 @@
-/// Large batches: other writers continue while one is written and while it is added to the index.
+/// Large batches: other writers continue while a batch is written and added to the index.
 extension Writer {
-  /// Whether others would have to wait too long for a batch.
+  /// Whether other writers would have to wait too long for a batch.
   func isLarge(_ batch: borrowing BatchRecords) -> Bool {
     batch.operations.count >= session.configuration.asideOperationCount
       || batch.byteCount >= session.limits.asideByteCount
   }
 
-  /// Appends a batch that is written outside the log first, and publishes it a few operations at a
-  /// time.
+  /// Writes a batch outside the log, appends it, and publishes it a few operations at a time.
   ///
   /// - Returns: the number of its first operation.
   func appendAside(
@@ -37,7 +36,7 @@ extension Writer {
       }
       return first
     }
-    // The segment may have been rolled in the meantime, and not sealed because of this batch.
+    // If the segment was rolled in the meantime, this batch kept it from being sealed.
     session.wakeHousekeeping()
     return first
   }
@@ -69,7 +68,7 @@ extension Writer {
     }
   }
 
-  /// Notes that a batch is in the log, but none of it in the index.
+  /// Marks a batch as being in the log, with none of it in the index.
   private func place(
     _ batch: UnpublishedBatch, in segment: Segment, at start: Int, _ appender: inout Appender
   ) {
@@ -88,7 +87,7 @@ extension Writer {
     while true {
       let isDone = try log.withLock { (appender) throws(StoreError) in
         guard appender.unpublished === batch else {
-          // Either a removal of all took it, or another write failed to publish it.
+          // Either `removeAll` took the batch, or another write failed to publish it.
           if let failure = appender.failure { throw StoreError.poisoned(cause: failure) }
           return true
         }
@@ -107,7 +106,7 @@ extension Writer {
       }
       if isDone { return }
       pieceCount += 1
-      // Lets threads that wait for the lock take it.
+      // Let threads that wait for the lock take it.
       if pieceCount % 32 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
@@ -132,7 +131,7 @@ extension Writer {
       }
     }
     try batch.batch.withKey(of: operation) { (key) throws(StoreError) in
-      // Does not throw, because the shard was loaded before.
+      // This does not throw, because the shard was loaded before.
       let existing = try lookup.locate(operation.hash, key: key, now: batch.now)
       if operation.isPut {
         publish(

@@ -1,4 +1,4 @@
-/// Large values: other writers continue while one is written.
+/// Large values: other writers continue while a value is written.
 extension Writer {
   /// The result of writing a large record.
   struct AsidePut {

@@ -1,10 +1,9 @@
-/// Writes: appends records if there is room, makes room if there is none, and publishes what was
-/// appended in the index.
+/// Writes: makes room if there is none, appends records, and publishes them in the index.
 ///
-/// 1. A record is published only after it is in the log, and under the same hold of the log's lock.
-///    The exception is a batch that was written outside the log: it is published in steps.
+/// 1. A record is published after it is in the log, and before the log's lock is released. The
+///    exception is a batch that was written outside the log: it is published in steps.
 /// 2. A replaced record counts as dead from the moment the new one is published.
-/// 3. Before a write looks up a key, it publishes the operations of a pending batch on this key.
+/// 3. Before a write looks up a key, it publishes a pending batch's operations on this key.
 struct Writer: Sendable {
   let session: Session
   let lookup: Lookup
@@ -72,7 +71,7 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body` under the log's lock if that is free and there is room. Waits for nothing.
+  /// Runs `body` under the log's lock if the lock is free and there is room. Waits for nothing.
   ///
   /// - Returns: the result of `body`, or `nil` if it was not run.
   @inline(__always)
@@ -119,20 +118,18 @@ struct Writer: Sendable {
     }
   }
 
-  /// Appends records that are written outside the log first.
+  /// Writes records outside the log, then appends them.
   ///
   /// - Parameters:
-  ///   - byteCount: the bytes that they take.
+  ///   - byteCount: the size of the records.
   ///   - forSync: whether a caller will wait for a sync of them.
-  ///   - isBatch: whether they are a batch. The numbers of its records are part of the written
-  ///     bytes, and are higher than those of other writes.
-  ///   - write: writes them, from the end of the header on, under no lock that others need. If
-  ///     their numbers must be known, they begin at the given number. It may be called more than
-  ///     once.
+  ///   - isBatch: whether the records are a batch. Their numbers are part of the written bytes, and
+  ///     are higher than those of other writes.
+  ///   - write: writes the records after the segment's header, under no lock that others need. If
+  ///     the numbers must be known, they begin at the given one. May be called more than once.
   ///   - check: called first, under the log's lock. If it returns a value, the records are not
   ///     appended.
-  ///   - body: called under the log's lock once the log continues after the header of the new
-  ///     segment.
+  ///   - body: called under the log's lock once the log continues in the new segment.
   func appendAside<Value>(
     byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
@@ -148,8 +145,8 @@ struct Writer: Sendable {
     }
   }
 
-  /// Runs `body`, which writes outside the log, while no other thread does. If the disk has no
-  /// room, looks for room after letting others continue, because observers are then told of
+  /// Runs `body`, which writes outside the log. Only one thread does so at a time. If the disk has
+  /// no room, lets others continue before it looks for room, because the search calls observers of
   /// removals.
   func writingAside<Value>(
     byteCount: Int, isRemoval: Bool, _ body: () throws(StoreError) -> Value
@@ -182,8 +179,8 @@ struct Writer: Sendable {
   /// Publishes a record: reads of its key find it from now on.
   ///
   /// - Parameters:
-  ///   - deadline: `nil` if it cannot expire.
-  ///   - tick: its last access, or `nil` for now.
+  ///   - deadline: `nil` if the entry cannot expire.
+  ///   - tick: the entry's last access, or `nil` for now.
   @inline(__always)
   func publish(
     _ hash: UInt64, at location: Location, deadline: Deadline?, replacing existing: Existing?,

@@ -14,7 +14,7 @@ final class CheckpointProgress: Sendable {
   let isGone = Atomic(false)
   /// Whether the open replayed so much that the next open should not repeat it.
   let isDueSinceOpen: Atomic<Bool>
-  /// The checkpoint has all accesses up to this tick. The last of them was at this time, in
+  /// The checkpoint contains all accesses up to this tick. The last of them was at this time, in
   /// milliseconds.
   private let usedTick: Atomic<UInt64>
   private let usedTime: Atomic<Int64>
@@ -30,26 +30,26 @@ final class CheckpointProgress: Sendable {
     usedTick = Atomic(parts.index.recency.now)
     let now = parts.clock.now()
     let time = checkpoint?.samples.last?.time ?? now
-    // If that time is in the future, the clock was wrong and nothing is known. The next close then
-    // makes a checkpoint.
+    // If that time is in the future, the clock was wrong. Assume the oldest time, so that the next
+    // close makes a checkpoint.
     usedTime = Atomic(time <= now ? time.millisecondsSinceEpoch : .min)
   }
 
-  /// Notes the last access that the checkpoint has.
+  /// Sets the last access that the checkpoint contains.
   func noteUse(tick: UInt64, time: Timestamp) {
     usedTick.store(tick, ordering: .relaxed)
     usedTime.store(time.millisecondsSinceEpoch, ordering: .relaxed)
   }
 
-  /// Whether the checkpoint lacks accesses, and its newest access is older than this many
-  /// milliseconds.
+  /// Whether the checkpoint lacks accesses and its newest access is at least this many milliseconds
+  /// old.
   func lacksUse(in recency: RecencyClock, for interval: Int64, now: Timestamp) -> Bool {
     let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
     return recency.isNewer(than: usedTick.load(ordering: .relaxed))
       && known.advanced(byMilliseconds: interval) <= now
   }
 
-  /// Notes that the checkpoint no longer exists, so that the next one is worthwhile at once.
+  /// Marks the checkpoint as gone, so that the next one is worthwhile at once.
   func noteGone() {
     isGone.store(true, ordering: .relaxed)
     isOvertaken.store(true, ordering: .relaxed)
@@ -57,12 +57,12 @@ final class CheckpointProgress: Sendable {
     byteCount.store(0, ordering: .relaxed)
   }
 
-  /// Notes that a segment was rolled and sealed.
+  /// Counts a segment that was rolled and sealed.
   func noteSealed(_ segment: Segment) {
     appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
   }
 
-  /// Notes that new segments replaced others. An open must read them until the next checkpoint.
+  /// Counts new segments that replaced others. Until the next checkpoint, an open must read them.
   func noteCompacted(byteCount: Int) {
     isOvertaken.store(true, ordering: .relaxed)
     appendedByteCount.wrappingAdd(byteCount, ordering: .relaxed)

@@ -8,10 +8,10 @@ enum CheckpointHindrance: UInt8, AtomicRepresentable {
 /// Checkpoints: files with the state of the index, so that an open need not read the log from its
 /// beginning.
 ///
-/// 1. A checkpoint covers all records up to a number, and no manifest lists it before all of these
-///    are on disk.
-/// 2. While one is made, nothing switches segments, so its locations stay valid until it is listed.
-///    If a removal of all overtakes it, it is not listed.
+/// 1. A checkpoint covers all records up to a number, and no manifest lists it before all these
+///    records are on disk.
+/// 2. While a checkpoint is made, no segments are switched, so its locations stay valid until it is
+///    listed. If `removeAll` overtakes it, it is not listed.
 /// 3. An abandoned checkpoint leaves the store unchanged.
 ///
 /// The checkpointer's lock is taken before the locks of preparation, the catalog and the log.
@@ -23,11 +23,11 @@ final class Checkpointer: Sendable {
   let progress: CheckpointProgress
   /// The result of this session's open.
   let recovery: RecoveryReport
-  /// Held throughout a checkpoint and while a removal of all is prepared. A compaction holds it
-  /// from the switch until the index names the copies. A compaction never holds it while copying: a
-  /// close needs the lock and must not wait for that.
+  /// Held throughout a checkpoint and while a `removeAll` is prepared. A compaction holds it from
+  /// the switch until the index names the copies, but never while copying: a close needs the lock
+  /// and must not wait for the copies.
   private let switching = Lock(())
-  /// The last reason logged for making no checkpoint since the last success.
+  /// The last logged reason for making no checkpoint, or `.none` after a success.
   private let toldHindrance = Atomic(CheckpointHindrance.none)
 
   init(
@@ -46,7 +46,7 @@ final class Checkpointer: Sendable {
 
   // MARK: Exclusion
 
-  /// Runs `body` while no checkpoint is made, no segments are switched, and no removal of all is
+  /// Runs `body` while no checkpoint is made, no segments are switched, and no `removeAll` is
   /// prepared.
   func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
     try switching.withLock { (_) throws(StoreError) in try body() }
@@ -60,8 +60,8 @@ final class Checkpointer: Sendable {
   // MARK: When to make one
 
   /// Whether a checkpoint is overdue: enough has been appended since the last one, or the open had
-  /// to replay more than a checkpoint takes. Without the second condition, sessions that are killed
-  /// before they write much would replay the same records again and again.
+  /// to replay more bytes than a checkpoint has. Without the second condition, sessions that are
+  /// killed before they write much would replay the same records again and again.
   var isNeeded: Bool {
     progress.isDueSinceOpen.load(ordering: .relaxed)
       || progress.appendedByteCount.load(ordering: .relaxed)
@@ -70,7 +70,7 @@ final class Checkpointer: Sendable {
           4 * progress.byteCount.load(ordering: .relaxed))
   }
 
-  /// Makes a checkpoint if enough has been appended since the last one.
+  /// Makes a checkpoint if one is overdue.
   func checkpointIfNeeded() throws(StoreError) {
     if isNeeded { try checkpoint() }
   }
@@ -96,7 +96,7 @@ final class Checkpointer: Sendable {
   }
 
   /// Writes a checkpoint for a close, which lists it. Returns `nil` if none is needed or the write
-  /// fails. The next open then does without a checkpoint.
+  /// fails. The next open then does without a new checkpoint.
   func writeClosingCheckpoint() throws(StoreError) -> WrittenCheckpoint? {
     let (last, isAppended) = log.withLock { ($0.nextSequence - 1, $0.active != nil) }
     let covered = progress.lastSequence.load(ordering: .relaxed)
@@ -112,8 +112,8 @@ final class Checkpointer: Sendable {
 
   /// Whether sessions too short for a checkpoint would lose too much access history: more than an
   /// hour of it, or a hundredth of the shortest idle limit, but at least a second. A large
-  /// checkpoint is made less often, so that it writes no more than 16 MiB an hour, or 16 MiB a
-  /// minute with short idle limits.
+  /// checkpoint is made less often, so that checkpoints write no more than 16 MiB an hour, or 16
+  /// MiB a minute with short idle limits.
   private var forgetsUse: Bool {
     let limits = log.withLock { appender in
       appender.segments.map { $0.usage.livePutCount > 0 ? $0.usage.lowestIdleLimit : .max }
@@ -127,9 +127,8 @@ final class Checkpointer: Sendable {
 
   // MARK: How to make one
 
-  /// Writes a checkpoint file of the current store while no compaction switches. Returns `nil`,
-  /// without a checkpoint, if it was cancelled, if the disk has no room, or if the file cannot be
-  /// written.
+  /// Writes a checkpoint of the current store while no compaction switches segments. Returns `nil`
+  /// if this was cancelled, if the disk has no room, or if the file cannot be written.
   ///
   /// - Throws: if the log or the directory cannot be synced. The store is then poisoned.
   func writeCheckpoint(
@@ -165,7 +164,7 @@ final class Checkpointer: Sendable {
   private func takeCheckpointBasis() throws(StoreError) -> CheckpointBasis {
     while true {
       if let basis = try tryTakingCheckpointBasis() { return basis }
-      // A batch in the log may not be entirely in the index yet. Adding it takes a moment, and
+      // A batch in the log may not be entirely in the index yet. Publishing it takes a moment, and
       // needs no lock that is held here.
       log.waitUntil { $0.unpublished == nil ? () : nil }
     }
@@ -177,7 +176,7 @@ final class Checkpointer: Sendable {
       let taken = try log.withLock { (appender) throws(StoreError) -> CheckpointBasis? in
         if let failure = appender.failure { throw .poisoned(cause: failure) }
         if appender.unpublished != nil { return nil }
-        // Meanwhile, nothing changes the index or the log, so the two agree exactly.
+        // Under the log's lock, nothing changes the index or the log, so the two agree exactly.
         let segments = appender.segments.map { segment in
           // The end of a rolled segment is not synced separately, so an open reads the segment
           // again.
@@ -201,12 +200,12 @@ final class Checkpointer: Sendable {
     }
   }
 
-  /// Writes the file. Returns `nil` if the write fails; the failure is logged.
+  /// Writes the file. Returns `nil` if the write is cancelled or fails; a failure is logged.
   private func writeFile(
     _ basis: CheckpointBasis, isCancelled: () -> Bool
   ) -> (checksum: UInt32, byteCount: Int)? {
     do throws(StoreError) {
-      // Leave the last room on a disk to the log.
+      // Leave the last space on a disk to the log.
       let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
       let spare = DiskReserve.byteCount(forLogOf: logByteCount)
       let free = (try? session.directory.freeByteCount()) ?? .max
@@ -214,12 +213,12 @@ final class Checkpointer: Sendable {
         throw .noSpace(
           path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
       }
-      // Samples may be added while this runs.
+      // Samples may be added while the file is being written.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8
-      // Under the catalog's lock, and only while the store's own lock is held: a failed close does
-      // not wait, and the name may then belong to another session.
+      // Create the file under the catalog's lock, and only while the store's own lock is held: a
+      // failed close does not wait, and the name may then belong to another session.
       let file = try catalog.change { (_) throws(StoreError) -> File in
-        // Reuses an id whose checkpoint was abandoned before a crash.
+        // Remove a checkpoint that was abandoned under this id before a crash.
         let name = FileName.checkpoint(basis.id)
         try session.directory.unlink(name)
         return try session.directory.createFile(name)
@@ -237,9 +236,10 @@ final class Checkpointer: Sendable {
       toldHindrance.store(.none, ordering: .relaxed)
       return written
     } catch {
-      // If the close did not wait, its caller already knows why.
+      // A close that did not wait has failed, and its caller knows why.
       if case .closed = error { return nil }
-      // Log this only once: it is retried with each segment, and the cause may last for hours.
+      // Log this only once: a checkpoint is retried with each segment, and the cause may last for
+      // hours.
       let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
       if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
         session.tell(.warning, .maintenance, "no checkpoint is made: \(error)")
@@ -249,7 +249,7 @@ final class Checkpointer: Sendable {
   }
 
   private func note(_ written: WrittenCheckpoint) {
-    // No compaction can switch segments in the meantime, because the lock for that is held.
+    // No compaction can switch segments in the meantime, because `switching` is held.
     progress.isOvertaken.store(false, ordering: .relaxed)
     progress.isDueSinceOpen.store(false, ordering: .relaxed)
     progress.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)

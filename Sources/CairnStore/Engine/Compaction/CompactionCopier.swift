@@ -1,9 +1,9 @@
-/// Copies the records that a round of a compaction keeps into new segments.
+/// Copies into new segments the records that a round of compaction keeps.
 ///
 /// System calls read the inputs, and every byte is checked. A damaged record ends the round, and
 /// the inputs stay unchanged.
 struct CompactionCopier: ~Copyable {
-  /// The newest number when the round began.
+  /// The newest sequence number when the round began.
   let began: SequenceNumber
   /// Tombstones below this number may be dropped.
   let barrier: SequenceNumber
@@ -21,12 +21,12 @@ struct CompactionCopier: ~Copyable {
   private(set) var moves: [Move] = []
   /// The moves of extensions.
   private(set) var extensionMoves: [Move] = []
-  /// The extended ends of lifetime of copied puts, by the number of the move.
+  /// The extended ends of copied puts' lifetimes, by the number of the move.
   private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
   private var recordsSinceBreath = 0
   /// How often a record could not follow the previous one because of its number or time, and how
-  /// often this may happen within an input.
+  /// often this may happen beyond four times per input.
   private var farCount = 0
   private static let farLimit = 64
 
@@ -67,7 +67,7 @@ struct CompactionCopier: ~Copyable {
   /// The ids of all segments that were begun.
   private(set) var ids: [SegmentID] = []
 
-  /// Whether the round ends early because a removal of all took its segments.
+  /// Whether the round ends early because `removeAll` took its segments.
   private(set) var isOvertaken = false
 
   /// Called between pieces. Ends the round if the store has been closed or emptied, and lets other
@@ -75,7 +75,7 @@ struct CompactionCopier: ~Copyable {
   private mutating func breathe() throws(StoreError) {
     try compactor.session.checkWritable()
     if inputs.contains(where: \.isRetired) {
-      // Reading and copying retired segments takes space that others count on.
+      // Copying retired segments takes space that other writes count on.
       isOvertaken = true
       throw .closed(path: compactor.session.path)
     }
@@ -245,8 +245,8 @@ struct CompactionCopier: ~Copyable {
         || output.offset + byteCount <= compactor.session.configuration.segmentByteLimit
       let isInReach = output.reaches(sequence, writtenAt: second)
       if fits && isInReach { return output }
-      // In a log, neighbouring records have similar numbers and times. Forged ones could otherwise
-      // make this write a segment for each record.
+      // In a log, neighbouring records have similar numbers and times. Without this limit, forged
+      // ones could force a new segment for each record.
       if !isInReach { farCount += 1 }
       if farCount > Self.farLimit + 4 * inputs.count {
         throw input.corruption(at: SegmentHeader.byteCount, .badHeader)
@@ -254,7 +254,7 @@ struct CompactionCopier: ~Copyable {
     }
     try finishOutput()
     // Choose a base that is low enough for every record to come. If this record is too far above
-    // that base, place it in the middle of the range that a base reaches.
+    // that base, choose a base that puts it in the middle of the range.
     let reach = UInt64(1) << 31
     var base = inputs.map(\.usage.lowestSequence).min() ?? 1
     if sequence - min(base, sequence) > UInt64(UInt32.max) { base = sequence - reach }

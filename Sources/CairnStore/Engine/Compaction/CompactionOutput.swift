@@ -6,7 +6,7 @@ final class CompactionOutput {
 
   let header: SegmentHeader
   let file: File
-  /// The usage of its records. None is live before an index entry names it.
+  /// The usage of the records. No record is live before an index entry names it.
   let usage: SegmentUsage
   /// The offset of the next record.
   private(set) var offset = SegmentHeader.byteCount
@@ -75,7 +75,7 @@ final class CompactionOutput {
 
   private func flush() throws(StoreError) {
     let end = bufferOffset + buffer.count
-    // Allocated before the write, to tell a full disk from a failing one.
+    // Allocate before the write, to tell a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
     allocatedByteCount = end
     try buffer.withSpan { (bytes) throws(StoreError) in
@@ -85,7 +85,7 @@ final class CompactionOutput {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Writes out everything.
+  /// Writes the remaining bytes and syncs the file.
   func finish() throws(StoreError) {
     try flush()
     // DURABILITY: the whole segment is on disk before the manifest lists it and drops the segments

@@ -1,6 +1,6 @@
 /// Chooses the segments to compact next, from facts about the segments alone.
 ///
-/// A plan never counts a gain that does not exist. So a compaction that follows it makes progress
+/// A plan never counts a gain that does not exist, so a compaction that follows it makes progress
 /// in every round, and ends.
 package struct CompactionPlanner: Sendable {
   /// The segments of the log, in any order.
@@ -26,7 +26,7 @@ package struct CompactionPlanner: Sendable {
     blocking = segments.filter { $0.barrier < .max }.sorted { $0.barrier < $1.barrier }
   }
 
-  /// The barrier that the segments outside a set make.
+  /// The barrier that all segments except `inputs` impose.
   package func barrier(without inputs: Set<SegmentID>) -> SequenceNumber {
     blocking.first { !inputs.contains($0.id) }?.barrier ?? .max
   }
@@ -41,7 +41,7 @@ package struct CompactionPlanner: Sendable {
     }
   }
 
-  /// Segments without any needed record. They are removed without being read.
+  /// Segments that contain no needed record. They are removed without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
     var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
     while true {
@@ -71,7 +71,7 @@ package struct CompactionPlanner: Sendable {
     return smallSegments()
   }
 
-  /// The victims with the highest gain per copied byte and the greatest age. If it is better to
+  /// The segments with the highest gain per copied byte and the greatest age. If it is better to
   /// rewrite the segments that keep many tombstones from being dropped, returns those instead.
   private func bestGain(highestCost: Int, isUrgent: Bool) -> [SegmentID] {
     let first = blocking.first?.id
@@ -81,8 +81,8 @@ package struct CompactionPlanner: Sendable {
     // The highest age that counts: as many writes as the store has entries.
     let oldest = Double(segments.reduce(1) { $0 + max(0, $1.livePutCount) })
     // A segment that was written recently will soon have more to gain, so age counts too, as in
-    // log-structured file systems (Rosenblum and Ousterhout, 1992). Compaction copied least with
-    // the square root of the age; `cairn-bench --compaction` measures it.
+    // log-structured file systems (Rosenblum and Ousterhout, 1992). In measurements with
+    // `cairn-bench --compaction`, the square root of the age led to the fewest copies.
     func worth(_ victim: (facts: SegmentFacts, gain: Int, cost: Int)) -> Double {
       let age = isUrgent ? 1 : min(Double(newest - Self.order(victim.facts) + 1), oldest)
       return Double(victim.gain) / Double(victim.cost + 1) * age.squareRoot()
@@ -115,15 +115,15 @@ package struct CompactionPlanner: Sendable {
   /// The segments with the lowest barriers, if the tombstones that they hold back are worth the
   /// rewrite.
   ///
-  /// A rewritten segment keeps only later tombstones from being dropped. So each such round brings
-  /// the tombstones closer to being dropped, and it is not repeated for ever.
+  /// A rewritten segment keeps only later tombstones from being dropped. So each such round makes
+  /// progress, and these rounds end.
   private func worthwhileBlockers(
     _ barrier: SequenceNumber, betterThan other: Double
   ) -> [SegmentID]? {
     let waiting = segments.filter { $0.isCandidate && !$0.canDropTombstones(barrier) }
     guard let highest = waiting.map(\.highestTombstone).max() else { return nil }
     let blockers = blocking.prefix { $0.barrier <= highest }
-    // Segments that cannot be compacted keep the tombstones in any case.
+    // Segments that cannot be compacted hold tombstones back in any case.
     let reachable = blockers.prefix { $0.isCandidate }
     let end = blockers.count > reachable.count ? blockers[reachable.count].barrier : .max
     let freed = waiting.reduce(0) { $0 + ($1.highestTombstone < end ? $1.tombstoneByteCount : 0) }
@@ -155,7 +155,7 @@ package struct CompactionPlanner: Sendable {
     }.max { worth($0) < worth($1) }
   }
 
-  /// Whether unsealed segments would reclaim this much and be worth the copying.
+  /// Whether compacting an unsealed segment would reclaim this much and be worth the copying.
   package func hasGainWhereWritten(atLeast byteCount: Int, highestCost: Int) -> Bool {
     let barrier = barrier(without: [])
     return segments.contains {
@@ -176,11 +176,11 @@ package struct CompactionPlanner: Sendable {
     return small.prefix(2 * Self.smallSegmentCount).map(\.id)
   }
 
-  /// Every segment with a dead byte, in rounds. Each round begins with the lowest barrier, so that
-  /// its tombstones wait for few segments of a later round. Most later segments hold higher
-  /// numbers, and the earlier ones were rewritten by then. But a compaction may have written a
-  /// segment while this one was being written to. Such a segment can come later and have a barrier
-  /// below some of the tombstones here. These are left for `remainingRounds`.
+  /// Every segment with a dead byte, in rounds. The lowest barriers come first, so that few
+  /// tombstones wait for a segment of a later round: most later segments contain higher numbers,
+  /// and earlier ones have been rewritten. There is one exception. While a segment was being
+  /// written to, a compaction may have written another. The second can come later, and have a
+  /// barrier below some tombstones of the first. Those tombstones are left to `remainingRounds`.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
       $0.isCandidate

@@ -8,11 +8,11 @@ internal import Synchronization
 extension Compactor {
   /// Room left for a manifest and the header of a segment while pieces are copied.
   private static let spareByteCount = 8 << 10
-  /// A smaller piece is not worth its segment.
+  /// A piece smaller than this is not worth a segment.
   private static let smallestPiece = 8 << 10
 
-  /// Makes room for a write that found none. Returns `false` if it cannot. Call under no lock
-  /// except the eviction lock.
+  /// Makes room for a write that found none. Returns `false` if it cannot. The caller may hold no
+  /// lock but the eviction lock.
   ///
   /// - Parameter search: the earlier attempts by the same write.
   func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
@@ -32,18 +32,18 @@ extension Compactor {
     for usage in log.withLock({ $0.segments.map(\.usage) }) {
       let (deadHere, liveHere) = (usage.deadByteCount, usage.liveByteCount)
       dead += deadHere
-      // A writer that adds something does not rewrite a whole segment to gain a little room.
+      // A writer that adds data does not rewrite a whole segment to gain a little room.
       let isWorthIt = isRemoval || deadHere * CompactionPlanner.highestCost >= liveHere
       if deadHere > 0, isWorthIt { mayGain = true }
     }
     if mayGain, try compactForRoom(isRemoval: isRemoval, dead: dead) { return true }
-    // The first time, work may have just ended. If many bytes are dead, the reader or the work that
-    // holds them ends soon.
+    // After the first failure, background work may have just freed room. If many bytes are dead,
+    // the reader or the work that holds them ends soon.
     if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
     if search.evictionCount < 3, try lastResort.makeRoom(search.byteCount, &search.allowance) {
       search.evictionCount += 1
-      // This also waits for the current work, which may have the reserve.
+      // The next attempt then also waits for the current work, which may have the reserve.
       search.failureCount = 0
       return true
     }
@@ -72,7 +72,7 @@ extension Compactor {
     }
   }
 
-  /// Reclaims up to `goal` bytes from the end of a segment, if few of them are live.
+  /// Reclaims up to `goal` bytes from the end of a segment, if few bytes there are live.
   func giveBack(endOf id: SegmentID, goal: Int) throws(StoreError) {
     try state.withLock { (state) throws(StoreError) in
       let before = log.allocatedByteCount
@@ -98,7 +98,8 @@ extension Compactor {
     }
   }
 
-  /// Takes the reserve back after `body`, and replaces the checkpoint that a cut removes.
+  /// Takes the reserve back after `body`. If a cut has removed the checkpoint, makes another one
+  /// due.
   private func inLittleRoom<Value>(
     isForRemoval: Bool, _ body: () throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
@@ -124,12 +125,12 @@ extension Compactor {
     }
   }
 
-  /// Compacts on a disk without room for a usual round, the highest gain first.
+  /// Compacts on a disk without room for a regular round, the highest gain first.
   ///
   /// - Parameters:
   ///   - goal: roughly how many bytes to reclaim at most.
   ///   - highestCost: how many bytes may be written for each byte reclaimed.
-  ///   - isForRemoval: whether a removal is waiting for it.
+  ///   - isForRemoval: whether a removal is waiting for the room.
   /// - Returns: the number of bytes reclaimed.
   func compactInLittleRoom(
     goal: Int, highestCost: Int, isForRemoval: Bool = false, _ state: inout CompactionState,
@@ -148,7 +149,7 @@ extension Compactor {
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
     let pinnedBefore = lookup.table.total.pinnedByteCount
-    /// The bytes that the disk has gained, excluding bytes that are still being read.
+    /// The bytes that the disk has gained, excluding bytes that readers still hold.
     var gained: Int {
       before - log.allocatedByteCount - max(0, lookup.table.total.pinnedByteCount - pinnedBefore)
     }
@@ -184,7 +185,6 @@ extension Compactor {
         // Bytes cut off by sealing were never dead, and do not count as a gain.
         defer { before -= allocated - log.allocatedByteCount }
         do throws(StoreError) {
-          // Twice a new segment's slack.
           let least = 2 * Segment.slack
           if planner.hasGainWhereWritten(atLeast: least, highestCost: highestCost) {
             try supply.leaveActiveSegment { $0.deadByteCount > 0 }
@@ -245,12 +245,12 @@ extension Compactor {
       } else {
         room = min(room, try pieceByteCount())
       }
-      // A removal of all may have taken it.
+      // `removeAll` may have taken the segment.
       guard let stretch = outline.stretch(room: room), self.end(of: id) == outline.end.offset
       else { return }
       var mark = stretch.end
       if mark.offset > SegmentHeader.byteCount {
-        // A finer outline, so that little is lost in the last block.
+        // Use a finer outline, so that little is lost in the last block.
         var fine = SegmentOutline(from: stretch.start, distance: 1)
         guard try add(id, to: stretch.end.offset, &fine, &state) else { return }
         mark = fine.bestCut(before: outline.end, room: room)
@@ -271,9 +271,8 @@ extension Compactor {
     }
   }
 
-  /// Whether there is room for more copies, or the cut bytes are free again because no reader holds
-  /// them any more. Reads end soon, but a snapshot may stay open. Copies would then only use up the
-  /// kept space.
+  /// Whether there is room for more copies, or readers have released the bytes that were cut off.
+  /// Reads end soon, but a snapshot may stay open. More copies would then only use up the reserve.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = DiskReserve.byteCount(forLogOf: log.allocatedByteCount) / 4
     if try session.directory.freeByteCount() >= least { return true }
@@ -281,8 +280,8 @@ extension Compactor {
     return lookup.table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
 
-  /// Whether some of the removed bytes that are still being read will become free, for example
-  /// after a removal of all. The reader may be the store's own background work, which ends soon.
+  /// Waits for readers of removed bytes, for example after `removeAll`, and returns whether some
+  /// bytes became free. The reader may be the store's own background work, which ends soon.
   private func getsPinnedBytesBack() -> Bool {
     let before = lookup.table.total.pinnedByteCount
     if before == 0 { return false }
@@ -292,7 +291,7 @@ extension Compactor {
 
   /// Waits up to a second until `isReached` accepts the number of pinned bytes. The reader that
   /// holds them, perhaps in another store, may have to wait for a processor. After one wait in
-  /// vain, for example for a snapshot, it does not wait again until more bytes have been removed.
+  /// vain, for example for a snapshot, does not wait again until more bytes have been removed.
   private func awaitPinnedBytes(_ isReached: (Int) -> Bool) {
     var pauses = 1000
     while true {
@@ -345,7 +344,7 @@ extension Compactor {
   }
 
   /// Adds the records of a segment up to `end` to an outline. Returns `false` if the segment is
-  /// missing or unreadable; the latter is noted.
+  /// missing or unreadable. An unreadable one is not tried again.
   private func add(
     _ id: SegmentID, to end: Int, _ outline: inout SegmentOutline, _ state: inout CompactionState
   ) throws(StoreError) -> Bool {
@@ -378,7 +377,7 @@ extension Compactor {
     }
   }
 
-  /// Frees the space preallocated for writers, on a full disk.
+  /// Frees the space preallocated for writers. Called on a full disk.
   private func giveBackAhead() {
     log.withLock { appender in
       guard let active = appender.active, appender.failure == nil, !appender.isClosed else {

@@ -2,11 +2,11 @@ internal import Synchronization
 
 /// One round of a compaction: copy, switch, move.
 extension Compactor {
-  /// Compacts these segments, if they are still in the log. If one cannot be read, this is noted,
-  /// and nothing changes.
+  /// Compacts these segments, if they are still in the log. If one cannot be read, excludes it from
+  /// later rounds and changes nothing.
   ///
-  /// - Parameter cut: if given, only the part of the one segment after the cut is compacted, and
-  ///   the segment then ends there.
+  /// - Parameter cut: if given, compacts only the part of a single segment after the cut. The
+  ///   segment then ends at the cut.
   func run(
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark? = nil, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
@@ -28,14 +28,15 @@ extension Compactor {
     _ ids: [SegmentID], behind cut: SegmentOutline.Mark?, pace: CompactionPace?,
     _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) -> [Segment] {
-    // Entries show what is live, including those not loaded yet.
+    // The entries show what is live, so all of them must be loaded.
     try lookup.index.loadAll()
-    // Segment numbers are kept in 16 bits. The other segments wait for another round.
+    // A move stores segment numbers in 16 bits. The other segments wait for another round.
     let wanted = Set(ids.prefix(1 << 14))
     let (inputs, began, barrier) = try log.withLock {
       (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
       try appender.checkWritable(path: session.path)
-      // Records that a pending batch removes are still live, though its numbers are used up.
+      // Records that a pending batch removes are still live, though the batch's numbers are used
+      // up.
       if appender.unpublished != nil { return ([], 0, 0) }
       let inputs = appender.sealed.filter { wanted.contains($0.id) }
       // A segment that is cut stays, with everything before the cut.
@@ -50,7 +51,7 @@ extension Compactor {
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
-        // If it has no live records and all its tombstones may be dropped, it need not be read.
+        // A segment without live records need not be read if all its tombstones may be dropped.
         let usage = inputs[index].usage
         if cut == nil, usage.livePutCount == 0, usage.liveExtensionCount == 0,
           usage.highestTombstoneSequence < barrier
@@ -90,10 +91,11 @@ extension Compactor {
       report.copiedRecordCount += copier.moves.count
       report.droppedTombstoneCount += copier.droppedTombstoneCount
     } catch {
-      // If it is unknown which manifest is on disk, the new segments stay: it may list them.
+      // If it is unknown which manifest is on disk, the new segments stay, because that manifest
+      // may list them.
       if case .poisoned = error { throw error }
       catalog.abandon(copier.ids)
-      // A removal of all has unlinked the file of a segment that it took.
+      // `removeAll` unlinks the files of the segments that it takes.
       if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }
       try noteUnreadable(inputs[current], error, &state)
@@ -101,7 +103,7 @@ extension Compactor {
     return removed
   }
 
-  /// Notes that a segment stays unchanged, if an error says that it is damaged or that the disk
+  /// Excludes a segment from later rounds if an error says that it is damaged or that the disk
   /// cannot read it.
   func noteUnreadable(
     _ segment: Segment, _ error: StoreError, _ state: inout CompactionState
@@ -112,9 +114,9 @@ extension Compactor {
     if case .system = error, state.isByHand { throw error }
   }
 
-  /// Which tombstones must be kept because of the segments that stay.
+  /// The barrier that the segments outside `inputs` impose.
   ///
-  /// Under the log's lock, because the counts of a segment are exact only there.
+  /// Call under the log's lock, because a segment's counts are exact only there.
   private static func barrier(
     of appender: borrowing Appender, without inputs: Set<SegmentID>
   ) -> SequenceNumber {
@@ -145,9 +147,9 @@ extension Compactor {
   /// Syncs every record that replaced a record that was not copied.
   private func synchronizeThroughHead() throws(StoreError) {
     let head = log.lastSequence
-    // DURABILITY: some records were not copied because newer ones replaced them, and these may be
-    // as new as this moment. They must be on disk before the old records are removed. Otherwise a
-    // crash would take both.
+    // DURABILITY: some records were not copied because newer ones replaced them. The newer ones,
+    // even the latest, must be on disk before the old records are removed. Otherwise a crash would
+    // take both.
     try log.waitForSync { $0 >= head }
   }
 }

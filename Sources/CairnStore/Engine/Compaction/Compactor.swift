@@ -1,18 +1,18 @@
 internal import Synchronization
 
-/// Compaction: copies the live records of segments with dead records into new segments, which
-/// replace the old ones in the log, to reclaim the space of the dead records.
+/// Compaction: reclaims the space of dead records. It copies the live records of a segment into new
+/// segments, which replace the old one in the log.
 ///
 /// A round copies at most a few segments, replaces the manifest once, and moves the index entries.
 /// A round that ends early leaves the log unchanged. Readers and writers wait only while it moves
 /// entries, a few at a time.
 ///
-/// 1. An input stays in the log until no index entry names a record in it, or until a removal of
-///    all takes it. Until then, the copied records exist in both the input and the copy, and no
+/// 1. An input stays in the log until no index entry names a record in it, or until `removeAll`
+///    takes it. Until then, the copied records exist in both the input and the copy, and no
 ///    snapshot is taken.
-/// 2. If a record is not copied, its replacement is on disk before it is removed.
+/// 2. If a record is not copied, its replacement is on disk before the record is removed.
 /// 3. A tombstone is dropped only if no older put of its key can be left (`TombstoneRule`), or if a
-///    newer live put now keeps those dead (`CompactionCopier`).
+///    newer live put now keeps such puts dead (`CompactionCopier`).
 /// 4. The copies are on disk before the manifest that lists them, and the inputs' files are removed
 ///    once that manifest is on disk.
 /// 5. Rounds run one at a time. None begins while a batch is being published.
@@ -48,7 +48,7 @@ final class Compactor: Sendable {
   var catalog: Catalog { supply.catalog }
   var log: LogWriter { supply.log }
 
-  /// The maximum bytes that a round copies, unless one segment alone holds more.
+  /// The maximum number of bytes that a round copies, unless one segment alone contains more.
   ///
   /// A kill discards a round, so a round must not grow with the store or with its backlog.
   var roundByteLimit: Int { 2 * session.configuration.segmentByteLimit }
@@ -76,7 +76,7 @@ final class Compactor: Sendable {
           pressure.liftAllowance()
         }
       }
-      // Well above the bound, and before writers are slowed, there is no time to lose.
+      // Well above the bound, do not pause, because writers may soon be slowed.
       return try runRound(
         of: planner, isOverBound: excess > 0, highestCost: CompactionPlanner.highestCost,
         goal: excess,
@@ -210,8 +210,8 @@ final class Compactor: Sendable {
         let gained = try byHand { (state) throws(StoreError) in
           try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
         }
-        // If there is room again, rounds can handle segments that belong together. If nothing could
-        // be gained, the caller gets the error.
+        // If there is room again, rounds can handle segments that belong together. If nothing was
+        // gained, the caller gets the error.
         gainedInAll += max(0, gained)
         if gainedInAll == 0 { throw error }
         if gained < 4096 { break }
@@ -238,12 +238,11 @@ final class Compactor: Sendable {
   }
 
   /// Compacts the remainders of earlier rounds: tombstones that waited for a segment of a later
-  /// round, and extensions whose puts were copied with their ends. These may be anywhere, even in
-  /// the segment being written to.
+  /// round, and extensions whose puts were copied with their ends. Such records may be anywhere,
+  /// even in the segment being written to.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
     // The extensions of records copied here may be in yet other segments. Each pass leaves fewer of
-    // them in force, except extensions that writers add in the meantime, which wait for another
-    // compaction.
+    // them in force. Extensions that writers add in the meantime wait for another compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
     repeat {
@@ -266,8 +265,8 @@ final class Compactor: Sendable {
 
   /// Bytes that the segments of the log may take beyond the live bytes.
   ///
-  /// If the dead bytes are fewer than two segments, compaction does nothing: the active segment
-  /// cannot be compacted, and a new segment is written while the old ones still exist.
+  /// Below two segments of dead bytes, compaction does nothing: the active segment cannot be
+  /// compacted, and a new segment is written while the old ones still exist.
   func allowedGarbage(live: Int) -> Int {
     let share = Double(live) * (session.configuration.spaceBound - 1)
     return max(
@@ -275,11 +274,11 @@ final class Compactor: Sendable {
       Int(min(share, 1e18)))
   }
 
-  /// The dead bytes at which compaction starts.
+  /// The number of dead bytes at which compaction starts.
   ///
   /// Compaction waits until the whole allowance is used, because records that die in the meantime
-  /// need not be copied. With a limit on disk space it starts earlier, because a write then waits
-  /// for room.
+  /// need not be copied. With a limit on disk space, it starts earlier, because writes would
+  /// otherwise wait for room.
   private func garbageAtStart(_ allowed: Int) -> Int {
     session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
   }
@@ -289,7 +288,8 @@ final class Compactor: Sendable {
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = catalog.sealedIDs
     let live = lookup.table.total.liveByteCount
-    // Under the lock: a segment held for longer would keep its space during a removal of all.
+    // Use the segments only under the lock: one held for longer would keep its space during
+    // `removeAll`.
     let facts = log.withLock { appender in
       appender.segments.map {
         SegmentFacts(
@@ -318,7 +318,8 @@ final class Compactor: Sendable {
       let reclaimable = planner.gain(of: {
         $0 != appender.active?.id && !state.unreadable.contains($0)
       })
-      // Room for what writers make dead during a round, even if a few segments are allowed.
+      // The margin covers what writers make dead during a round, even if `allowed` is only a few
+      // segments.
       appender.allowance.update(
         reclaimable: reclaimable, allowed: allowed, margin: max(allowed / 2, roundByteLimit),
         gain: gain)
@@ -331,8 +332,8 @@ struct RoomSearch {
   let byteCount: Int
   /// How often the search found no room.
   var failureCount = 0
-  /// How often a cache has evicted entries for the write, and how many more may go. `nil` means a
-  /// tenth.
+  /// How often a cache has evicted entries for the write, and how many more it may evict. `nil`
+  /// means a tenth.
   var evictionCount = 0
   var allowance: Int?
 }
@@ -341,7 +342,7 @@ struct RoomSearch {
 struct LastResort: Sendable {
   /// Makes room for this many bytes. Returns `false` if it cannot.
   let makeRoom: @Sendable (_ byteCount: Int, _ allowance: inout Int?) throws(StoreError) -> Bool
-  /// Called if the write finds no room even then.
+  /// Called if the write still finds no room.
   let noteFailure: @Sendable () -> Void
 }
 
@@ -355,7 +356,7 @@ struct CompactionState: Sendable {
   var isByHand = false
 }
 
-/// Pauses after each piece for as long as it took, unless writers are being slowed.
+/// Pauses after each piece for as long as the piece took, unless writers are being slowed.
 final class CompactionPace {
   private var began = ContinuousClock.now
   private let log: LogWriter

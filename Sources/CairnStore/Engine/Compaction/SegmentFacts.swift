@@ -53,13 +53,14 @@ package struct SegmentFacts: Sendable {
       lowestSequence: lowestSequence, compactedAt: compactedAt, deadPutCount: deadPutCount)
   }
 
-  /// Whether all its tombstones may be dropped if the other segments that stay have this barrier.
+  /// Whether all the segment's tombstones may be dropped if the other segments that stay have this
+  /// barrier.
   package func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
 
-  /// Whether the segment holds a needed put or extension.
+  /// Whether the segment contains a needed put or extension.
   package var hasLiveRecords: Bool { livePutCount > 0 || liveExtensionCount > 0 }
 
-  /// The minimum bytes that a compaction reclaims.
+  /// The minimum number of bytes that a compaction reclaims.
   package func gain(_ barrier: SequenceNumber) -> Int {
     let deadBytes =
       deadPutCount == 0 && deadExtensionCount == 0
@@ -67,7 +68,7 @@ package struct SegmentFacts: Sendable {
     return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount : 0)
   }
 
-  /// The maximum bytes that a compaction must write.
+  /// The maximum number of bytes that a compaction must write.
   package func cost(_ barrier: SequenceNumber) -> Int {
     max(0, liveByteCount) + (canDropTombstones(barrier) ? 0 : tombstoneByteCount)
   }

@@ -2,7 +2,7 @@
 ///
 /// First, one manifest lists the new segments instead of the old ones. Then the entries that still
 /// name an old location get the new one. Finally, the old segments leave the log and their files
-/// are removed. This maintains invariants 1 and 4 of `Compactor`.
+/// are removed. This order maintains invariants 1 and 4 of `Compactor`.
 struct SegmentSwitch {
   private let session: Session
   private let lookup: Lookup
@@ -18,8 +18,8 @@ struct SegmentSwitch {
     checkpointer = compactor.checkpointer
   }
 
-  /// Puts the new segments into the log in place of the old ones. Returns `nil` if a removal of all
-  /// has taken the old ones in the meantime.
+  /// Puts the new segments into the log in place of the old ones. Returns `nil` if `removeAll` has
+  /// taken the old ones in the meantime.
   func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -30,7 +30,7 @@ struct SegmentSwitch {
     }
   }
 
-  /// - Parameter takingOut: removes the old ones from the manifest.
+  /// - Parameter takingOut: removes the old segments, or the part after a cut, from the manifest.
   private func switchOver(
     _ inputs: [Segment], _ copier: borrowing CompactionCopier,
     takingOut: (inout Manifest) -> Void
@@ -68,7 +68,7 @@ struct SegmentSwitch {
           manifest.pendingIDs.removeAll { written.contains($0) }
         }
       } catch {
-        // No index entry names them.
+        // No index entry names these segments.
         for output in outputs { lookup.table.remove(output) }
         throw error
       }
@@ -83,7 +83,7 @@ struct SegmentSwitch {
   }
 
   /// Puts the new segments into the log in place of the part after a cut, and ends the old segment
-  /// at the cut. Returns `nil` if a removal of all has taken it in the meantime.
+  /// at the cut. Returns `nil` if `removeAll` has taken that segment in the meantime.
   func switchOver(
     _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
@@ -104,8 +104,8 @@ struct SegmentSwitch {
     }
     guard let outputs else { return nil }
     move(copier, from: [input], to: outputs)
-    // Under the log's lock, so that no thread sees one without the other. A removal of all may have
-    // taken the segment in the meantime.
+    // Change both under the log's lock, so that no thread sees one without the other. In the
+    // meantime, `removeAll` may have taken the segment.
     let isThere = log.withLock { appender in
       appender.holdsCopies = false
       guard let index = appender.sealed.firstIndex(where: { $0 === input }) else { return false }
@@ -117,18 +117,18 @@ struct SegmentSwitch {
     // Snapshots wait for this.
     log.wakeAll()
     if isThere {
-      // Waits for readers that found it in the table but do not hold it yet.
+      // Wait for readers that found the old segment in the table but do not hold it yet.
       lookup.index.waitForReaders()
     }
     checkpointer.progress.noteGone()
-    // If the store has been closed in the meantime, the next open removes it.
+    // If the store has been closed in the meantime, the next open removes the checkpoint.
     _ = catalog.whileUsable { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
     return outputs
   }
 
-  /// Removes segments that no entry names any more from the log.
+  /// Takes segments that no entry names out of the log.
   ///
-  /// - Returns: the segments that a removal of all has not taken in the meantime.
+  /// - Returns: the segments that `removeAll` has not taken in the meantime.
   func takeOut(_ inputs: [Segment]) -> [Segment] {
     // Snapshots wait for this.
     defer { log.wakeAll() }
@@ -144,8 +144,8 @@ struct SegmentSwitch {
 
   /// Makes the entries of copied records name the copies.
   ///
-  /// Runs without the catalog's lock. If a removal of all comes in between, it moves nothing: the
-  /// granules of the segments may then belong to other segments, whose records entries name.
+  /// Runs without the catalog's lock. If `removeAll` comes in between, moves nothing: the granules
+  /// of the segments may then belong to other segments, and entries may name records there.
   func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
   ) {
@@ -155,8 +155,8 @@ struct SegmentSwitch {
       if output.isRetired { return }
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
-      // If an entry names another record by now, that record is newer. If an extension was made
-      // after the copy, it ends later than the copy and stays in force.
+      // If an entry now names another record, that record is newer. If an extension was made after
+      // the copy, it ends later than the copy and stays in force.
       guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
         return
       }
@@ -189,22 +189,22 @@ struct SegmentSwitch {
       }
       next = end
       groups += 1
-      // Lets threads that wait for the lock take it.
+      // Let threads that wait for the lock take it.
       if groups % 8 == 0 { session.environment.pause(.microseconds(50)) }
     }
   }
 
-  /// Entries that are moved under one hold of the log's lock.
+  /// How many entries are moved before the log's lock is released.
   private static let moveLimit = 64
 
-  /// Removes the files of segments that have left the log. Readers that hold one continue.
+  /// Removes the files of segments that have left the log. Readers that hold a segment continue.
   func unlinkFiles(of segments: consuming [Segment]) {
     if segments.isEmpty { return }
-    // One by one, so that a file that must stay open for readers is closed before the next one is
-    // opened.
+    // Remove them one by one, so that a file that must stay open for readers is closed before the
+    // next one is opened.
     var remaining = segments
     remaining.reverse()
-    // If the store has been closed in the meantime, the next open removes them.
+    // If the store has been closed in the meantime, the next open removes the files.
     let messages = try? catalog.change { (state) throws(StoreError) in
       var messages: [String] = []
       while let segment = remaining.popLast() {

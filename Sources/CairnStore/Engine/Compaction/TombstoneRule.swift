@@ -6,11 +6,11 @@
 ///
 /// - its lowest number is above s: nothing in it is older than T;
 /// - the compaction that wrote it began when T already existed (its `compactedAt` is s or more):
-///   the older puts of T's key were dead by then, and a compaction copies only live ones;
+///   the older puts of T's key were already dead, and a compaction copies only live ones;
 /// - none of its puts is dead: an older put of T's key has been dead since T was written.
 ///
-/// Later writes do not change this. A put that dies later is not older than T, because those puts
-/// were already dead. A segment that begins later has only higher numbers.
+/// Later writes do not change this. A put that dies later is not older than T, because all older
+/// puts are already dead. A segment that begins later has only higher numbers.
 ///
 /// So each segment that stays sets a barrier, and tombstones below all barriers may be dropped.
 package enum TombstoneRule {

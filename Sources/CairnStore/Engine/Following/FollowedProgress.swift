@@ -4,7 +4,7 @@ struct FollowedProgress {
   struct Part {
     let id: SegmentID
     let salt: UInt64
-    /// The end of its records, or `nil` for its roll record.
+    /// The end of its records, or `nil` for the end of its roll record.
     let end: Int?
     let compactedAt: SequenceNumber
   }
@@ -15,7 +15,7 @@ struct FollowedProgress {
   private(set) var ends: [SegmentID: Int]
   /// The segments that end with a roll record or are sealed.
   private var complete: Set<SegmentID>
-  /// The number of the last record, including those that a compaction has dropped.
+  /// The number of the last record, including records that a compaction has dropped.
   private(set) var lastSequence: SequenceNumber
   /// The maximum size of a segment.
   let capacity: Int
@@ -56,7 +56,7 @@ struct FollowedProgress {
         guard segment.header.salt == entry.salt, end <= entry.byteCount else { return nil }
         if end < entry.byteCount { sealed.append(entry) }
       } else {
-        // Written by a compaction, or of unknown order.
+        // Give up if a compaction wrote the segment or its order is unknown.
         let isEmpty = entry.highestSequence == 0
         guard entry.compactedAt == 0, isEmpty || entry.lowestSequence > lastSequence else {
           return nil
@@ -64,7 +64,7 @@ struct FollowedProgress {
         sealed.append(entry)
       }
     }
-    // In the order of the log.
+    // Higher numbers come later in the log.
     sealed.sort { $0.highestSequence < $1.highestSequence }
     var parts = sealed.map {
       Part(id: $0.id, salt: $0.salt, end: $0.byteCount, compactedAt: $0.compactedAt)
@@ -74,7 +74,7 @@ struct FollowedProgress {
       listed.insert(entry.id)
       let known = ends[entry.id]
       if !next.isClean, index > last {
-        // A place without any records.
+        // A place without records.
         if known != nil || entry.byteCount > SegmentHeader.byteCount { return nil }
         continue
       }

@@ -2,12 +2,12 @@ internal import Synchronization
 
 /// A followed store as one open found it, with the records appended since.
 ///
-/// 1. While changes are being added, and after one could not be added, the view is not whole, and
-///    no read begins. So no read sees part of a batch that a later read misses.
-/// 2. A view knows the log up to a published position, and a manifest that was in place when that
+/// 1. While changes are being added, and after a change could not be added, the view is not whole,
+///    and no read begins. So no read sees part of a batch that a later read misses.
+/// 2. A view includes the log up to a published position. Its manifest was in place when that
 ///    position was loaded, or before.
 ///
-/// Changed under the lock of `Follower`, and also under that of its log.
+/// Changed only under the locks of both `Follower` and the view's log.
 final class FollowedView: Sendable {
   let engine: Engine
   let page: FollowPage?
@@ -15,7 +15,7 @@ final class FollowedView: Sendable {
   private let generation: Atomic<UInt64>
   let session: UInt64
   /// Whether the end of the log has been announced. If not, the view ends where its own search
-  /// ended.
+  /// found the end.
   let isAnnounced: Bool
   private let whole = Atomic(true)
   private let historyNumber = Atomic<UInt64>(0)
@@ -45,7 +45,7 @@ final class FollowedView: Sendable {
       let manifest: Manifest
       do throws(StoreError) { manifest = try readManifest(followed) } catch {
         // The manifest may have been overwritten while it was being read: its space is reused for
-        // the one after the next.
+        // the manifest after the next.
         guard case .corrupt = error, !isLast else { throw error }
         environment.pause(pauseOfAttempt)
         continue
@@ -56,8 +56,8 @@ final class FollowedView: Sendable {
         environment.pause(pauseOfAttempt)
         continue
       }
-      // If the page keeps announcing something else, the process that installed the manifest is
-      // dead or does not announce.
+      // If the page keeps announcing something else, the process that installed the manifest has
+      // died or makes no announcements.
       do throws(StoreError) {
         let parts = try OpenedStore(
           followed, manifest, isAnnounced ? words : nil, configuration: configuration,
@@ -65,7 +65,7 @@ final class FollowedView: Sendable {
         let lacksCheckpoint = manifest.checkpointID != 0 && parts.checkpoint == nil
         if lacksCheckpoint, !isLast, followed.page?.generation != words?.generation { continue }
         if parts.lacksSegment, hasMoved(followed, since: manifest, words) {
-          // The writer has removed the file since, and its content is in another file.
+          // The writer has since removed the file, and its content is in another file.
           if isLast { throw StoreError.outdated(path: followed.directory.path) }
           environment.pause(pauseOfAttempt)
           continue
@@ -100,7 +100,7 @@ final class FollowedView: Sendable {
     try ManifestFile(directory: followed.directory).readBesideWriter()
   }
 
-  /// Whether the store has changed since it was read.
+  /// Whether the store has changed since its manifest was read.
   private static func hasMoved(
     _ followed: OpenedStore.Followed, since manifest: Manifest, _ words: FollowPage.Words?
   ) -> Bool {
@@ -108,8 +108,8 @@ final class FollowedView: Sendable {
     return (try? readManifest(followed))?.generation != manifest.generation
   }
 
-  /// Releases the unreachable state once no read uses it. A read may have just found it, and a
-  /// value read in place holds only its segment.
+  /// Releases the unreachable view once no read uses it. A read may have just found it, and a value
+  /// read in place holds only its segment.
   func retire() {
     Reclamation.retire(self, keeping: self)
     for segment in engine.log.segments { Reclamation.retire(segment, keeping: segment) }
@@ -121,7 +121,7 @@ final class FollowedView: Sendable {
   @inline(__always)
   var isWhole: Bool { whole.load(ordering: .acquiring) }
 
-  /// Whether the view has everything published so far.
+  /// Whether the view includes everything published so far.
   @inline(__always)
   var isCurrent: Bool {
     guard isWhole else { return false }
@@ -130,8 +130,8 @@ final class FollowedView: Sendable {
       && page.generation == generation.load(ordering: .relaxed) && page.session == session
   }
 
-  /// Counts events that may have given a version to another value. The same version in the same
-  /// history is the same value. Set before reads find the view.
+  /// Counts events after which a version may belong to another value. Within one history, the same
+  /// version means the same value. Set before reads find the view.
   var history: UInt64 {
     get { historyNumber.load(ordering: .relaxed) }
     set { historyNumber.store(newValue, ordering: .relaxed) }
@@ -142,11 +142,11 @@ final class FollowedView: Sendable {
 
   // MARK: Advancing
 
-  /// Adds the records that were appended since.
+  /// Adds the records that were appended since the last advance.
   ///
   /// - Returns: `false` if the appended records alone do not suffice, and the store must be
   ///   reopened.
-  /// - Throws: an error means the same, and the view is then not whole.
+  /// - Throws: an error also means that the store must be reopened. The view is then not whole.
   func goOn(_ followed: OpenedStore.Followed) throws(StoreError) -> Bool {
     guard isWhole, isAnnounced, let page else { return false }
     return try progress.withLock { (progress) throws(StoreError) -> Bool in

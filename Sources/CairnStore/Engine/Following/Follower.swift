@@ -2,27 +2,26 @@ internal import Synchronization
 
 /// Follows a store that another process may have open for writing.
 ///
-/// 1. A read sees one state of the store, never earlier than what any previous read saw.
+/// 1. A read sees one state of the store, never an earlier one than any previous read.
 /// 2. Appended records are added in place. If segments were replaced or removed, the store is
 ///    reopened alongside the current view, and the new view then replaces the current one as a
 ///    whole.
 /// 3. Published data may be gone, because a recovery discarded it or another store took its place.
 ///    Then one call throws `outdated`, and later calls see the current store.
 ///
-/// Views are opened and changed under the lock. It is never held together with a lock of another
-/// store, and a view's locks come after it.
+/// Views are opened and changed under the lock. That lock is never held together with a lock of
+/// another store, and a view's locks come after it.
 @usableFromInline
 package final class Follower: Sendable {
   private let path: String
   private let configuration: StoreConfiguration
   private let environment: Environment
   private let freshness: Freshness
-  /// The engine for questions that need no entries: whether the store is open, and why it refuses
-  /// writes.
+  /// An engine without entries. It tells whether the store is open, and why it refuses writes.
   let shell: Engine
   private let clock: StoreClock
   private let views = ReferenceTable<FollowedView>(slotCount: 1)
-  /// `nil` once it is closed, because it then holds nothing.
+  /// `nil` once the follower is closed, because it then holds nothing.
   private let state: Lock<State?>
   /// When the follower last checked whether the path still leads to the store, and whether there is
   /// something new.
@@ -64,7 +63,7 @@ package final class Follower: Sendable {
 
   // MARK: Reads
 
-  /// Runs a read on the store as it is seen now.
+  /// Runs a read on the current view.
   @usableFromInline
   package func read<Result: ~Copyable>(
     _ body: (Reader) throws(StoreError) -> Result
@@ -72,7 +71,7 @@ package final class Follower: Sendable {
     try readView { (view) throws(StoreError) in try body(view.engine.reader) }
   }
 
-  /// Information about a key, and the history that the version belongs to (`FollowedView.history`).
+  /// Information about a key, and the history that its version belongs to (`FollowedView.history`).
   package func look(
     at key: RawSpan
   ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
@@ -100,7 +99,7 @@ package final class Follower: Sendable {
     get throws(StoreError) { try view().engine.reader }
   }
 
-  /// The reader of the last read, or `nil` once closed. Does not look for changes, so that a call
+  /// The reader of the last read, or `nil` once closed. Does not check for changes, so that a call
   /// that can throw reports `outdated`.
   var lastReader: Reader? {
     guard let pin = Pin() else { return state.withLock { $0?.view.engine.reader } }
@@ -120,7 +119,7 @@ package final class Follower: Sendable {
     }
   }
 
-  /// The engine of the store as seen now.
+  /// The engine of the current view.
   var engine: Engine { get throws(StoreError) { try view().engine } }
 
   private func view() throws(StoreError) -> FollowedView {
@@ -186,11 +185,11 @@ package final class Follower: Sendable {
     } catch { throw error.located(in: path) }
   }
 
-  /// Brings the view up to everything published before this call, or further.
+  /// Brings the view up to date with everything published before this call, or later.
   private func goOn(_ state: inout State) throws(StoreError) {
     if state.view.isCurrent { return }
     do throws(StoreError) { if try state.view.goOn(state.followed) { return } } catch {
-      // The view is not whole, and no read finds it. Reopening the store shows whether it is
+      // The view is not whole, and no read uses it. Reopening the store shows whether the store is
       // damaged.
       guard case .corrupt = error else { throw error }
     }
@@ -249,7 +248,7 @@ package final class Follower: Sendable {
 
   /// Whether the manifest in place differs from the one that a view was made from.
   private func hasChanged(_ view: FollowedView, in directory: Directory) -> Bool {
-    // If it is overwritten while being read, check again later.
+    // If the manifest is overwritten while being read, check again later.
     guard let manifest = try? ManifestFile(directory: directory).readBesideWriter() else {
       return false
     }
@@ -262,7 +261,7 @@ package final class Follower: Sendable {
     _ state: inout State, by view: FollowedView, isOutdated: Bool
   ) throws(StoreError) {
     let old = state.view
-    // Without announcements, nothing reports a loss either.
+    // Without announcements, a loss would go unnoticed, so begin a new history.
     let goesOn = !isOutdated && old.isAnnounced && view.isAnnounced
     view.history = goesOn ? old.history : old.history + 1
     state.view = view

@@ -5,10 +5,10 @@ struct LogFollower {
   private var log: LogWriter { writer.log }
   private var lookup: Lookup { writer.lookup }
 
-  /// Adds the records of a part of the log, under its lock.
+  /// Adds the records of a part of the log, under the log's lock.
   ///
   /// - Throws: `corrupt` if they are not the published records; `outOfMemory`, `system`. Some of
-  ///   them may have been added by then.
+  ///   them may already have been added.
   func enter(
     _ part: FollowedProgress.Part, in progress: inout FollowedProgress
   ) throws(StoreError) {
@@ -30,7 +30,7 @@ struct LogFollower {
     try log.withLock { (appender) throws(StoreError) in
       if isNew { appender.sealed.append(segment) }
       if let known = part.end {
-        // The segment's room in the space of locations is no larger.
+        // The segment has no more room in the address space of locations.
         guard known <= segment.capacity else {
           throw segment.corruption(at: segment.capacity, .badLength)
         }
@@ -38,7 +38,7 @@ struct LogFollower {
       } else {
         segment.extend(to: min(segment.capacity, try segment.file.open().status().byteCount))
       }
-      // The writer may cut off everything after this.
+      // The writer may cut off everything after `end`.
       defer { segment.extend(to: max(start, end)) }
       var batch = BatchProgress()
       while !hasRolled, end < part.end ?? segment.allocatedByteCount {

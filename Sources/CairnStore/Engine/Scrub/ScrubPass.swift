@@ -1,8 +1,8 @@
 /// One pass over the log from its first segment to its last, step by step.
 ///
-/// It reads segments in the order of their ids, up to the highest one at its start. So it ends
-/// however much is written. If a compaction moves records to later segments, they have already been
-/// checked.
+/// It reads segments in the order of their ids, up to the id that was highest when it began, so it
+/// ends however much is written. If a compaction moves records to later segments, it has checked
+/// them.
 struct ScrubPass: Sendable {
   /// Bytes read at a time: enough for the longest head. A step reads one window, and another if a
   /// long head extends beyond the first.
@@ -12,11 +12,11 @@ struct ScrubPass: Sendable {
   let lastID: UInt64
   /// The segment being read, or the next existing one.
   private(set) var id: UInt64
-  /// Where it resumes after a restart: at a record or a hole.
+  /// Where the pass resumes after a restart: at a record or a hole.
   private(set) var offset: Int
   /// The unfinished work at that place.
   private var part = Part.none
-  /// Whether the record at the offset is not yet confirmed, because the offset comes from the file.
+  /// Whether the offset comes from the SCRUB file and no record has been found there yet.
   private var isResumed = false
   private(set) var readByteCount = 0
   private(set) var recordCount = 0
@@ -67,7 +67,8 @@ struct ScrubPass: Sendable {
     case hole(Range<Int>, isUnreadable: Bool)
   }
 
-  /// Whether a segment is next: the one being read, if there is more of it, or a later one.
+  /// Whether a segment still has to be read: it is the current one and has not ended, or it comes
+  /// later.
   func isBefore(_ id: UInt64, end: Int) -> Bool {
     id == self.id ? offset < end : id > self.id && id <= lastID
   }
@@ -75,8 +76,8 @@ struct ScrubPass: Sendable {
   /// Continues reading a segment. If another segment was read last, begins with the first record.
   ///
   /// - Parameters:
-  ///   - file: its file.
-  ///   - end: the end of its records.
+  ///   - file: the segment's file.
+  ///   - end: the end of the segment's records.
   ///   - isLive: whether a read would find the record with this key at this offset.
   mutating func read(
     _ segment: Segment, in file: File, to end: Int,
@@ -102,7 +103,7 @@ struct ScrubPass: Sendable {
         let header = try isInHole ? scanner.candidate(at: position) : scanner.header(at: position)
       else {
         if isResumed {
-          // The file contradicts the segment, so read it from its beginning.
+          // The SCRUB file contradicts the segment, so read the segment from its beginning.
           isResumed = false
           offset = SegmentHeader.byteCount
           return findings
@@ -155,7 +156,7 @@ struct ScrubPass: Sendable {
 
   /// Checks the bytes of a value that were read.
   ///
-  /// - Returns: whether the value is complete, so that the record is done.
+  /// - Returns: whether the whole value has been checked.
   private mutating func readValue(
     _ scanner: inout SegmentScanner, _ findings: inout [Finding]
   ) throws(StoreError) -> Bool {
@@ -167,7 +168,7 @@ struct ScrubPass: Sendable {
       if scanner.readByteCount > 0, !scanner.holds(position..<position + 1) { return false }
       let next = try scanner.update(&checksum, from: position, to: end)
       isUnreadable = isUnreadable || scanner.unreadable.contains { $0.overlaps(position..<next) }
-      // If the file ends earlier, the checksum cannot be right.
+      // If the file ends earlier, the checksum cannot match.
       position = next > position ? next : end
     }
     if position < end {

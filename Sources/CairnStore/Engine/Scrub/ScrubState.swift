@@ -1,6 +1,6 @@
-/// The state of a store's scrubs. Its lock is held only for moments, never while the log is read.
+/// The state of a store's scrubs. Its lock is held only briefly, never while the log is read.
 struct ScrubState: Sendable {
-  /// The current cycle of maintenance, as the last step left it.
+  /// The current maintenance cycle, as the last step left it.
   var pass: ScrubPass?
   /// Whether a thread is taking a step of the cycle.
   var isAtWork = false
@@ -35,7 +35,7 @@ struct ScrubState: Sendable {
     return mark
   }
 
-  /// Notes that a cycle finished.
+  /// Sets the results of a finished cycle.
   mutating func complete(_ pass: ScrubPass, at now: Timestamp) {
     began = max(began ?? pass.began, pass.began)
     completed = now

@@ -1,13 +1,13 @@
-/// Scrubbing: slowly reads the log again, to find damage in data that nobody reads while an
-/// undamaged backup still exists.
+/// Scrubbing: slowly rereads the log, to find damage in rarely read data while an undamaged backup
+/// still exists.
 ///
-/// Checks every head, and every value that a read would find, by system calls and always against
-/// the checksum. Cached pages come from the page cache, so damage on the disk is found only once
+/// Reads with system calls, and always checks the checksums of every head and of every value that a
+/// read would find. Cached pages come from the page cache, so damage on the disk is found only once
 /// the page has left the cache. A scrub changes nothing and holds no lock while it reads the log,
 /// so no thread waits for a step.
 ///
-/// 1. The state is touched only for moments. For a step, a thread takes the pass out of the state
-///    and puts it back afterwards.
+/// 1. The state is locked only briefly. For a step, a thread takes the pass out of the state and
+///    puts it back afterwards.
 /// 2. Nothing is written to SCRUB after the close.
 ///
 /// The lock is taken under no other.
@@ -105,8 +105,8 @@ final class Scrubber: Sendable {
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
       tell(damage)
-      // Reported damage is not read again. If the process is killed in between, it is reported
-      // twice.
+      // Save the progress, so that reported damage is not read again. After a kill before this
+      // point, the damage is reported twice.
       saveScrub()
     }
   }
@@ -172,7 +172,7 @@ final class Scrubber: Sendable {
   /// - Returns: the damage there, or `nil` if nothing was left to read.
   private func takeStep(_ pass: inout ScrubPass) throws(StoreError) -> [DamageEvent]? {
     try session.checkUsable()
-    // Entries show what is live, including those not loaded yet.
+    // The entries show what is live, so all of them must be loaded.
     try lookup.index.loadAll()
     let next = log.withLock { appender in
       appender.segments.filter { pass.isBefore($0.id.rawValue, end: $0.usage.end) }
@@ -228,7 +228,7 @@ final class Scrubber: Sendable {
       return event(value, isUnreadable ? .unreadable : .badValue, [key], 1)
     case .hole(let range, let isUnreadable):
       let (keys, count) = try keys(in: range, of: segment)
-      // A compaction or a removal of all may have taken the segment in the meantime.
+      // A compaction or `removeAll` may have taken the segment in the meantime.
       if segment.isRetired { return nil }
       return event(
         range.lowerBound, isUnreadable ? .unreadable : .badRecordHeader, keys, count)
@@ -240,7 +240,7 @@ final class Scrubber: Sendable {
   private func eventOfMissingFile(
     _ segment: Segment, end: Int
   ) throws(StoreError) -> DamageEvent? {
-    // In a store that was closed or lost its directory, names mean nothing.
+    // After a close or the loss of the directory, names mean nothing.
     try session.checkUsable()
     if session.lookForPlace() { throw .vanished(path: session.path) }
     if segment.isRetired { return nil }
@@ -250,8 +250,8 @@ final class Scrubber: Sendable {
       keyCount: count)
   }
 
-  /// The keys that the index has in a part of a segment, and their number. If the key of a damaged
-  /// head is sound, its hash equals the entry's.
+  /// The keys that the index has in a part of a segment, and the number of entries there. A damaged
+  /// head's key is sound if its hash equals the entry's.
   private func keys(
     in range: Range<Int>, of segment: Segment
   ) throws(StoreError) -> (keys: [[UInt8]], count: Int) {
@@ -274,7 +274,7 @@ final class Scrubber: Sendable {
     return (keys, count)
   }
 
-  /// The key of a record, even if its checksum is wrong, or `nil` if its head is impossible or
+  /// The key of a record, even if the checksum is wrong, or `nil` if the head is invalid or
   /// unreadable.
   private func key(at offset: Int, in segment: Segment) throws(StoreError) -> [UInt8]? {
     let limit = segment.usage.end - offset
@@ -297,7 +297,7 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Reports to the log and the observer, with no lock held.
+  /// Reports damage to the diagnostic log and the observer, with no lock held.
   private func tell(_ damage: [DamageEvent]) {
     for event in damage {
       session.log(
@@ -337,8 +337,8 @@ final class Scrubber: Sendable {
 
   // MARK: The file
 
-  /// The initial state of a session. If it scrubs by itself, it continues where the previous
-  /// session stopped.
+  /// The initial state of a session. If the session scrubs in the background, it continues where
+  /// the previous one stopped.
   private static func scrubState(
     _ parts: borrowing OpenedStore, _ configuration: StoreConfiguration
   ) -> ScrubState {
@@ -372,11 +372,11 @@ final class Scrubber: Sendable {
       return
     }
     state.withLock { state in
-      // A close waits for this, and nothing is written after it.
+      // A close waits for this lock, and nothing is written after the close.
       if session.isClosed { return }
       let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
-      // Written in place and without a sync. After a crash, the content either has the right
-      // checksum or is ignored. If progress is lost, part of the log is only read once more.
+      // Write in place and without a sync. After a crash, the content either has the right checksum
+      // or is ignored. If progress is lost, part of the log is merely read again.
       guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
       else {
         return

@@ -3,10 +3,10 @@
 ///
 /// Removals consume a list of the least recently used entries from its beginning. Each removal also
 /// collects part of the next list from some shards: the entries with a tick below a bound. Ticks
-/// only grow. So an entry that is not in the list, or has been used since, was used later than all
-/// entries in it, and the order is exact.
+/// only grow, so an entry that is not in the list, or has been used since, was used later than all
+/// the list's entries, and the order is exact.
 struct EvictionList: ~Copyable {
-  /// In the order of removal. The candidates before `next` are gone.
+  /// The list, in the order of removal. The candidates before `next` are gone.
   private var candidates: [RemovalCandidate] = []
   private var next = 0
   /// The list being collected: entries with a tick below `bound`, from the shards before `shard`.
@@ -27,8 +27,8 @@ struct EvictionList: ~Copyable {
   /// The length of a list for an index with this many entries.
   private static func length(count: Int) -> Int { min(max(1024, count / 64), 1 << 16) }
 
-  /// Begins with a known list of entries in the order of their ticks. When it was made, no other
-  /// entry had a lower tick than the last one.
+  /// Begins with a known list of entries in the order of their ticks. When the list was made, no
+  /// other entry had a lower tick than its last one.
   mutating func start(with known: [RemovalCandidate]) {
     candidates = known
     next = 0
@@ -66,7 +66,7 @@ struct EvictionList: ~Copyable {
     return Array(candidates[next..<end])
   }
 
-  /// Puts back the last entries taken. They are then next.
+  /// Puts back the last entries taken. They are the next to be taken.
   mutating func putBack(_ count: Int) { next -= count }
 
   /// Collects a part of the first list. Returns `true` once it is ready.
@@ -85,7 +85,7 @@ struct EvictionList: ~Copyable {
     collected.removeAll(keepingCapacity: true)
     shard = 0
     isFirst = false
-    // All entries, including those that are read before their shard is reached.
+    // Include all entries, even those that are read before their shard is reached.
     bound = all ? .max : index.recency.now + 1
     if all || count <= 4 * length { return }
     // Hashes are independent of ticks, so one shard is a fair sample.

@@ -4,7 +4,7 @@ internal import Synchronization
 ///
 /// 1. Every entry in the list was used before all others, or has been used since the list was
 ///    collected.
-/// 2. The list is touched only under its lock, which is taken before the locks of compaction,
+/// 2. The list is used only under its lock, which is taken before the locks of compaction,
 ///    checkpoints, the catalog and the log.
 final class Evictor: Sendable {
   private let session: Session
@@ -22,7 +22,7 @@ final class Evictor: Sendable {
 
   /// The maximum number of entries removed at a time.
   private static let groupLimit = 64
-  /// The same limit while shards may have to be read for the removal.
+  /// The same limit while shards may still have to be loaded for the removal.
   private static let loadingGroupLimit = 4
 
   /// How many other entries a write of this many entries and bytes may evict, with some margin.
@@ -112,8 +112,7 @@ final class Evictor: Sendable {
     eviction.withLock { $0.start(with: oldest) }
     session.environment.background.run { [weak self] in
       while let evictor = self, !evictor.session.isClosed {
-        // If a part of the index cannot be read now, the error is thrown once something must be
-        // evicted.
+        // If a shard cannot be loaded now, the error is thrown once something must be evicted.
         let isReady = try? evictor.eviction.withLock { (list) throws(StoreError) in
           try list.collectFirst(from: evictor.lookup.index)
         }
@@ -141,7 +140,7 @@ final class Evictor: Sendable {
     start.restart(for: session.limits)
   }
 
-  /// Starts over after a removal of all, which includes the chosen entries.
+  /// Starts over after `removeAll`, which has removed the chosen entries.
   func restart() {
     eviction.withLock { $0 = EvictionList() }
     start.restart(for: session.limits)
@@ -156,13 +155,12 @@ final class Evictor: Sendable {
       }
       return
     }
-    // The first list scans the whole index: a part of it at each of the last writes before
-    // something must be evicted.
+    // The first list takes a scan of the whole index. Each of the last writes before an eviction
+    // scans a part.
     let isReady = try? eviction.withLock { (list) throws(StoreError) in
       try list.collectFirst(from: lookup.index)
     }
-    // If a part of the index cannot be read now, the error is thrown once something must be
-    // evicted.
+    // If a shard cannot be loaded now, the error is thrown once something must be evicted.
     if isReady ?? true { start.wait(for: session.limits) }
   }
 
@@ -176,8 +174,8 @@ final class Evictor: Sendable {
     defer { removals += removal.takeEvents() }
     try eviction.withLock { (list) throws(StoreError) in
       // If every chosen entry is read again and again, the limits take precedence after a few
-      // lists. If an entry is moved by a compaction and read in the meantime, the next list finds
-      // it again. If an entry is rewritten again and again, those writes make room.
+      // lists. If a compaction moves an entry that is then read, the next list finds the entry
+      // again. If an entry is rewritten again and again, those writes make room.
       var lastSparing = list.number + 3
       while isOverLimit, list.number <= lastSparing + 10 {
         let (count, byteCount) = excess
@@ -192,7 +190,7 @@ final class Evictor: Sendable {
           let seenCount = try remover.remove(victims, byteTarget: byteCount, in: &removal)
           list.putBack(victims.count - seenCount)
         } catch {
-          // Entries that were removed are recognised later.
+          // The next attempt recognises the entries that were removed.
           list.putBack(victims.count)
           throw error
         }
@@ -203,8 +201,8 @@ final class Evictor: Sendable {
 
   private var groupLimit: Int { lookup.index.isLoaded ? Self.groupLimit : Self.loadingGroupLimit }
 
-  /// The maximum number of entries and the minimum number of bytes to remove now: down to 1 % below
-  /// the limits, so that not every write has to look for entries to remove.
+  /// The maximum number of entries and the minimum number of bytes to remove now. An eviction goes
+  /// down to 1 % below the limits, so that few writes have to evict.
   private var excess: (count: Int, byteCount: Int) {
     let count = lookup.index.count
     // The newest entry stays, however large it is, because alone it is within the limits.
@@ -225,7 +223,7 @@ final class Evictor: Sendable {
 /// How many entries a write may evict.
 package enum PossibleEvictions {
   case none
-  /// At most as many as leave the store together, if all have the same size.
+  /// At most as many as are removed at a time, if all entries have the same size.
   case few
   case many
 }

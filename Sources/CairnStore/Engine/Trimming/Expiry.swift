@@ -1,4 +1,5 @@
-/// An entry whose deadline has come without showing whether it has expired.
+/// An entry whose deadline has passed but is not exact, so it is unknown whether the entry has
+/// expired.
 private struct UnsettledEntry {
   var entry: IndexEntry
   var shard: Int
@@ -11,10 +12,10 @@ private struct UnsettledEntry {
 
 /// Finds expired entries by the deadlines in the index.
 ///
-/// A record is read once its entry's deadline has come, if the deadline is not exact. A deadline is
-/// not exact if the entry's lifetime was extended, if it has an idle limit, or if the open knows
-/// only when the first lifetime of its segment ends. Reading the record makes the deadline exact,
-/// or later.
+/// A record is read once its entry's deadline has passed, if the deadline is not exact. A deadline
+/// is not exact if the entry's lifetime was extended, if the entry has an idle limit, or if the
+/// open found only when the first lifetime in its segment ends. Reading the record makes the
+/// deadline exact, or later.
 final class Expiry: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -36,7 +37,7 @@ final class Expiry: Sendable {
     return ExpiryLook(now: now, times: index.recency.times, segments: segments)
   }
 
-  /// Calls `body` under the shard's lock with each entry whose deadline has come.
+  /// Calls `body` under the shard's lock with each entry whose deadline has passed.
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
   /// - Returns: the number of entries in the shard that have not certainly expired.
@@ -53,7 +54,7 @@ final class Expiry: Sendable {
       }, body)
   }
 
-  /// Reads the heads of all records whose entries' deadlines have come and are not exact.
+  /// Reads the heads of all records whose entries' deadlines have passed and are not exact.
   ///
   /// A deadline stays unchanged if the head cannot be read or the entry changes in the meantime.
   ///
@@ -69,8 +70,8 @@ final class Expiry: Sendable {
       try settle(entries, look.now)
       return count
     }
-    // After an open, these may be nearly all entries. Proceed segment by segment, so that each is
-    // read once.
+    // After an open, these may be nearly all entries. Proceed segment by segment, so that each
+    // segment is read once.
     for granules in granulesOfSegmentGroups {
       entries.removeAll(keepingCapacity: true)
       _ = try findUnsettled(look) { unsettled in
@@ -81,7 +82,7 @@ final class Expiry: Sendable {
     return nil
   }
 
-  /// Calls `body` with each entry whose deadline has come and is not exact.
+  /// Calls `body` with each entry whose deadline has passed and is not exact.
   ///
   /// - Returns: the number of unexpired entries, or `nil` if the deadlines alone do not show it.
   private func findUnsettled(
@@ -150,7 +151,7 @@ final class Expiry: Sendable {
     var count = 0
     var unsettled: [UnsettledEntry] = []
     for shard in 0..<HashIndex.shardCount {
-      // Expired entries may be removed in the meantime, so all entries of a shard are read at one
+      // Expired entries may be removed in the meantime, so find all entries of a shard at one
       // moment.
       count += try forEachDue(inShard: shard, look) { [table] entry, _, end in
         guard let segment = table.segment(at: entry.location) else { return }
@@ -173,7 +174,7 @@ final class Expiry: Sendable {
   /// Updates the earliest end of a lifetime in each segment, for the next checkpoint. The next
   /// session then reads no records of segments without expired entries.
   ///
-  /// - Complexity: O(keys), without a read.
+  /// - Complexity: O(keys), without reading records.
   func updateEarliestExpiries() {
     let now = session.clock.now().millisecondsSinceEpoch
     // While a compaction moves entries or a batch is being published, segments get entries without
@@ -183,7 +184,7 @@ final class Expiry: Sendable {
         .filter { $0.usage.earliestExpiry <= now }.map { (segment: $0, end: $0.usage.end) }
     }
     if segments.isEmpty { return }
-    // By granule. Other segments keep the lowest value.
+    // The earliest end in each granule. Other segments keep the lowest value.
     let end = segments.map { $0.segment.granule + $0.segment.granuleCount }.max() ?? 0
     var earliest = [Int64](repeating: .min, count: end)
     for (segment, _) in segments {

@@ -1,9 +1,9 @@
-/// A check for entries that have expired by a moment.
+/// A check for entries that have expired by `now`.
 struct ExpiryLook {
   let now: Timestamp
   /// Converts ticks to times.
   let times: RecencyTimes
-  /// Whether parts of the index that are not loaded may contain expired entries.
+  /// Whether shards that are not loaded may contain expired entries.
   let loads: Bool
 
   init(now: Timestamp, times: RecencyTimes, segments: [Segment]) {

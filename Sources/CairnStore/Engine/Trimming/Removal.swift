@@ -6,7 +6,7 @@ struct Removal {
   let written: Timestamp
   /// Whether to spare an entry that has been read since it was chosen.
   var sparesRead: Bool
-  /// How many entries to spare because they were read in the memory tier.
+  /// The maximum number of entries to spare because they were read in the memory tier.
   var inUseLimit: Int
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
@@ -62,7 +62,7 @@ struct Removal {
 /// A removal of many keys by name.
 @usableFromInline
 package struct KeyRemoval {
-  /// The number removed.
+  /// The number of keys removed.
   private(set) var count = 0
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
@@ -79,26 +79,27 @@ package struct KeyRemoval {
   mutating func noteAbsent() { foundAbsent = true }
 }
 
-/// Entries that are removed under one hold of the log's lock.
+/// Entries that are removed together under the log's lock.
 struct VictimGroup {
-  /// The maximum number of entries, and of bytes of tombstones. They keep the log's lock held for
-  /// far less than a millisecond.
+  /// The maximum number of entries, and of bytes of tombstones. With these limits, the log's lock
+  /// is held for far less than a millisecond.
   static let victimLimit = 64
   static let byteLimit = 8 << 10
 
   struct Victim {
     var candidate: RemovalCandidate
     var location: Location
-    /// The id of its segment. Not a reference, because a compaction may have to reclaim the
-    /// segment's space in the meantime.
+    /// The id of the record's segment. Not a reference, because a compaction may have to reclaim
+    /// the segment's space in the meantime.
     var segmentID: SegmentID
     /// The tombstone.
     var header: RecordHeader
-    /// The range of its key among all keys of the group.
+    /// The range of the victim's key among all keys of the group.
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// The end of its lifetime as known when the victim was added, or `Int64.min` if it has no end.
+    /// The end of the lifetime as known when the victim was added, or `Int64.min` if there is no
+    /// end.
     var end: Int64
     var hasExpired: Bool
   }

@@ -1,7 +1,7 @@
 /// Removes many entries, a few at a time, for all trims.
 ///
-/// Victims are chosen under no lock except one shard's at a time, and checked again when their turn
-/// comes. Each gets its own tombstone, so after a crash only the first of them may be removed.
+/// Victims are chosen under at most one shard's lock at a time, and checked again when their turn
+/// comes. Each victim gets its own tombstone, so a crash may leave only the first of them removed.
 final class Remover: Sendable {
   let session: Session
   let lookup: Lookup
@@ -115,21 +115,21 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    // The entry's lifetime has been extended since the entry was chosen.
+    // Spare an entry whose lifetime has been extended since it was chosen.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(
       candidate, record, at: found.entry.location, end: header.end,
       extensionByteCount: extensionByteCount(of: found, candidate.hash), hasExpired: hasExpired)
   }
 
-  /// The bytes of the record that extends an entry's lifetime. That record becomes dead with the
+  /// The size of the record that extends an entry's lifetime. That record becomes dead with the
   /// entry.
   private func extensionByteCount(of place: Lookup.Place, _ hash: UInt64) -> Int {
     if place.end == .min { return 0 }
     return lookup.index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
   }
 
-  /// The head of a record. If it is damaged or unreadable, notes this and returns `nil`.
+  /// The head of a record. If the head is damaged or unreadable, counts it and returns `nil`.
   func head(
     in segment: Segment, at location: Location, in removal: inout Removal
   ) throws(StoreError) -> Record? {
@@ -157,7 +157,7 @@ final class Remover: Sendable {
         guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
         let sequence = try keys.withSpan { (keys) throws(StoreError) in
-          // If these must be durable, one sync follows all of them.
+          // If the tombstones must be durable, one sync follows all of them.
           try appender.append(
             &header, key: keys.extracting(victim.key), metadata: RawSpan(), value: RawSpan(),
             written: removal.written, forSync: false
@@ -185,15 +185,15 @@ final class Remover: Sendable {
     for event in removals { session.configuration.removalObserver?(event) }
   }
 
-  /// The location of the record that a victim's entry names, if it is still the same record. Only
-  /// writers change the record, and the log's lock keeps them out.
+  /// The location of the record that a victim's entry names, if that is still the same record. Only
+  /// writers change it, and the log's lock keeps them out.
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
   ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
     var found: Lookup.Place?
     var end = Int64.min
     _ = lookup.index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
-      // After a removal of all, another segment may be at the same location.
+      // After `removeAll`, another segment may be at the same location.
       if let segment = lookup.table.segment(at: victim.location), segment.id == victim.segmentID {
         found = Lookup.Place(entry: entry, segment: segment)
       }
@@ -214,7 +214,7 @@ final class Remover: Sendable {
     guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
-    // The entry stays alive if an extension in between found it alive at an earlier time.
+    // Keep the entry if an extension, at an earlier time, has found it alive in the meantime.
     if victim.hasExpired, end > victim.end { return nil }
     return (
       found.entry.location, found.segment, byteCount,
@@ -224,8 +224,8 @@ final class Remover: Sendable {
 
   // MARK: Finding victims
 
-  /// Calls `body` with each entry of a shard whose segment `mayMatter` accepts, and with the head
-  /// of its record. No lock is held.
+  /// Calls `body` with the entries of a shard and the heads of their records, if `mayMatter`
+  /// accepts the record's segment. No lock is held.
   func forEachHead(
     inShard shard: Int, in removal: inout Removal,
     where mayMatter: (Segment) -> Bool = { _ in true },

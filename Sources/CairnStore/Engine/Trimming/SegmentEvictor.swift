@@ -1,13 +1,14 @@
 internal import Synchronization
 
-/// Makes room on a full disk for a cache's writes, by evicting its coldest segments or the ends of
-/// them.
+/// Makes room for a cache's writes on a full disk, by evicting the cache's coldest segments or
+/// their ends.
 ///
 /// 1. Entries are removed by ordinary removals before their space is reclaimed.
 /// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
-/// 3. After a failed attempt, it pauses, because other programs take the room that the cache frees.
+/// 3. After a failed attempt, it pauses, because other programs may take the room that the cache
+///    frees.
 ///
-/// A store never does this. The lock is taken before that of compaction.
+/// A store that is not a cache never does this. The lock is taken before compaction's.
 final class SegmentEvictor: Sendable {
   private struct State {
     /// No attempt is made before this time.
@@ -16,8 +17,8 @@ final class SegmentEvictor: Sendable {
     var told: Timestamp?
   }
 
-  /// What to reclaim beyond the write's request and the reserve: the first blocks of a segment, and
-  /// a manifest.
+  /// The space to reclaim beyond the write's request and the reserve: the first blocks of a
+  /// segment, and a manifest.
   private static let spareByteCount = 128 << 10
   private static let restAfterFailure = Duration.seconds(10)
 
@@ -34,7 +35,7 @@ final class SegmentEvictor: Sendable {
     self.remover = remover
   }
 
-  /// From now on, writes that find no room ask this evictor.
+  /// Makes writes that find no room call this evictor.
   func start() {
     compactor.lastResort.withLock {
       $0 = LastResort(
@@ -45,9 +46,10 @@ final class SegmentEvictor: Sendable {
   }
 
   /// Makes room for a write that found none. Returns `false` if the cache evicts nothing for it.
-  /// Call under no lock.
+  /// The caller must hold no lock.
   ///
-  /// - Parameter allowance: how many entries may go for this write, or `nil` for a tenth of all.
+  /// - Parameter allowance: how many entries may be evicted for this write, or `nil` for a tenth of
+  ///   all.
   private func makeRoom(
     forByteCount byteCount: Int, _ allowance: inout Int?
   ) throws(StoreError) -> Bool {
@@ -67,7 +69,7 @@ final class SegmentEvictor: Sendable {
     }
   }
 
-  /// Call if the write finds no room even then.
+  /// Call if the write still finds no room.
   func noteFailure() {
     let rest = session.clock.now().advanced(by: Self.restAfterFailure)
     state.withLock { $0.rest = rest }
@@ -78,7 +80,7 @@ final class SegmentEvictor: Sendable {
     state.told = now
     session.tell(
       .warning, .maintenance,
-      "the disk is full: a write evicted \(summary.count) entries of \(summary.cost) bytes")
+      "the disk is full: a write evicted \(summary.count) entries, \(summary.cost) bytes in all")
   }
 
   /// - Returns: the number of bytes reclaimed.
@@ -92,12 +94,12 @@ final class SegmentEvictor: Sendable {
     let mean = lookup.table.total.liveByteCount / max(1, count)
     guard count > 0, mean * allowance >= neededByteCount else { return 0 }
     let allocated = compactor.log.allocatedByteCount
-    // Keeps some of the allowance, in case other programs take the room.
+    // Keep some of the allowance, in case other programs take the room.
     let spare = DiskReserve.byteCount(forLogOf: allocated) + Self.spareByteCount
     let byteCount = neededByteCount + min(spare, mean * allowance / 3)
     let pinned = lookup.table.total.pinnedByteCount
-    // A background round may reclaim what this one has made dead. Bytes that a reader still holds
-    // are not reclaimed.
+    // Measure the log, because a background round may reclaim what this call has made dead. Bytes
+    // that a reader still holds are not reclaimed.
     var newlyPinned: Int { max(0, lookup.table.total.pinnedByteCount - pinned) }
     var gained: Int { allocated - compactor.log.allocatedByteCount - newlyPinned }
     while gained < byteCount, allowance > 0 {
@@ -116,10 +118,11 @@ final class SegmentEvictor: Sendable {
     return gained
   }
 
-  /// The segment that is needed least, judged by the average access time of its live records and by
-  /// how many bytes are live.
+  /// The segment that is needed least, by the average access time of its live records and its share
+  /// of live bytes.
   ///
-  /// Does not hold the segment in the meantime, because its space could then not be reclaimed.
+  /// Returns no reference to the segment, because the space of a referenced segment cannot be
+  /// reclaimed.
   ///
   /// - Complexity: O(keys).
   private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {
@@ -148,7 +151,7 @@ final class SegmentEvictor: Sendable {
     return candidates.min { heat($0) < heat($1) }.map { ($0.id, $0.granules) }
   }
 
-  /// The entries at the end of a segment, where it is cut.
+  /// The entries of a segment, the last ones first, because it is cut from its end.
   private func entries(in granules: Range<Int>) throws(StoreError) -> [RemovalCandidate] {
     var found: [RemovalCandidate] = []
     var entries: [IndexEntry] = []

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Trims: removals of many entries by count, size, age, deadline, free space or choice.
+/// Trims: removals of many entries by count, size, age, deadline, free space or predicate.
 @usableFromInline
 final class Trimmer: Sendable {
   private let session: Session
@@ -8,8 +8,8 @@ final class Trimmer: Sendable {
   private let reader: Reader
   let expiry: Expiry
   let remover: Remover
-  /// Whether free space is being recovered. This continues until there is somewhat more than the
-  /// floor.
+  /// Whether free space is being recovered. Recovery continues until there is somewhat more than
+  /// the floor.
   private let isWinningSpace = Atomic(false)
   /// How long expired entries stay for readers of stale values, in milliseconds. It only increases.
   let retention = Atomic<Int64>(0)
@@ -68,8 +68,8 @@ final class Trimmer: Sendable {
       let bytes = min(wanted, live - limit)
       let count = lookup.index.count
       if bytes <= 0 || count == 0 { return (0, 0) }
-      // Sizes are not in the index. So remove as many entries as are needed at average size, and
-      // more if these were small.
+      // Sizes are not in the index, so remove as many entries as are needed at average size, and
+      // more if the last ones were small.
       guess = min(count, max(bytes / max(1, live / count) + 1, guess * 2))
       return (guess, bytes)
     }
@@ -162,21 +162,21 @@ final class Trimmer: Sendable {
     } catch {
       guard case .noSpace = error, removal.summary.count > count else { throw error }
     }
-    // The entries that are left are damaged and cannot be removed.
+    // If no entry was removed, those that are left are damaged and cannot be removed.
     return removal.summary.count > count
   }
 
-  /// How many more bytes must be free, counting those that readers will release.
+  /// How many more bytes must become free, in addition to those that readers will release.
   func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
     let free = try session.directory.freeByteCount()
     return max(0, floor) - free - min(lookup.table.total.pinnedByteCount, .max - free)
   }
 
-  /// Takes one step towards the floor of free space, if there is less.
+  /// Takes one step towards the free-space floor, if there is less free space.
   func approach(_ floor: Int) throws(StoreError) -> Bool {
     let free = try session.directory.freeByteCount()
     if free >= floor, !isWinningSpace.load(ordering: .relaxed) { return false }
-    // Goes beyond the floor by as much as the log preallocates, but no further: the fewer bytes are
+    // Go beyond the floor by as much as the log preallocates, but no further: the fewer bytes are
     // dead, the more must be copied for each byte reclaimed.
     let more = min(max(floor / 64, 2 * Appender.firstAllocation), Appender.largestGrowth)
     let (target, isTooLarge) = floor.addingReportingOverflow(more)
@@ -190,7 +190,7 @@ final class Trimmer: Sendable {
     if count > 0, try missingByteCount(floor) > 0 {
       session.tell(
         .warning, .maintenance,
-        "freeDiskSpaceFloor: \(count) entries were removed, but the disk still has less free space")
+        "freeDiskSpaceFloor: \(count) entries were removed, but free space is still below it")
     }
     return false
   }
@@ -237,7 +237,7 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, durability)
   }
 
-  /// Removes the entries that expired so long ago that no call wants them any more.
+  /// Removes the entries that expired so long ago that no call accepts them.
   func removeUnretained() throws(StoreError) -> RemovalSummary {
     var removal = try remover.begin(.expired, sparesRead: true)
     try removeExpired(in: &removal, retention: retention.load(ordering: .relaxed))
@@ -249,7 +249,7 @@ final class Trimmer: Sendable {
     in removal: inout Removal, retention: Int64 = 0, while isNeeded: () -> Bool = { true }
   ) throws(StoreError) {
     if lookup.index.expirableCount == 0 || !isNeeded() { return }
-    // An entry stays alive if a read in between found it alive at an earlier time.
+    // Spare entries that a read, at an earlier time, has found alive in the meantime.
     let end = removal.now.advanced(byMilliseconds: -retention)
     var expired = Removal(.expired, now: end, written: removal.now, sparesRead: true)
     let look = expiry.look(at: end)
@@ -300,7 +300,7 @@ final class Trimmer: Sendable {
     return try remover.finish(removal, nil)
   }
 
-  /// Removes the entries of some shards for which `isVictim` returns true, including expired ones.
+  /// Removes entries for which `isVictim` returns true, including expired ones, from some shards.
   /// Does not wait for a sync.
   ///
   /// - Parameters:
@@ -345,7 +345,7 @@ final class Trimmer: Sendable {
     return (nil, isWhole && !removal.hasUnreadable)
   }
 
-  /// The entries of a shard to remove.
+  /// The entries to remove from a shard.
   private func victims(
     inShard shard: Int, in removal: inout Removal, sparesExpired: Bool,
     where isVictim: (borrowing FoundRecord) throws -> Bool
