@@ -11,7 +11,8 @@ extension CountedStatistics {
 
   /// These statistics, with the counts of earlier ones subtracted.
   ///
-  /// - Returns: `nil` if a count has decreased, because the cache is another one or was reopened.
+  /// - Returns: `nil` if a count has decreased, because this is another cache or the cache was
+  ///   reopened.
   func subtracting(_ earlier: Self) -> Self? {
     var difference = self
     for (_, path) in Self.counts {

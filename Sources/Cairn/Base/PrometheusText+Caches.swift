@@ -45,7 +45,7 @@ extension PrometheusText {
       ("cancelled", loads.cancelledCount),
     ]
     counter(
-      "loads", "Loads by outcome. One that continues after its end may count twice.",
+      "loads", "Loads by outcome. A load that ignores its cancellation may count twice.",
       outcomes.map { (["outcome": $0.0], $0.1) })
     let counters: [(String, String, UInt64)] = [
       ("load_starts", "Loaders that were called.", loads.startedCount),
