@@ -98,7 +98,7 @@ extension DiskCache {
     return skippedCount
   }
 
-  /// Calls `body` with a snapshot, and the marks of hidden entries.
+  /// Calls `body` with a snapshot, and the marks that hide entries.
   private func visiting(
     _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
   ) throws {
@@ -111,7 +111,7 @@ extension DiskCache {
     do { try body(snapshot, table, &failure) } catch { throw failure ?? cacheError(error) }
   }
 
-  /// The key, or `nil` after a message to the log.
+  /// Decodes a key. On failure, logs the error and returns `nil`.
   func decodableKey(_ bytes: RawSpan) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
       events.log(.warning, .coding, "left out: \(error)")
@@ -147,7 +147,7 @@ extension DiskCache {
 }
 
 extension Entry {
-  /// Whether it is one of the cache's own keys, or a mark hides it.
+  /// Whether the entry has one of the cache's own keys, or a mark hides the entry.
   fileprivate func isHidden(by table: TagTable) -> Bool {
     key.withBytes { ReservedKey.contains($0) }
       || metadata.withBytes { table.hides($0, info.version) }
