@@ -35,7 +35,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   }
 }
 
-/// A key and its value, with its metadata and all information about it, from one read.
+/// A key and its value, with the metadata and all information about the key, from one read.
 public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   /// The key, as the key coder decoded it.
   public var key: Key

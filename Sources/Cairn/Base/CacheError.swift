@@ -98,7 +98,7 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
-  /// Returns the error, with the cache's name added if the error concerns the coding of a value.
+  /// Returns the error, with the cache's name added to an `unencodableValue`.
   @usableFromInline
   func named(_ cache: String) -> CacheError {
     guard case .unencodableValue(nil, let reason) = self else { return self }
@@ -112,7 +112,7 @@ extension CacheError {
   }
 }
 
-/// Calls the store, and turns its errors into the cache's.
+/// Calls the store, and converts its errors.
 func callingStore<Result: ~Copyable>(
   _ body: () throws(StoreError) -> Result
 ) throws(CacheError) -> Result {

@@ -2,7 +2,7 @@
 protocol CountedStatistics {
   typealias Count = (name: String, path: any (WritableKeyPath<Self, UInt64> & Sendable))
 
-  /// All of these counts, with their names for metrics libraries.
+  /// All counts, with their names for metrics libraries.
   static var counts: [Count] { get }
 }
 

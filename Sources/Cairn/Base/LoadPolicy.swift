@@ -9,8 +9,8 @@ internal import CairnStore
 ///     policy.timeLimit = .seconds(10)
 ///     configuration.loadPolicy = policy
 ///
-/// A value is *fresh* until its lifetime ends. After that it is *stale*: only calls whose policy
-/// allows stale values return it. For all other reads it has expired. With the defaults, calls
+/// A value is *fresh* until its lifetime ends. After that, it is *stale*: only calls whose policy
+/// allows stale values return it. For all other reads, it has expired. With the defaults, calls
 /// return only fresh values, and a caller that finds none waits for the load.
 ///
 /// All times follow the cache's configured clock, to the millisecond. A negative duration means

@@ -4,13 +4,14 @@ public import CairnStore
 public struct LoadStatistics: Sendable, Hashable {
   /// Loaders that were called.
   public var startedCount: UInt64 = 0
-  /// Callers that waited for a load that another caller had begun.
+  /// Callers that waited for another caller's load.
   public var joinedCount: UInt64 = 0
   /// Loaders that threw.
   public var failedCount: UInt64 = 0
   /// Loads cancelled because no caller was waiting.
   public var cancelledCount: UInt64 = 0
-  /// Loaded values that were not kept, because the key was written or removed during the load.
+  /// Loaded values that were not kept, because the key was written or removed or the load was
+  /// cancelled in the meantime.
   public var outdatedCount: UInt64 = 0
   /// Loaded values that could not be written to disk. The waiting callers got them. The log reports
   /// why they could not be written.

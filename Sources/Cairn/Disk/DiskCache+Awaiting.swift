@@ -4,7 +4,7 @@ public import CairnStore
 // compaction. Each gives the same guarantees as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
-// the call returns once its outcome is known.
+// the call returns once the write's outcome is known.
 
 extension DiskCache {
   /// Sets the value of a key, like the synchronous form, but blocks no thread. If a value of up to
@@ -364,7 +364,7 @@ extension DiskCache {
     }
   }
 
-  /// Does all the waiting that an unfinished write requires.
+  /// Finishes a started write, with all the waiting that it requires.
   @usableFromInline
   nonisolated(nonsending) func finish(
     _ write: StartedWrite<EnteredResult, CacheError>, of key: Key, _ began: CallStart
@@ -385,7 +385,7 @@ extension DiskCache {
     return entered.result
   }
 
-  /// Repeats a write that was the first to notice that the directory is gone.
+  /// Recreates the store, and repeats a write that found that the directory was gone.
   @usableFromInline
   nonisolated(nonsending) func afterRecreating<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result

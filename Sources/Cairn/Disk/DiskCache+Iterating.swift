@@ -45,7 +45,7 @@ extension DiskCache {
     try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
   }
 
-  /// The keys that `visit` passes on.
+  /// The keys that `visit` passes to its closure.
   func collectingKeys(
     _ visit: (_ body: (Key) throws -> Visit) throws -> Int
   ) throws(CacheError) -> [Key] {

@@ -8,7 +8,7 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - start: the newest version when the load began.
-  ///   - damage: the error of reading the value to replace, if that value is damaged.
+  ///   - damage: the error from reading the value to replace, if that value is damaged.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ damage: CacheError?,

@@ -17,8 +17,8 @@ extension DiskCache {
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
   ///     limit.
-  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less, which changes nothing.
-  ///   Otherwise see `trim(toCount:)`.
+  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less; nothing is then
+  ///   changed. Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
     recency?.tell()
     try storing { () throws(StoreError) in
@@ -59,7 +59,7 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(toBytes: cost, order: order) }
   }
 
-  /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
+  /// Frees space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
   /// The call reclaims dead space first, then removes the least recently used entries.
   ///
   /// - Parameter byteCount: the number of bytes that must be free. Zero or less removes nothing.
@@ -69,8 +69,8 @@ extension DiskCache: Trimming {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
-  /// Also removes all entries that are only in memory.
+  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago. Also
+  /// removes all entries that are only in memory.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.

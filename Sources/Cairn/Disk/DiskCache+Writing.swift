@@ -117,7 +117,7 @@ extension DiskCache {
           throw .store(error)
         }
       }
-      // The sync was the first to notice that the directory is gone.
+      // The sync found that the directory was gone.
       try recreate()
       isRepeated = true
     }

@@ -11,7 +11,7 @@ public struct DiskCacheConfiguration: Sendable {
   /// - `countLimit` and `byteLimit` are the limits of the cache. With a limit of 0, the open throws
   ///   `invalidConfiguration`. To empty a cache, use `removeAll`.
   /// - `lifetime` and `idleLimit` are the defaults for entries.
-  /// - `freeDiskSpaceFloor` is how many bytes of the disk should stay free.
+  /// - `freeDiskSpaceFloor` is the number of bytes that should stay free on the disk.
   /// - `maintenanceInterval` is how often maintenance removes expired entries and checks free
   ///   space.
   /// - `scrubBytesPerSecond` is how fast maintenance scrubs for damage.
@@ -48,7 +48,8 @@ public struct DiskCacheConfiguration: Sendable {
   public var loadPolicy: LoadPolicy = .standard
 
   /// How long a call must take to be recorded in `DiskCache.slowCalls()`. `nil`, the default, means
-  /// that the cache times no calls. The cache's property of the same name changes this later.
+  /// that the cache times no calls. The cache's property of the same name can change the threshold
+  /// later.
   public var slowCallThreshold: Duration?
 
   /// For named caches, the name of the directory between the user's cache directory and the cache.
@@ -152,8 +153,8 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// The open throws, and changes nothing.
   case refuse
   /// The open copies everything sound into a new store, as `Store.salvage` does, and uses the new
-  /// store. The corrupt store stays next to it, under a name with `.quarantine-`, until you remove
-  /// it. The log and ``DiskCache/salvageReport`` report the salvage.
+  /// store. The corrupt store stays next to the new one, under a name with `.quarantine-`, until
+  /// you remove it. The log and ``DiskCache/salvageReport`` report the salvage.
   ///
   /// Salvage takes time, and as much free space as the sound values. If the salvage fails, the open
   /// throws, and the corrupt store stays in place. After a crash during the salvage, the next open

@@ -29,7 +29,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let marks: TagMarks
   /// The location of the cache, for the log.
   private let path: String
-  /// The observer of the store's configuration. It is called after the cache's observers.
+  /// The observer from the store's configuration. Called after the cache's observers.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
   /// The memory tier, which is updated before observers are called. Set after the store is opened.
   let recency = AtomicLazyReference<TierRecency<Key, Value>>()
@@ -85,8 +85,8 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Call after a write, once memory is updated. For each key, reports the removal of its old value
-  /// and then the insertion. Then reports the evictions to make room. The store reports these
-  /// evictions before any caller knows the version that needed the room.
+  /// and then the insertion. Then reports the evictions to make room. The store lists these
+  /// evictions before the new version is known, so this method restores the order.
   func settle(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     counters.insertions.add(insertions.count)
     for removal in removals { count(removal) }

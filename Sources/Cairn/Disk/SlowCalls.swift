@@ -20,7 +20,7 @@ public enum CacheOperation: String, Sendable, Hashable, CaseIterable {
 public struct SlowCall<Key: Hashable & Sendable>: Sendable, Hashable {
   /// What the call did.
   public let operation: CacheOperation
-  /// The key, if the call concerned a single one.
+  /// The key, if the call concerned a single key.
   public let key: Key?
   /// When the call began, by the cache's clock.
   public let began: Timestamp
@@ -59,11 +59,11 @@ extension DiskCache {
     }
   }
 
-  /// Call at the beginning of a call that reaches the disk.
+  /// Call at the beginning of an operation that reaches the disk.
   @usableFromInline
   func callStart() -> CallStart { calls.start() }
 
-  /// Call at the end of a call.
+  /// Call at the end of an operation on one key.
   @inline(__always)
   func note(_ operation: CacheOperation, of key: Key, since start: CallStart) {
     if start.isSet { noteTimed(operation, of: key, since: start) }
@@ -74,7 +74,7 @@ extension DiskCache {
     calls.note(operation, since: start) { try? bytes(of: key) }
   }
 
-  /// Call at the end of a call that concerns no single key.
+  /// Call at the end of an operation that does not concern a single key.
   func note(_ operation: CacheOperation, since start: CallStart) {
     if start.isSet { calls.note(operation, since: start) { nil } }
   }
@@ -190,7 +190,7 @@ final class CallTimes: Sendable {
   }
 }
 
-/// A histogram that all threads may add to.
+/// A histogram that any thread may add to.
 private struct CallDurations: ~Copyable, Sendable {
   /// As many counts as a `DurationHistogram` has.
   private let counts: InlineArray<17, Counter>

@@ -14,7 +14,7 @@ struct StoreQuarantine {
   let log: DiagnosticLog
 
   /// - Parameters:
-  ///   - damage: the error of opening the store.
+  ///   - damage: the error from opening the store.
   ///   - open: opens the store.
   /// - Returns: the store and the salvage report, or `nil` if another process has replaced the
   ///   store.

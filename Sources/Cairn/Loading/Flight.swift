@@ -29,8 +29,8 @@ final class Flight<Value: Sendable>: Sendable {
 
   init(inBackground: Bool = false) { state = Lock(State(isInBackground: inBackground)) }
 
-  /// Whether the key has been written or removed since the load began. The result must then not be
-  /// kept.
+  /// Whether the result must not be kept: the key has been written or removed since the load began,
+  /// or the load was abandoned or timed out.
   var isOutdated: Bool { outdated.load(ordering: .acquiring) }
 
   func noteWrite() { outdated.store(true, ordering: .releasing) }
@@ -140,7 +140,7 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Sets the outcome and resumes all waiters, unless there already is an outcome.
   ///
-  /// - Returns: whether this became the outcome.
+  /// - Returns: whether `outcome` became the outcome.
   @discardableResult
   func finish(_ outcome: Result<Value, any Error>, cancels: Bool = false) -> Bool {
     let (waiters, task, isFirst) = state.withLock {

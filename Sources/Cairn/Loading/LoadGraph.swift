@@ -2,7 +2,7 @@ internal import CairnStore
 
 /// One load in progress, of any type, that other loads can wait for.
 final class LoadNode: Sendable {
-  /// The load that started the current task, whether or not the load waits for the task.
+  /// The load that started the current task, even if the load does not wait for the task.
   @TaskLocal static var starter: LoadNode?
 
   /// The load that cannot end before the current task does.

@@ -110,7 +110,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Call before a key is written or removed. The result of a load of the key is then not kept, and
   /// no more callers join the load.
   ///
-  /// - Returns: `false` if certainly no load is keeping a value of the key.
+  /// - Returns: `false` if no load can be keeping a value of the key.
   @usableFromInline
   @discardableResult
   func noteWrite(_ key: Key) -> Bool {

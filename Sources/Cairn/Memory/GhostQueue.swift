@@ -26,7 +26,7 @@ struct GhostQueue: Sendable {
 
   /// Removes a hash.
   ///
-  /// - Returns: whether it was there.
+  /// - Returns: whether the hash was there.
   /// - Complexity: O(1).
   @usableFromInline
   mutating func take(_ hash: UInt32) -> Bool {

@@ -19,8 +19,9 @@ extension MemoryCache: Loading {
   ///
   /// `load` runs with no lock held and may use the cache. If it requests its own key, or a key
   /// whose load waits for this one, that call throws `CacheError.circularLoad`, because the load
-  /// would wait for itself. Child tasks of the loader count too. But the cache does not detect a
-  /// cycle through a `Task` or `Task.detached` that the loader awaits. Such a load never ends.
+  /// would wait for itself. Calls in child tasks of the loader count too. But the cache does not
+  /// detect a cycle through a `Task` or `Task.detached` that the loader awaits. Such a load never
+  /// ends.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -201,7 +201,7 @@ extension MemoryState {
   @inlinable
   @inline(__always)
   mutating func touch(_ slot: UInt32, at now: Int64) {
-    // Never backwards, so that a deadline in the heap is never too late.
+    // The access time never goes back, so a deadline in the heap is never too late.
     if now > table.nodes[Int(slot)].accessed {
       table.nodes[Int(slot)].accessed = now
     }

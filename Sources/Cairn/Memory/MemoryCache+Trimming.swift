@@ -34,8 +34,8 @@ extension MemoryCache: Trimming {
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
 
-  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
-  /// Also removes expired entries.
+  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago. Also
+  /// removes expired entries.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.

@@ -154,16 +154,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The default lifetime, for entries that are set from now on without one of their own. `nil`
-  /// means for ever. Existing entries keep their lifetimes.
+  /// The default lifetime of entries that are set from now on without one. `nil` means for ever.
+  /// Existing entries keep their lifetimes.
   public var lifetime: Duration? {
     get { clock.lifetime }
     set { clock.lifetime = newValue }
   }
 
-  /// The default idle limit, for entries that are set from now on without one of their own: how
-  /// long they may go without a read or write. `nil` means no limit. Existing entries keep their
-  /// limits.
+  /// The default idle limit of entries that are set from now on without one: how long they may go
+  /// without a read or write. `nil` means no limit. Existing entries keep their limits.
   public var idleLimit: Duration? {
     get { clock.idleLimit }
     set { clock.idleLimit = newValue }
@@ -218,7 +217,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       func tell(_ event: CacheEvent<Key>, _ value: Value?) {
         for observer in observers { observer.body(event, value) }
       }
-      // First the removal of the key's old value, then its new value, then evictions.
+      // Report the removal of the key's old value, then the new value, then evictions.
       var isTold = inserted == nil
       removed.forEach { entry in
         if !isTold, let inserted, entry.key != inserted.key {
@@ -268,7 +267,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 }
 
-/// The cost of values whose size in bytes is known, or `nil` if it is unknown.
+/// A closure that computes costs from sizes in bytes, or `nil` if values have no known size.
 private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type

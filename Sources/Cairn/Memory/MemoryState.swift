@@ -109,7 +109,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one expired entry.
   ///
-  /// - Returns: its cost, or `nil` if there was none.
+  /// - Returns: the entry's cost, or `nil` if nothing was removed.
   @inlinable
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
@@ -122,7 +122,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one entry: an expired one if there is any, otherwise the one that the policy chooses.
   ///
-  /// - Returns: its cost, or `nil` if there was none.
+  /// - Returns: the entry's cost, or `nil` if nothing was removed.
   @inlinable
   mutating func removeNext(
     at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,

@@ -233,7 +233,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: The slots
 
-  /// A slot that is in no list.
+  /// Takes a free slot, or makes a new one.
   @inlinable
   mutating func takeSlot() -> UInt32 {
     if firstFree != noSlot {

@@ -1,4 +1,4 @@
-/// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small one.
+/// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small queue.
 extension RecencyList {
   /// The share of the small queue is the limit divided by this number.
   @usableFromInline static var smallShare: Int { 10 }

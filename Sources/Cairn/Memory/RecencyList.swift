@@ -3,7 +3,7 @@
 ///     newest ─older→ … ─older→ oldest
 ///            ←newer─   ←newer─
 ///
-/// With S3-FIFO the old end of the list is the small queue, and the rest the main queue:
+/// With S3-FIFO, the old end of the list is the small queue, and the rest is the main queue:
 ///
 ///     newest ─older→ … oldest of main ─older→ newestSmall ─older→ … ─older→ oldest
 ///
@@ -70,8 +70,8 @@ struct RecencyList: Sendable {
   /// them.
   private static var mostMoves: Int { 256 }
 
-  /// The oldest entry other than `spared`, or `noSlot` if there is none. Entries that parallel hits
-  /// marked are moved now. (CLOCK, or FIFO with second chances: Corbató, 1968.)
+  /// The oldest entry other than `spared`, or `noSlot` if there is none. Moves entries that
+  /// parallel hits marked. (CLOCK, or FIFO with second chances: Corbató, 1968.)
   @usableFromInline
   mutating func leastRecentlyUsed(
     sparing spared: UInt32, _ nodes: inout SlotArray<EntryNode>

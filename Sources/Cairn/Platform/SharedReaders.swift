@@ -30,7 +30,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   @usableFromInline
   enum Sharing { case afterReading, afterWaiting }
 
-  /// Threads with the same number modulo this share a stripe.
+  /// Threads whose numbers are equal modulo this count share a stripe.
   private static var stripeCount: Int { 16 }
   private static var stride: Int { 16 }
   private static var readCount: Int { 2 }

@@ -10,7 +10,7 @@ internal import CairnStore
 //    entry is then in doubt, and the disk cannot confirm it. The removal of any tag hides all older
 //    entries with tags.
 // 3. A read that does not find the key on disk leaves the entry in memory. Calls that compare
-//    versions drop it.
+//    versions drop the entry.
 extension DiskCache {
   /// Sets a value in memory only.
   @usableFromInline

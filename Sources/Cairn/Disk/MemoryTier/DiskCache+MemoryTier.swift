@@ -26,8 +26,8 @@ extension DiskCache {
 
   // MARK: Reads
 
-  /// Calls `body` with the memory tier, without retaining it. When each read wrote to its reference
-  /// count, two threads were only 1.4 times as fast as one.
+  /// Calls `body` with the memory tier, without retaining it. When each read wrote to the tier's
+  /// reference count, two threads were only 1.4 times as fast as one.
   @inlinable
   @inline(__always)
   func withHeld<Result>(_ body: (MemoryCache<TierKey<Key>, Value>) -> Result?) -> Result? {

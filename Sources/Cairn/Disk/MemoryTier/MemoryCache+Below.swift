@@ -260,11 +260,11 @@ extension MemoryCache {
   }
 
   private func takeRecentKeysByWalk() -> [Key] {
-    // Every access moves an entry to the front, so the accessed entries are the first of the list.
-    // Between them are entries that an eviction moved long after their last access.
+    // Every access moves an entry to the front, so the accessed entries are at the front of the
+    // list. Between them are entries that an eviction moved long after their last access.
     var last = Int64.min
     var keys: [Key] = []
-    // The number of entries down to the one whose read was longest ago.
+    // The number of keys, down to the entry that was read least recently.
     var count = 0
     var isStart = true
     while true {

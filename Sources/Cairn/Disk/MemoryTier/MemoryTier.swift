@@ -113,8 +113,8 @@ extension MemoryTier: Trimming {
     return held.trim(toCost: cost, order: order)
   }
 
-  /// Drops the entries from memory that were last accessed, or with `.write` written, more than
-  /// `age` ago. Entries on disk stay.
+  /// Drops entries from memory whose last access (with `.write`, whose write) was more than `age`
+  /// ago. Entries on disk stay.
   ///
   /// - Returns: a summary of the dropped entries.
   /// - Complexity: O(n) for n entries in memory.
