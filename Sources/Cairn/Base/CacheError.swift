@@ -67,7 +67,7 @@ extension CacheError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .store(.unsupportedOption(name: "entry in memory only")):
-      "an entry in memory only needs a memory tier, and a plain set or load"
+      "a memory-only entry needs a memory tier, and a plain set or load"
     case .store(let error): error.description
     case .unencodableKey(let reason): "a key could not be encoded: \(reason)"
     case .unencodableValue(let cache, let reason):

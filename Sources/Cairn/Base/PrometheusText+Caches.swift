@@ -50,7 +50,7 @@ extension PrometheusText {
     let counters: [(String, String, UInt64)] = [
       ("load_starts", "Loaders that were called.", loads.startedCount),
       ("load_joins", "Callers that waited for another caller's load.", loads.joinedCount),
-      ("loads_outdated", "Loaded values not kept because of a write or cancellation.", loads.outdatedCount),
+      ("loads_outdated", "Loaded values outdated by a write or cancellation.", loads.outdatedCount),
       ("loads_unkept", "Loaded values that could not be written to disk.", loads.unkeptCount),
       ("stale_served", "Callers that received a stale value.", loads.staleServedCount),
     ]

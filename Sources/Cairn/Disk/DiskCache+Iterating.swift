@@ -114,7 +114,7 @@ extension DiskCache {
   /// Decodes a key. On failure, logs the error and returns `nil`.
   func decodableKey(_ bytes: RawSpan) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
-      events.log(.warning, .coding, "left out: \(error)")
+      events.log(.warning, .coding, "skipped: \(error)")
       return nil
     }
   }
@@ -137,7 +137,7 @@ extension DiskCache {
         try entry.key.withBytes { (key) throws(CacheError) in try followPolicy(error, key) }
       } catch {
         switch error {
-        case .undecodableValue, .changedType: events.log(.warning, .coding, "left out: \(error)")
+        case .undecodableValue, .changedType: events.log(.warning, .coding, "skipped: \(error)")
         default: throw error
         }
       }

@@ -43,7 +43,7 @@ struct StoreQuarantine {
     defer { lockFile?.unlock() }
     log(
       .error, .recovery, path: path,
-      "\(damage); its sound entries are copied to a new store, and it is set aside")
+      "\(damage); the store is set aside, and its sound entries are copied to a new one")
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()
@@ -64,7 +64,7 @@ struct StoreQuarantine {
     }
     for other in try directory.names() where other != FileName.quarantine {
       if !Self.isFileOfCopy(other), try directory.holdsDirectory(other) {
-        log(.error, .recovery, path: path, "left unchanged, because there is a directory in it")
+        log(.error, .recovery, path: path, "left unchanged, because the store contains a directory")
         throw damage
       }
     }
@@ -79,7 +79,7 @@ struct StoreQuarantine {
     } catch {
       log(
         .error, .recovery, path: path,
-        "nothing was changed, because it could not be salvaged: \(error)")
+        "nothing was changed, because the store could not be salvaged: \(error)")
       throw error
     }
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
