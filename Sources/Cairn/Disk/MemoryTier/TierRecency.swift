@@ -133,7 +133,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - count: the number of entries to write.
-  ///   - byteCount: the bytes of these entries.
+  ///   - byteCount: the size of these entries in bytes.
   ///   - store: the store that they are written to.
   func tellBeforeWrite(of count: Int, _ byteCount: Int, to store: Store) {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
