@@ -5,9 +5,9 @@ public struct CacheEntryInfo: Sendable, Hashable {
   /// The version of the entry. Every write to the cache gets a higher version than all earlier
   /// writes. No version is 0.
   public var version: UInt64
-  /// The cost given to the entry or, without one, the cost that the cache has computed.
+  /// The cost set with the entry, or else the cost that the cache computed.
   public var cost: Int
-  /// When the entry was written; on disk, to the second.
+  /// When the entry was written. Accurate to the second for entries on disk.
   public var written: Timestamp
   /// When the entry was last read or written.
   public var accessed: Timestamp
@@ -15,10 +15,10 @@ public struct CacheEntryInfo: Sendable, Hashable {
   public var expires: Timestamp?
   /// How long the entry may go without an access, or `nil` for no limit.
   public var idleLimit: Duration?
-  /// Bytes of the value on disk, or `nil` from a cache in memory.
+  /// The size of the value on disk in bytes, or `nil` from a cache in memory.
   public var valueByteCount: Int?
 
-  /// Makes entry information, so that a custom cache can return it.
+  /// Makes entry information.
   ///
   /// - Parameters: see the properties of the same names.
   package init(
@@ -35,7 +35,7 @@ public struct CacheEntryInfo: Sendable, Hashable {
   }
 }
 
-/// A key and its value, with its metadata and all information about it, from one read.
+/// A key and its value, with the metadata and all information about the key, from one read.
 public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   /// The key, as the key coder decoded it.
   public var key: Key
@@ -43,13 +43,13 @@ public struct CacheEntry<Key: Sendable, Value: Sendable>: Sendable {
   public var value: Value
   /// Information about the key: version, cost, times, sizes.
   public var info: CacheEntryInfo
-  /// The caller's bytes stored with the value. Always empty from a cache in memory.
+  /// The bytes that the caller stored with the value. Always empty from a cache in memory.
   public var metadata: [UInt8]
 
   /// The same as `info.version`.
   public var version: UInt64 { info.version }
 
-  /// Makes an entry, so that a custom cache can return it.
+  /// Makes an entry.
   ///
   /// - Parameters: see the properties of the same names.
   @inlinable

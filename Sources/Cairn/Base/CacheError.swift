@@ -11,18 +11,19 @@ public enum CacheError: Error, Sendable, Hashable {
   /// The key coder could not encode a key.
   case unencodableKey(reason: String)
   /// The value coder could not encode a value. Nothing was written. The reason names the wrong part
-  /// of the value if the coder reports it, as Foundation's coders do. Errors that a cache throws
-  /// have its name.
+  /// of the value if the coder reports it, as Foundation's coders do. If a cache throws the error,
+  /// `cache` is its name.
   case unencodableValue(cache: String? = nil, reason: String)
   /// The key coder could not decode the bytes of a key in the store. No call throws this error:
   /// iteration skips such keys, and the log reports them.
   case undecodableKey(reason: String)
   /// The value coder could not decode the bytes of a value in the store, although they are intact.
-  /// The value was kept. The version is the entry's, for a compare-and-remove. The reason names the
-  /// wrong part of the value if the coder reports it, as Foundation's coders do. Dictionary keys
-  /// appear in it as `[…]`.
+  /// The value was kept. `version` is the entry's version, for a compare-and-remove. The reason
+  /// names the wrong part of the value if the coder reports it, as Foundation's coders do, but
+  /// shows dictionary keys as `[…]`.
   case undecodableValue(cache: String, version: UInt64, reason: String)
-  /// A coder with another tag wrote the value. The value was kept. The version is the entry's.
+  /// A coder with another tag wrote the value. The value was kept. `version` is the entry's
+  /// version.
   case changedType(version: UInt64, found: UInt32, expected: UInt32)
 
   // Tags.
@@ -33,8 +34,8 @@ public enum CacheError: Error, Sendable, Hashable {
   case invalidTag(byteCount: Int, limit: Int)
   /// An entry has too many tags. Nothing was written.
   case tooManyTags(count: Int, limit: Int)
-  /// This many removed tags have entries that are still being removed in the background. Nothing
-  /// was removed. Call `DiskCache.maintain()` to finish the removal, or try later.
+  /// Too many removed tags have entries that are still being removed in the background. Nothing was
+  /// removed. Call `DiskCache.maintain()` to finish the removal, or try later.
   case tooManyRemovedTags(limit: Int)
 
   // Opening.
@@ -44,7 +45,7 @@ public enum CacheError: Error, Sendable, Hashable {
   /// The user has no directory for caches.
   case noCacheDirectory(reason: String)
   /// The path is inside the directory of a store, which may belong to another cache. For example,
-  /// the cache's namespace is the name of another cache.
+  /// this happens if the cache's namespace is the name of another cache.
   case insideStore(path: String, store: String)
 
   // Any use.
@@ -53,20 +54,20 @@ public enum CacheError: Error, Sendable, Hashable {
   case cancelled
   /// The shared cache with this name is already open with keys or values of another type.
   case otherType(found: String, expected: String)
-  /// A load would wait for itself: its loader asked for its own key, or for a key whose load waits
-  /// for this one. The call that asked throws this error.
+  /// A load would wait for itself: its loader requested its own key, or a key whose load waits for
+  /// this one. The loader's call throws this error.
   case circularLoad
-  /// A load took longer than its policy's `timeLimit`. The load was cancelled, and a late result is
-  /// not kept.
+  /// A load took longer than its policy's `timeLimit`. The load was cancelled. A late result is not
+  /// kept.
   case loadTimedOut(limit: Duration)
 }
 
 extension CacheError: CustomStringConvertible {
-  /// The error in one line, without bytes of keys or values, so that it is safe to log.
+  /// A one-line description that is safe to log: it contains no bytes of keys or values.
   public var description: String {
     switch self {
     case .store(.unsupportedOption(name: "entry in memory only")):
-      "an entry in memory only needs a memory tier, and a plain set or load"
+      "a memory-only entry needs a memory tier, and a plain set or load"
     case .store(let error): error.description
     case .unencodableKey(let reason): "a key could not be encoded: \(reason)"
     case .unencodableValue(let cache, let reason):
@@ -97,7 +98,7 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
-  /// Returns the error, with the cache's name added if the error concerns the coding of a value.
+  /// Returns the error, with the cache's name added to an `unencodableValue`.
   @usableFromInline
   func named(_ cache: String) -> CacheError {
     guard case .unencodableValue(nil, let reason) = self else { return self }
@@ -111,7 +112,7 @@ extension CacheError {
   }
 }
 
-/// Calls the store, and turns its errors into the cache's.
+/// Calls the store, and converts its errors.
 func callingStore<Result: ~Copyable>(
   _ body: () throws(StoreError) -> Result
 ) throws(CacheError) -> Result {

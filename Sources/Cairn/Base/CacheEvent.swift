@@ -5,8 +5,8 @@ public enum CacheEvent<Key: Sendable>: Sendable {
   /// or `expired`) is reported just before. Evictions to make room are reported afterwards.
   ///
   /// A call that throws reports no insertion. Every value that a cache accepts is reported, even if
-  /// it expires at once or does not fit in memory. In that case its removal is reported too: at
-  /// once in memory, and on disk once expired entries are removed.
+  /// it expires at once or does not fit in memory. In that case, its removal is reported too: at
+  /// once in memory, and on disk when expired entries are removed.
   case inserted(key: Key)
   /// A value was removed. Its insertion was reported earlier, unless it happened before the
   /// observation began or before the cache was opened.

@@ -5,13 +5,13 @@ struct CacheObserver<Key: Sendable, Value: Sendable>: Sendable {
   @usableFromInline var body: @Sendable (CacheEvent<Key>, Value?) -> Void
 }
 
-/// The registration of an observer. It lasts until you call `cancel` or the cache is deallocated.
-/// You need not keep this value.
+/// An observer's registration. It lasts until you call `cancel` or the cache is deallocated. You do
+/// not need to keep this value.
 public struct CacheObservation: Sendable {
   private let end: @Sendable () -> Void
 
   init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 
-  /// Ends the observation. An event that is just being delivered may still arrive.
+  /// Ends the observation. An event that is already being delivered may still arrive.
   public func cancel() { end() }
 }

@@ -15,7 +15,7 @@ public protocol Caching<Key, Value>: Sendable {
   associatedtype Key: Sendable
   /// The type of values.
   associatedtype Value: Sendable
-  /// The error of a failed call.
+  /// The type of error that a failed call throws.
   associatedtype Failure: Error = Never
 
   /// The number of keys that a read would find.
@@ -55,7 +55,7 @@ public protocol Caching<Key, Value>: Sendable {
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: for an option that is `nil`, the configured one applies. Without a cost, the
+  ///   - options: for an option that is `nil`, the configured value applies. Without a cost, the
   ///     cache computes one.
   /// - Returns: the entry's version.
   @discardableResult
@@ -77,8 +77,8 @@ public protocol Caching<Key, Value>: Sendable {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
-  ///     configured one.
+  ///   - options: if an option is `nil`, an existing entry keeps its value for the option, and a
+  ///     new entry gets the configured value.
   ///   - change: makes the new value from the old value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value. May run more than once.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.
@@ -98,7 +98,7 @@ public protocol Caching<Key, Value>: Sendable {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched, and so the value was removed.
+  /// - Returns: whether the version matched and the value was removed.
   func compareAndRemove(forKey key: Key, expecting version: UInt64) throws(Failure) -> Bool
 
   /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. Does not

@@ -44,7 +44,7 @@ func codingReason(_ error: any Error) -> String {
   return "the coder threw \(name(of: error))"
 }
 
-/// Where in a value the error is: `, at users[3].age`. Empty for the value as a whole.
+/// The place of the error in a value: `, at users[3].age`. Empty for the value as a whole.
 private func place(_ path: [any CodingKey]) -> String {
   var text = ""
   for key in path {
@@ -60,8 +60,8 @@ private func place(_ path: [any CodingKey]) -> String {
   return text.isEmpty ? "" : ", at \(text)"
 }
 
-/// The name of a key from the source code: an enumeration case, as in compiler-made `CodingKeys`.
-/// Any other key may come from a dictionary, which is part of the value.
+/// The name of a key that the source code defines: an enumeration case, as in synthesised
+/// `CodingKeys`. `nil` for any other key, because it may come from a dictionary in the value.
 private func sourceName(of key: any CodingKey) -> String? {
   if key is any CustomReflectable { return nil }
   let mirror = Mirror(reflecting: key)
@@ -76,7 +76,7 @@ private func name(of error: any Error) -> String {
   let mirror = Mirror(reflecting: error)
   guard mirror.displayStyle == .enum else { return type }
   if let name = mirror.children.first?.label { return "\(type).\(name)" }
-  // A case without payload shows its name, unless it has a custom description.
+  // A case without a payload prints as its name, unless its type has a custom description.
   if error is any CustomStringConvertible || error is any CustomDebugStringConvertible
     || error is any TextOutputStreamable
   {

@@ -2,7 +2,7 @@
 protocol CountedStatistics {
   typealias Count = (name: String, path: any (WritableKeyPath<Self, UInt64> & Sendable))
 
-  /// All of these counts, with their names for metrics libraries.
+  /// All counts, with their names for metrics libraries.
   static var counts: [Count] { get }
 }
 
@@ -11,7 +11,8 @@ extension CountedStatistics {
 
   /// These statistics, with the counts of earlier ones subtracted.
   ///
-  /// - Returns: `nil` if a count has decreased, because the cache is another one or was reopened.
+  /// - Returns: `nil` if a count has decreased, because this is another cache or the cache was
+  ///   reopened.
   func subtracting(_ earlier: Self) -> Self? {
     var difference = self
     for (_, path) in Self.counts {

@@ -1,12 +1,12 @@
-/// How many calls took how long, in a few fixed buckets, as in Prometheus clients.
+/// Calls counted by duration, in fixed buckets, as in Prometheus clients.
 public struct DurationHistogram: Sendable, Hashable {
   /// The upper bounds of the buckets of ``counts``, from 10 µs to 10 s.
   public static let bounds: [Duration] =
     [10, 50, 100, 500, 1000].map { .microseconds($0) }
     + [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map { .milliseconds($0) }
-  /// Calls by duration. The first count is of calls that took no longer than the first of
-  /// ``bounds``, the second of those up to the second bound, and so on. The last count is of calls
-  /// above all bounds.
+  /// The number of calls in each bucket. The first bucket contains calls up to the first of
+  /// ``bounds``, the second contains longer calls up to the second bound, and so on. The last
+  /// bucket contains calls above all bounds.
   public var counts = [UInt64](repeating: 0, count: bounds.count + 1)
   /// The total duration of all calls.
   public var total: Duration = .zero
@@ -27,7 +27,7 @@ public struct DurationHistogram: Sendable, Hashable {
     total += duration
   }
 
-  /// Only the calls since an earlier histogram of the same cache.
+  /// The calls since an earlier histogram of the same cache.
   func since(_ earlier: Self) -> Self {
     var difference = self
     for index in counts.indices where index < earlier.counts.count {

@@ -9,15 +9,15 @@ internal import CairnStore
 ///     policy.timeLimit = .seconds(10)
 ///     configuration.loadPolicy = policy
 ///
-/// A value is *fresh* until its lifetime ends. After that it is *stale*: only calls whose policy
-/// allows stale values return it. For all other reads it has expired. With the defaults, calls
+/// A value is *fresh* until its lifetime ends. After that, it is *stale*: only calls whose policy
+/// allows stale values return it. For all other reads, it has expired. With the defaults, calls
 /// return only fresh values, and a caller that finds none waits for the load.
 ///
 /// All times follow the cache's configured clock, to the millisecond. A negative duration means
 /// zero.
 ///
-/// The stale times come from HTTP (RFC 5861), and refresh ahead and the soft time limit from
-/// Caffeine and FusionCache.
+/// The stale times follow HTTP (RFC 5861). Refresh ahead and the soft time limit follow Caffeine
+/// and FusionCache.
 public struct LoadPolicy: Sendable, Hashable {
   /// The fraction of a value's lifetime after which a call reloads the value in the background: 0.8
   /// means after four fifths. All calls, including the one that begins the load, return the current
@@ -27,12 +27,12 @@ public struct LoadPolicy: Sendable, Hashable {
   /// lifetime ends.
   public var refreshAhead: Double?
 
-  /// How long after the end of its lifetime a value is still returned, while it is reloaded in the
+  /// How long a value is still returned after its lifetime ends, while it is reloaded in the
   /// background. No caller waits. Default 0.
   public var staleWhileRevalidating: Duration = .zero
 
-  /// How long after the end of its lifetime a value is still returned if the load fails, exceeds a
-  /// time limit, or may not be retried yet. Default 0.
+  /// How long a value is still returned after its lifetime ends if the load fails, exceeds a time
+  /// limit, or may not be retried yet. Default 0.
   ///
   /// After `staleWhileRevalidating`, calls wait for the load. After a failure, calls return the
   /// stale value at once until the next attempt.
@@ -51,14 +51,14 @@ public struct LoadPolicy: Sendable, Hashable {
   /// continues while the next load of the key runs.
   public var timeLimit: Duration?
 
-  /// The largest fraction by which a lifetime is shortened at random, so that values that were
-  /// loaded together do not expire together. From 0, the default, to 1. With 0.1, a minute becomes
-  /// 54 to 60 seconds.
+  /// The largest fraction by which a lifetime is shortened at random, so that values loaded
+  /// together do not expire together. From 0, the default, to 1. With 0.1, a minute becomes 54 to
+  /// 60 seconds.
   ///
-  /// An end given with `Lifetime.until` stays the same.
+  /// An end set with `Lifetime.until` stays the same.
   public var lifetimeJitter: Double = 0
 
-  /// How long after a first failed load no other load is attempted, if there is a stale value to
+  /// How long to wait after a first failed load before trying again, if there is a stale value to
   /// return. Default 1 s. The delay doubles with each further failure, up to `longestRetryDelay`.
   /// Each delay is shortened at random by up to half.
   ///
@@ -72,8 +72,8 @@ public struct LoadPolicy: Sendable, Hashable {
 
   /// Lets each call decide at random whether to reload the value in the background before its
   /// lifetime ends. The probability grows towards the end of the lifetime, and with the duration of
-  /// the last load. The usual setting is 1, and larger numbers load earlier. `nil`, the default,
-  /// means never.
+  /// the last load. The usual setting is 1. Larger numbers load earlier. `nil`, the default, means
+  /// never.
   ///
   /// This is XFetch (Vattani, Chierichetti and Lowenstein, VLDB 2015). Only the process that loaded
   /// a value knows how long the load took.
@@ -85,7 +85,8 @@ public struct LoadPolicy: Sendable, Hashable {
   /// The default policy: only fresh values, and no time limits.
   public static var standard: LoadPolicy { LoadPolicy() }
 
-  /// The share of a value's lifetime during which no call reloads it, or `nil` if any call may.
+  /// The share of a value's lifetime during which no call reloads the value, or `nil` if any call
+  /// may.
   @usableFromInline
   var calmShare: Double? {
     if earlyRefresh != nil { return nil }

@@ -4,20 +4,21 @@ public import CairnStore
 public struct LoadStatistics: Sendable, Hashable {
   /// Loaders that were called.
   public var startedCount: UInt64 = 0
-  /// Callers that waited for a load that another caller had begun.
+  /// Callers that waited for another caller's load.
   public var joinedCount: UInt64 = 0
   /// Loaders that threw.
   public var failedCount: UInt64 = 0
-  /// Loads cancelled because no caller was waiting any more.
+  /// Loads cancelled because no caller was waiting.
   public var cancelledCount: UInt64 = 0
-  /// Loaded values that were not kept, because the key was written or removed during the load.
+  /// Loaded values that were not kept, because the key was written or removed or the load was
+  /// cancelled in the meantime.
   public var outdatedCount: UInt64 = 0
   /// Loaded values that could not be written to disk. The waiting callers got them. The log reports
   /// why they could not be written.
   public var unkeptCount: UInt64 = 0
   /// Loads that returned a value for a key that had none.
   public var freshCount: UInt64 = 0
-  /// Loads that replaced a key's value, or found that it is still valid.
+  /// Loads that replaced a key's value, or found it still valid.
   public var refreshedCount: UInt64 = 0
   /// Loads that found the value still valid. Included in `refreshedCount`.
   public var notModifiedCount: UInt64 = 0
@@ -32,7 +33,7 @@ public struct LoadStatistics: Sendable, Hashable {
   /// the millisecond.
   public var durations = DurationHistogram()
 
-  /// Makes empty statistics, so that a custom cache can use them.
+  /// Makes empty statistics.
   package init() {}
 
   /// All counts with their names, for a metrics library.
@@ -85,13 +86,13 @@ extension LoadStatistics: CustomStringConvertible {
   }
 }
 
-/// A count for people, with the word for what it counts.
+/// A count as text, with the noun for what it counts.
 func counted(_ count: UInt64, _ singular: String? = nil, _ plural: String? = nil) -> String {
   let count = Int(clamping: count)
   return singular.map { DisplayText.count(count, $0, plural) } ?? DisplayText.count(count)
 }
 
-/// Lookups, insertions and removals, as parts of a line, for both kinds of cache.
+/// Counts of lookups, insertions and removals as text, for both kinds of cache.
 func describe(
   hits: UInt64, misses: UInt64, insertions: UInt64, removals: UInt64, expirations: UInt64,
   evictions: UInt64
@@ -114,16 +115,16 @@ func describe(
 ///       return Loaded(bytes, options: .lifetime(.after(age)))
 ///     }
 public struct Loaded<Value: Sendable>: Sendable {
-  /// The value, for all waiters.
+  /// The value, which all waiters receive.
   public var value: Value
   /// The options for keeping the value. A lifetime begins when the load ends. The metadata may be
-  /// the ETag that came with the value. Empty for a value that was not loaded.
+  /// the ETag that came with the value. For a value that was not loaded, no option is set.
   public var options: EntryOptions
   /// The time since the value was written, or since this process found it still valid. Zero for a
   /// value that was just loaded.
   public package(set) var age: Duration = .zero
-  /// Whether the value's lifetime has ended, and a ``LoadPolicy`` allowed the call to return it
-  /// anyway.
+  /// Whether the value's lifetime has ended, but a ``LoadPolicy`` allowed the call to return the
+  /// value.
   public package(set) var isStale = false
 
   /// Makes the result of a loader.

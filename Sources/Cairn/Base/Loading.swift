@@ -2,7 +2,7 @@ public import CairnStore
 
 /// A cache that loads missing values on demand. ``MemoryCache`` and ``DiskCache`` conform.
 ///
-/// However many callers ask for a key at once, its value is loaded once.
+/// If several callers request a key at once, its value is loaded only once.
 public protocol Loading<Key, Value>: Caching {
   /// The value of a key. If the key has none, loads it and keeps it with the options that the
   /// loader returns.
@@ -19,15 +19,15 @@ public protocol Loading<Key, Value>: Caching {
     orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value
 
-  /// The value of a key with its age. If the policy does not allow the cached value, calls a loader
-  /// that sees the old value.
+  /// The value of a key, with its age. If the policy does not allow the cached value, calls a
+  /// loader that sees the old value.
   ///
   /// - Parameters:
   ///   - key: the key.
   ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
   ///     policy.
   ///   - load: makes the value, or reports that the old one is still valid or that none exists.
-  /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
+  /// - Returns: `nil` if this load, or an earlier one, reported that no value exists.
   /// - Throws: see `value(forKey:policy:orLoadEntry:)`.
   func loaded(
     forKey key: Key, policy: LoadPolicy?,

@@ -4,7 +4,7 @@ public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
   case moderate = 1
   /// Programs wait for memory. Caches drop half of their entries.
   case high
-  /// Programs hardly make progress, or the system is about to kill processes. Caches drop all
+  /// Programs make hardly any progress, or the system may soon kill processes. Caches drop all
   /// entries.
   case critical
 
@@ -14,14 +14,14 @@ public enum MemoryPressure: Int, Sendable, Hashable, Comparable, CaseIterable {
   }
 }
 
-/// A source of reports that memory is short.
+/// A source of reports of memory shortages.
 package protocol PressureSource: Sendable {
-  /// Waits until memory is short, and returns the degree. `nil` means that no more reports will
+  /// Waits until memory is short, and returns the level. `nil` means that no more reports will
   /// follow.
   func next() -> MemoryPressure?
 }
 
-/// An object that shrinks when memory is short.
+/// An object that can free memory when memory is short.
 package protocol PressureResponder: AnyObject, Sendable {
   func respond(to pressure: MemoryPressure)
 }

@@ -45,12 +45,12 @@ extension PrometheusText {
       ("cancelled", loads.cancelledCount),
     ]
     counter(
-      "loads", "Loads by outcome. One that continues after its end may count twice.",
+      "loads", "Loads by outcome. A load that ignores its cancellation may count twice.",
       outcomes.map { (["outcome": $0.0], $0.1) })
     let counters: [(String, String, UInt64)] = [
       ("load_starts", "Loaders that were called.", loads.startedCount),
       ("load_joins", "Callers that waited for another caller's load.", loads.joinedCount),
-      ("loads_outdated", "Loaded values not kept because of a write.", loads.outdatedCount),
+      ("loads_outdated", "Loaded values outdated by a write or cancellation.", loads.outdatedCount),
       ("loads_unkept", "Loaded values that could not be written to disk.", loads.unkeptCount),
       ("stale_served", "Callers that received a stale value.", loads.staleServedCount),
     ]

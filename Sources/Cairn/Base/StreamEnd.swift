@@ -19,9 +19,9 @@ final class StreamEnds<Event: Sendable>: Sendable {
 
   private let state = Lock(State())
 
-  /// Adds a stream. It ends at once if all streams have ended.
+  /// Adds a stream, or ends it at once if `end` was called.
   ///
-  /// - Returns: the ID for removing it when it ends in another way.
+  /// - Returns: the ID to pass to `remove` if the stream ends in another way.
   func add(_ continuation: AsyncStream<Event>.Continuation) -> UInt64 {
     let (id, isOver) = state.withLock { state in
       state.lastID += 1
@@ -33,7 +33,7 @@ final class StreamEnds<Event: Sendable>: Sendable {
   }
 
   func remove(_ id: UInt64) {
-    // Release the continuation outside the lock, with all that it holds.
+    // Release the continuation, and everything it refers to, outside the lock.
     let continuation = state.withLock { $0.continuations.removeValue(forKey: id) }
     withExtendedLifetime(continuation) {}
   }

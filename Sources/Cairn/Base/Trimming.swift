@@ -27,7 +27,7 @@ public protocol Trimming: Sendable {
   @discardableResult
   func trim(toCost cost: Int, order: TrimOrder) throws(Failure) -> RemovalSummary
 
-  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
+  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -56,7 +56,7 @@ extension Trimming {
     try trim(toCost: cost, order: .leastRecentlyUsed)
   }
 
-  /// Removes the entries that were last accessed more than `age` ago.
+  /// Removes entries whose last access was more than `age` ago.
   @inlinable
   @discardableResult
   public func trim(olderThan age: Duration) throws(Failure) -> RemovalSummary {

@@ -1,13 +1,12 @@
 internal import CairnStore
 
-/// Which keys have been loaded lately: two Bloom filters. The older one is emptied when the younger
-/// one is full, and becomes the younger one.
+/// The keys loaded lately, in two Bloom filters. When the younger filter is full, the older one is
+/// emptied and becomes the younger one.
 final class AdmissionSketch: Sendable {
-  /// The keys in a filter when it is full: 10.5 bits for each.
+  /// The number of keys in a full filter: 10.5 bits for each key.
   static let keyLimit = 100_000
   private static let wordCount = 1 << 14
-  /// The bits of a key. With this many, a full filter claims to have about 1 % of the keys that it
-  /// lacks.
+  /// The number of bits set for a key. With this many, a full filter has about 1 % false positives.
   private static let bitCount = 5
 
   private struct State: Sendable {
@@ -19,14 +18,15 @@ final class AdmissionSketch: Sendable {
   private let state = Lock(State())
   private let hash: SipHash
 
-  /// - Parameter secret: 16 bytes, so that nobody can choose keys that collide; `nil`: random ones.
+  /// - Parameter secret: 16 bytes, so that nobody can choose keys that collide, or `nil` for random
+  ///   bytes.
   init(secret: [UInt8]? = nil) {
     hash = SipHash(secret: secret ?? (0..<16).map { _ in UInt8.random(in: 0...255) })
   }
 
-  /// Notes that a key is loaded.
+  /// Records that a key is loaded.
   ///
-  /// - Returns: whether it has been noted before, as far as is known.
+  /// - Returns: whether a filter already contained the key.
   func note(_ key: RawSpan) -> Bool {
     let hash = hash.hash(key)
     return state.withLock { state in

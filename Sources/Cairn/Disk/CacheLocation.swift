@@ -10,8 +10,8 @@ package enum CacheLocation {
   /// The process's environment.
   package static var variables: [String: String] { ProcessInfo.processInfo.environment }
 
-  /// The file name of this program, however it was invoked, or "cairn" if that name is invalid for a
-  /// cache.
+  /// The file name of this program, however it was invoked, or "cairn" if a cache cannot have that
+  /// name.
   package static let programName: String = {
     let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let file = (link ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
@@ -39,15 +39,15 @@ package enum CacheLocation {
     return path
   }
 
-  /// The store whose directory contains `path` at any depth, or `nil`. `path` need not exist. There
-  /// can be such a store because a namespace may be the name of a cache.
+  /// The store whose directory contains `path` at any depth, or `nil`. `path` need not exist. Such
+  /// a store can exist because a namespace may be the name of a cache.
   static func store(around path: String, _ fileSystem: any FileSystem) -> String? {
     var place = Directory.parentPath(of: path)
     var isThere = false
     var identity: FileIdentity?
     // No path is longer than 4,096 bytes.
     for _ in 0..<2048 {
-      // A user who may not look into a directory cannot create anything below it either.
+      // A user who may not read a directory cannot create anything below it.
       guard let directory = try? Directory(readingOnly: place, fileSystem: fileSystem) else {
         let above = Directory.parentPath(of: place)
         if isThere || above == place { return nil }
@@ -72,7 +72,7 @@ package enum CacheLocation {
     }
   }
 
-  /// Throws if a name could lead elsewhere or is not a valid file name.
+  /// Throws if a name could lead to another directory or is not a valid file name.
   package static func check(_ name: String) throws(CacheError) {
     func require(_ holds: Bool, _ reason: String) throws(CacheError) {
       if !holds { throw .invalidName(reason: reason) }

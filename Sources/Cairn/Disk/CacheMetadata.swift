@@ -9,9 +9,9 @@ internal import CairnStore
 ///
 /// The tag is the value coder's. The tag and n are little-endian. The entry's tags take n bytes:
 /// for each tag its length in one byte, then the tag. Without tags, n is 0 and the version is 1.
-/// Otherwise the version is 2. A record has no metadata at all, as if a plain store had written it,
-/// if the coder's tag is 0 and the entry has neither tags nor user metadata. Docs/FileFormat.md
-/// describes the same format.
+/// Otherwise the version is 2. If the coder's tag is 0 and the entry has neither tags nor user
+/// metadata, the record has no metadata at all, as if a plain store had written it.
+/// Docs/FileFormat.md describes the same format.
 package struct CacheMetadata: Equatable, Sendable {
   package static let mark: UInt8 = 0xCA
   package static let version: UInt8 = 1
@@ -19,7 +19,7 @@ package struct CacheMetadata: Equatable, Sendable {
   package static let byteCount = 8
 
   package private(set) var tag: UInt32 = 0
-  /// The entry's tags, each after its length.
+  /// The entry's tags, each preceded by its length.
   private var tagBytes: [UInt8] = []
   /// The user's metadata.
   package private(set) var rest: [UInt8] = []
@@ -79,13 +79,13 @@ package struct CacheMetadata: Equatable, Sendable {
     return tags
   }
 
-  /// Whether metadata on disk has tags, judging by its form only.
+  /// Whether the header of metadata on disk says that the entry has tags.
   static func hasTags(_ bytes: RawSpan) -> Bool {
     bytes.byteCount > byteCount && bytes.load(UInt8.self, at: 1) == versionWithTags
       && bytes.load(UInt8.self, at: 0) == mark
   }
 
-  /// Calls `body` with each tag of metadata on disk, until it returns `false`.
+  /// Calls `body` with each tag in metadata on disk, until `body` returns `false`.
   ///
   /// - Returns: whether the visited tags are valid. `false` for metadata without tags.
   @discardableResult

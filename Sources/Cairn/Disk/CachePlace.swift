@@ -36,12 +36,12 @@ public struct CachePlace: Sendable, Hashable, ExpressibleByStringLiteral {
   /// - Parameter name: up to 200 bytes, without slashes, and not "." or "..".
   public static func name(_ name: String) -> CachePlace { CachePlace(.name(name)) }
 
-  /// The cache with this name that the whole process shares. Opening it returns the open cache, or
-  /// opens it if it is not open yet.
+  /// The cache with this name that the whole process shares. Opening this place returns the open
+  /// cache, or opens the cache if it is not open yet.
   ///
-  /// The library holds the cache weakly, so keep a reference as long as the cache should stay open.
-  /// The configuration, coders and costing of the first caller apply, and the log reports later
-  /// callers with other limits. After a `close`, the next call opens the cache again.
+  /// The library holds the cache weakly, so keep a reference for as long as the cache should stay
+  /// open. The configuration, coders and costing of the first caller apply, and the log reports
+  /// later callers with other limits. After a `close`, the next call opens the cache again.
   ///
   /// - Parameter name: see `name(_:)`.
   public static func shared(_ name: String) -> CachePlace { CachePlace(.shared(name)) }

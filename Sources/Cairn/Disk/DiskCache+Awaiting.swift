@@ -1,10 +1,10 @@
 public import CairnStore
 
 // The async forms of writes. They never make a task's thread wait for a lock, free space, a sync or
-// compaction. Each makes the same promises as its synchronous form.
+// compaction. Each gives the same guarantees as its synchronous form.
 //
 // Cancellation never abandons a write of single keys or of a batch: the write still happens, and
-// the call returns once its outcome is known.
+// the call returns once the write's outcome is known.
 
 extension DiskCache {
   /// Sets the value of a key, like the synchronous form, but blocks no thread. If a value of up to
@@ -305,8 +305,8 @@ extension DiskCache {
 
   // MARK: Two steps
 
-  /// Makes a write of one value if it need not wait. Otherwise returns a closure that makes it on
-  /// another thread.
+  /// Makes a write of one value if that requires no wait. Otherwise returns a closure that makes
+  /// the write on another thread.
   @usableFromInline
   func start(
     _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
@@ -314,7 +314,7 @@ extension DiskCache {
   ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
     try noteWrite(bytes)
     let options = try stored(options)
-    // First remove an entry that a mark hides. That may have to wait.
+    // An entry that a mark hides must be removed first, which may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
     let byteCount = bytes.byteCount + encoded.byteCount
     if !mayBeHidden, recency?.tells(beforeWriteOf: 1, byteCount, to: store) != true {
@@ -334,7 +334,7 @@ extension DiskCache {
     return .left { [self] () throws(CacheError) in
       try bytes.withBytes { (bytes) throws(CacheError) in
         try encoded.withBytes { (encoded) throws(CacheError) in
-          // A load may have begun since. It must not keep its value.
+          // A load may have begun since, and must not keep its value.
           try noteWrite(bytes)
           var entered: Store?
           while true {
@@ -364,7 +364,7 @@ extension DiskCache {
     }
   }
 
-  /// Does all the waiting that an unfinished write requires.
+  /// Finishes a started write, with all the waiting that it requires.
   @usableFromInline
   nonisolated(nonsending) func finish(
     _ write: StartedWrite<EnteredResult, CacheError>, of key: Key, _ began: CallStart
@@ -376,7 +376,7 @@ extension DiskCache {
     case .entered(let result, let rest): (entered, pending) = (result, rest)
     case .left(let enter): (entered, pending) = try await store.entering.performUncancelled(enter)
     }
-    // Meanwhile, another store without this write may have replaced this one.
+    // Another store, without this write, may have replaced this one in the meantime.
     do throws(StoreError) { try await entered.store.finish(pending) } catch {
       if case .vanished = error { throw .store(error) }
       if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
@@ -385,7 +385,7 @@ extension DiskCache {
     return entered.result
   }
 
-  /// Repeats a write that was the first to notice that the directory is gone.
+  /// Recreates the store, and repeats a write that found that the directory was gone.
   @usableFromInline
   nonisolated(nonsending) func afterRecreating<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
@@ -396,7 +396,7 @@ extension DiskCache {
     }
   }
 
-  /// Does a write on one of the cache's own threads, even if the task is cancelled.
+  /// Runs a write on one of the cache's own threads, even if the task is cancelled.
   @usableFromInline
   nonisolated(nonsending) func onWorkers<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
@@ -407,7 +407,7 @@ extension DiskCache {
   }
 }
 
-/// The result of a write, and the store that it was made in.
+/// The result of a write, and the store that the write was made in.
 @usableFromInline
 struct EnteredResult: Sendable {
   let result: CompareAndSetResult

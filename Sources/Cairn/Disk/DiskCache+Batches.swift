@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// Changes of a ``DiskCache`` that are atomic: after a crash, the disk has all of them or none.
+/// Atomic changes to a ``DiskCache``: after a crash, the disk has all of them or none.
 ///
 /// The closure passed to `DiskCache.write` fills the batch. If it changes a key twice, only the
 /// last change is written. The cache shows none of the changes until the closure returns.
@@ -98,7 +98,7 @@ extension DiskCache {
     try setValues(pairs, durability: nil)
   }
 
-  /// Writes a batch, then brings memory and observers up to date.
+  /// Writes a batch, then updates memory and calls observers.
   private func commit(
     _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
   ) throws(CacheError) {
@@ -115,7 +115,7 @@ extension DiskCache {
     } catch {
       guard case .store(.vanished) = error else { throw error }
     }
-    // All records of a batch belong to one store.
+    // All records of a batch belong to one store, so repeat the whole batch.
     try recreate()
     try commitOnce(changes, last: last, durability: durability)
   }
@@ -128,11 +128,11 @@ extension DiskCache {
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
     var written: [WrittenChange<Key, Value>] = []
     var byteCount = 0
-    // From here on, a load of these keys is outdated. If a loaded value was kept before, its write
-    // came before this one, under the same lock.
+    // From here on, a load of these keys is outdated. A loaded value that was kept before was
+    // written before this batch, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
-    // Report only the last change of each key. Otherwise observers would learn of a removal before
-    // the insertion.
+    // Report only the last change of each key. Otherwise observers would be told of a removal
+    // before the insertion.
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
       var new = WrittenChange<Key, Value>(change: change)
       if let value = change.value {
@@ -200,7 +200,7 @@ extension DiskCache {
 /// What a batch writes for one key.
 private struct WrittenChange<Key: Hashable & Sendable, Value: Sendable> {
   let change: DiskBatch<Key, Value>.Change
-  /// What memory should hold. `nil` for a removal, and without a memory tier.
+  /// The entry that memory should hold. `nil` for a removal, and without a memory tier.
   var entry: PublishedEntry<Key, Value>?
   /// The bytes of the value.
   var byteCount = 0

@@ -6,10 +6,10 @@ extension DiskCache {
   /// Calls follow the change, outside all locks, on the thread that made the change, so `body` may
   /// use the cache. By then, both tiers show the change. The events of one thread arrive in order:
   /// the removal of the old value, the insertion, then evictions to make room. A batch reports the
-  /// first two for each key, and at its end the evictions. The events of several threads may arrive
-  /// in any order. A value that expires at once is reported as inserted and, when it is removed, as
-  /// expired. A value that is dropped because it cannot be decoded is reported as removed. Events
-  /// contain no values, because the cache would have to read them.
+  /// removal and the insertion for each key, and all evictions at its end. The events of several
+  /// threads may arrive in any order. A value that expires at once is reported as inserted and,
+  /// when it is removed, as expired. A value that is dropped because it cannot be decoded is
+  /// reported as removed. Events contain no values, because the cache would have to read them.
   ///
   /// There is one exception. If an observer changes the cache, that change is reported at once,
   /// before the remaining events of the original change. Observers that were added later therefore

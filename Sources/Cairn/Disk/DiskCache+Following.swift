@@ -15,10 +15,10 @@ extension DiskCache {
   /// value than a previous read saw. Following changes nothing in the directory. Reads do not count
   /// as accesses on disk.
   ///
-  /// With a memory tier, a value is decoded once, until the writer changes it. Each read looks up
-  /// the version of its key in the store's index, so memory never returns anything but the version
-  /// on disk. Values that the writer has replaced or removed leave memory at the next read of their
-  /// key, or when memory needs room.
+  /// With a memory tier, each value is decoded only once, until the writer changes it. Each read
+  /// looks up the version of its key in the store's index, so memory never returns anything but the
+  /// version on disk. Values that the writer has replaced or removed leave memory at the next read
+  /// of their key, or when memory needs room.
   ///
   /// - Writes, trims and changes of the limits throw `store` with `readOnly`.
   /// - A load returns its value to all waiting callers but does not keep it, so the next call loads

@@ -45,7 +45,7 @@ extension DiskCache {
     try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
   }
 
-  /// The keys that `visit` passes on.
+  /// The keys that `visit` passes to its closure.
   func collectingKeys(
     _ visit: (_ body: (Key) throws -> Visit) throws -> Int
   ) throws(CacheError) -> [Key] {
@@ -98,7 +98,7 @@ extension DiskCache {
     return skippedCount
   }
 
-  /// Calls `body` with a snapshot, and the marks of hidden entries.
+  /// Calls `body` with a snapshot, and the marks that hide entries.
   private func visiting(
     _ body: (Snapshot, TagTable, inout (any Error)?) throws -> Void
   ) throws {
@@ -111,10 +111,10 @@ extension DiskCache {
     do { try body(snapshot, table, &failure) } catch { throw failure ?? cacheError(error) }
   }
 
-  /// The key, or `nil` after a message to the log.
+  /// Decodes a key. On failure, logs the error and returns `nil`.
   func decodableKey(_ bytes: RawSpan) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
-      events.log(.warning, .coding, "left out: \(error)")
+      events.log(.warning, .coding, "skipped: \(error)")
       return nil
     }
   }
@@ -137,7 +137,7 @@ extension DiskCache {
         try entry.key.withBytes { (key) throws(CacheError) in try followPolicy(error, key) }
       } catch {
         switch error {
-        case .undecodableValue, .changedType: events.log(.warning, .coding, "left out: \(error)")
+        case .undecodableValue, .changedType: events.log(.warning, .coding, "skipped: \(error)")
         default: throw error
         }
       }
@@ -147,7 +147,7 @@ extension DiskCache {
 }
 
 extension Entry {
-  /// Whether it is one of the cache's own keys, or a mark hides it.
+  /// Whether the entry has one of the cache's own keys, or a mark hides the entry.
   fileprivate func isHidden(by table: TagTable) -> Bool {
     key.withBytes { ReservedKey.contains($0) }
       || metadata.withBytes { table.hides($0, info.version) }

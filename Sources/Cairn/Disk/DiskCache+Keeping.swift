@@ -4,17 +4,17 @@ internal import Synchronization
 // How a load stores its result.
 extension DiskCache {
   /// Keeps a loaded value, unless the flight is outdated or the key has a value of another version.
-  /// A value that cannot be kept is counted, and the log reports it.
+  /// Counts and logs a value that cannot be kept.
   ///
   /// - Parameters:
   ///   - start: the newest version when the load began.
-  ///   - damage: the error of reading the value to replace, if that is damaged.
+  ///   - damage: the error from reading the value to replace, if that value is damaged.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ damage: CacheError?,
     _ flight: Flight<Loaded<Value>?>
   ) async {
-    // Also applies after a close.
+    // An outdated load counts as outdated even after a close.
     if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] () throws(CacheError) in
       if let damage {
@@ -71,7 +71,7 @@ extension DiskCache {
       flights.noteUnkept()
       var isNew = true
       if case .store(.noSpace) = error {
-        // Logs once while the disk is full; the statistics count the rest.
+        // Log once while the disk is full. The statistics count the rest.
         isNew = events.hasRoom.exchange(false, ordering: .relaxed)
       }
       if isNew {
@@ -83,7 +83,7 @@ extension DiskCache {
   /// Sets a loaded value, unless its key has been written or removed since the load began, or has a
   /// value of another version.
   ///
-  /// - Returns: whether it was set.
+  /// - Returns: whether the value was set.
   private func write(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>

@@ -2,8 +2,8 @@ internal import CairnStore
 
 // Reads that do not count as accesses, and reads that return more.
 extension DiskCache {
-  /// The entry that a read finds. While the store is the original one, this avoids a retain: all
-  /// threads would share its reference count.
+  /// The entry that a read finds. While the store is the original one, this avoids a retain,
+  /// because all threads share the store's reference count.
   @inline(__always)
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
@@ -40,8 +40,8 @@ extension DiskCache {
   /// The value of a key or, if it has none, whether its value has expired. Counts as an access. A
   /// value found on disk is kept in memory, as with `value(forKey:)`.
   ///
-  /// An expired value is reported as expired until maintenance removes it, and as absent after
-  /// that.
+  /// An expired value is reported as expired until maintenance removes it, and as absent
+  /// afterwards.
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if the key has no

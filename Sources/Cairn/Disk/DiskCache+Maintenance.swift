@@ -1,7 +1,7 @@
 public import CairnStore
 
 extension DiskCache {
-  /// Makes every write acknowledged before the call durable, whatever its class.
+  /// Makes every write acknowledged before the call durable, whatever its durability class.
   ///
   /// - Throws: `store` with `durabilityUnknown` if the sync fails.
   public func sync() throws(CacheError) {

@@ -140,8 +140,8 @@ extension DiskCache {
 
   /// Reads and checks all of the cache's data on disk once, on a thread of its own.
   ///
-  /// - Returns: how much was read, and the damage. `isComplete` is `false` if the task was
-  ///   cancelled during the scrub.
+  /// - Returns: the amount of data read, and the damage found. `isComplete` is `false` if the task
+  ///   was cancelled during the scrub.
   /// - Throws: see the synchronous form. Never `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func scrub(

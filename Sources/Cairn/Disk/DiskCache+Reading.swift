@@ -40,9 +40,9 @@ extension DiskCache {
     return value
   }
 
-  /// Calls `body` with a key's value, without copying it, and its version. Does not call `body` if
-  /// the key has no value. If `body` throws because a value cannot be decoded, the configured
-  /// policy applies.
+  /// Calls `body` with a key's value, without copying it, and the value's version. Does not call
+  /// `body` if the key has no value. If `body` throws because a value cannot be decoded, the
+  /// configured policy applies.
   @usableFromInline
   func readValue(
     of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
@@ -127,7 +127,7 @@ extension DiskCache {
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
-    // Memory first, because a set in memory only leaves the old record on disk for a moment.
+    // Check memory first, because a set in memory only leaves the old record on disk for a moment.
     if try held?.infoAlone(forKey: tierKey(key)) != nil { return [] }
     let found = try fetch(key, part: .head) { (record) throws(CacheError) in
       (try metadata(of: record, wantsRest: true).rest, record.version)
@@ -319,7 +319,7 @@ extension DiskCache {
     return try decodeValue(record.value, version: record.version)
   }
 
-  /// Throws if another coder made the value. See `metadata`.
+  /// Throws if another coder wrote the value. See `metadata`.
   ///
   /// - Returns: whether the entry has tags.
   func checkTag(of record: borrowing PinnedEntry) throws(CacheError) -> Bool {
@@ -330,7 +330,7 @@ extension DiskCache {
     return CacheMetadata.hasTags(bytes)
   }
 
-  /// The metadata that this cache's coder wrote, or one without a tag.
+  /// Decodes metadata, and checks that this cache's coder wrote the value.
   ///
   /// - Throws: `changedType`, `undecodableValue`.
   func metadata(
@@ -374,10 +374,10 @@ extension DiskCache {
     try drop(key, version: version, error)
   }
 
-  /// Calls `read`. If it throws because the value is undecodable, removes the value and returns
-  /// `nil`, whatever the policy, because the caller can load it again. If the value cannot be
-  /// removed, the log reports why. A damaged value also counts as missing, but stays until another
-  /// replaces it.
+  /// Calls `read`. If `read` throws because the value is undecodable, removes the value and returns
+  /// `nil`, whatever the policy, because the caller can load the value again. If the value cannot
+  /// be removed, the log reports why. A damaged value also counts as missing, but stays until
+  /// another replaces it.
   ///
   /// - Parameters:
   ///   - counts: whether to count a miss.
@@ -417,7 +417,7 @@ extension DiskCache {
   private func drop(
     _ key: RawSpan, version: UInt64, _ error: CacheError
   ) throws(CacheError) {
-    // The writer of the store may be able to decode the value, or removes it.
+    // The store's writer may be able to decode the value, and otherwise removes it.
     if store.isFollowing { return }
     // Remove only that version, because another caller may have written a newer one since.
     let isRemoved = try storing { () throws(StoreError) in
@@ -436,8 +436,8 @@ extension DiskCache {
 
   private func noteDrop(_ error: CacheError) {
     events.counters.drops.add()
-    // After a change of type, each value causes such a message. The messages would flood standard
-    // error.
+    // After a change of type, each value causes this message. At a higher level, the messages would
+    // flood standard error.
     switch error {
     case .changedType: events.log(.debug, .coding, "removed an unreadable value: \(error)")
     case .undecodableValue: events.log(.info, .coding, "removed an unreadable value: \(error)")

@@ -2,8 +2,8 @@ public import CairnStore
 
 /// Removing values by their keys.
 extension DiskCache {
-  /// Removes the value of a key, from both tiers. Does not read the value, so it can also remove
-  /// one that cannot be decoded.
+  /// Removes the value of a key, from both tiers. Does not read the value, so a value that cannot
+  /// be decoded can also be removed.
   ///
   /// - Returns: whether the key had a value. If it had none, nothing is written.
   /// - Throws: see `setValue`.
@@ -29,7 +29,7 @@ extension DiskCache {
       return try storing { () throws(StoreError) in
         if try store.removeValue(forKey: key, durability: durability) { return true }
         if isLoading {
-          // A load may have kept its value just after that check. From here on, no load does.
+          // A load may have kept its value just after that call. After `passWriters`, no load does.
           store.passWriters()
           if try store.removeValue(forKey: key, durability: durability) { return true }
         }
@@ -47,7 +47,7 @@ extension DiskCache {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched, and so the value was removed.
+  /// - Returns: whether the version matched and the value was removed.
   /// - Throws: see `setValue`; `store` with `corrupt` if the record is damaged.
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
@@ -68,8 +68,8 @@ extension DiskCache {
           try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
         }
       }
-      // The caller learns that this version is gone, so memory must not show it.
-      // The caller may name any number; memory believes none that the store has not assigned.
+      // The result tells the caller that this version is gone, so memory must not show it. The
+      // caller may pass any number, so ignore versions that the store has not assigned.
       if !isRemoved, let tierKey {
         held?.invalidate(tierKey, through: min(version, store.lastVersion), .replaced)
       }
@@ -125,7 +125,7 @@ extension DiskCache {
       if try compareAndRemove(forKey: key, expecting: found.version, durability: nil, untimed) {
         return found.value
       }
-      // Another caller rewrote or took it.
+      // Another caller rewrote or took the value.
     }
   }
 
@@ -156,7 +156,7 @@ extension DiskCache {
       }
       if held != nil { tierKeys.append(try tierKey(key)) }
     }
-    // Absent keys cause no events. See also `removing`.
+    // Absent keys cause no events, so update memory here. See also `removing`.
     defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
     let count = try storing { () throws(StoreError) in

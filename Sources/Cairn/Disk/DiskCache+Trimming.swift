@@ -1,6 +1,6 @@
 public import CairnStore
 
-/// Removing many entries at once, from both tiers. The same methods of ``Store`` have more details.
+/// Removing many entries at once, from both tiers. For details, see the same methods of ``Store``.
 /// Trims use the sizes on disk, and the access order of both tiers together. To shrink only memory,
 /// trim `memory`. A trim to a count, cost or age of zero removes every entry.
 ///
@@ -17,8 +17,8 @@ extension DiskCache {
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
   ///     limit.
-  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less, which changes nothing.
-  ///   Otherwise see `trim(toCount:)`.
+  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less; nothing is then
+  ///   changed. Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
     recency?.tell()
     try storing { () throws(StoreError) in
@@ -41,8 +41,8 @@ extension DiskCache: Trimming {
     let summary = try trimming { () throws(StoreError) in
       try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
     }
-    // Another call may have removed entries, and memory may not know yet. This is needed even if
-    // memory is empty, because values read from disk earlier must not be inserted.
+    // Another call may have removed entries without memory knowing yet. Clear memory even if it is
+    // empty, because values read from disk earlier must not be inserted.
     if count <= 0 { held?.removeAll(cause: .removed, isToldOfNothing: false) }
     return summary
   }
@@ -59,7 +59,7 @@ extension DiskCache: Trimming {
     return try trimming { () throws(StoreError) in try store.trim(toBytes: cost, order: order) }
   }
 
-  /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
+  /// Frees space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
   /// The call reclaims dead space first, then removes the least recently used entries.
   ///
   /// - Parameter byteCount: the number of bytes that must be free. Zero or less removes nothing.
@@ -69,8 +69,8 @@ extension DiskCache: Trimming {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
-  /// Also removes all entries that are only in memory.
+  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago. Also
+  /// removes all entries that are only in memory.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -129,7 +129,7 @@ extension DiskCache: Trimming {
         }
       }
       held?.dropAlone()
-      // The closure was not asked about expired entries. No call may return them after this.
+      // The closure was not called for expired entries. No later call may return them.
       if flights.retained > 0 { try removeExpired() }
       flights.history.forgetAll()
       return summary
@@ -169,7 +169,7 @@ extension DiskCache: Trimming {
   }
 }
 
-/// The store's error, passed through a closure that can throw anything.
+/// Converts an error of the store that was thrown through a closure that can throw any error.
 func cacheError(_ error: any Error) -> any Error {
   (error as? StoreError).map { CacheError.store($0) } ?? error
 }

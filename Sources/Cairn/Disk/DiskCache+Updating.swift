@@ -12,13 +12,13 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
-  ///     configured one. A lifetime counts from now.
+  ///   - options: if an option is `nil`, an existing entry keeps its value for the option, and a
+  ///     new entry gets the configured value. A lifetime counts from now.
   ///   - durability: `nil` for the configured class.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
-  /// - Returns: the new value and its version, or `nil` if the key now has no value. If it had none
-  ///   before either, the call writes nothing and waits for no sync.
+  /// - Returns: the new value and its version, or `nil` if the key now has no value. If the key had
+  ///   none before either, the call writes nothing and waits for no sync.
   /// - Throws: any error of `change`, unchanged, and the errors of `value(forKey:)`, for example
   ///   for a damaged value; nothing is then written. Otherwise see `setValue`.
   /// - Complexity: O(key + value) for each attempt. If several callers change a key at once, one of
@@ -54,8 +54,8 @@ extension DiskCache {
     try update(forKey: key, options: options, durability: nil, change)
   }
 
-  /// The entry that an update finds. Counts as an access. Afterwards, memory holds nothing older
-  /// than the entry. If there is no entry, memory holds nothing for the key.
+  /// The entry that an update finds. Counts as an access. Afterwards, memory holds no older value
+  /// of the key. If there is no entry, memory holds nothing for the key.
   func present(_ key: Key) throws(CacheError) -> PresentEntry<Value>? {
     let present = try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
@@ -72,7 +72,7 @@ extension DiskCache {
   }
 }
 
-/// An entry that is about to be updated, as the caller saw it.
+/// An entry to update, as the caller saw it.
 struct PresentEntry<Value: Sendable>: Sendable {
   let value: Value
   let info: EntryInfo

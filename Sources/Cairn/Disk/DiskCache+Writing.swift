@@ -4,16 +4,16 @@ extension DiskCache {
   /// Sets the value of a key, and evicts entries if the cache exceeds its limits.
   ///
   /// When the call returns, the cache is within its limits, every later read finds the value, and
-  /// the value survives what its durability class promises. If the call throws, nothing was
+  /// the value is as durable as its durability class promises. If the call throws, nothing was
   /// written, except with `durabilityUnknown`. A value that does not fit in memory is only on disk.
-  /// If several callers write a key at once, both tiers end with the same value.
+  /// If several callers write a key at once, both tiers end up with the same value.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - options: for an option that is `nil`, the configured one applies. The cost counts in
-  ///     memory only, because the limit on disk counts bytes. Without a cost, the cache's `costing`
-  ///     computes one. Without a `costing`, the cost is the size of the value on disk.
+  ///   - options: for an option that is `nil`, the configured value applies. The cost counts in
+  ///     memory only, because the limit on disk counts bytes. Without a cost, the cache computes
+  ///     one; see `MemoryTierConfiguration.costLimit`.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version. For an entry in memory only, the version of the newest write
   ///   to the cache.
@@ -30,7 +30,7 @@ extension DiskCache {
     if options.placement == .memory {
       return try setAlone(value, forKey: key, options: options, durability: durability, start)
     }
-    // There are two calls, because an entry that may be absent takes a hundred instructions more.
+    // There are two calls, because an optional entry takes a hundred more instructions.
     guard let held else { return try write(value, key, options, durability, start) { _ in } }
     let entry = PublishedEntry(value, try tierKey(key), options, in: held)
     return try write(value, key, options, durability, start) { entry.take($0, in: held) }
@@ -87,7 +87,7 @@ extension DiskCache {
     return version
   }
 
-  /// Enters a write of one value by `body`, then updates memory, then calls observers, and does all
+  /// Enters a write of one value by calling `body`, updates memory, calls observers, and does all
   /// the waiting that the write requires.
   ///
   /// - Parameters:
@@ -117,18 +117,18 @@ extension DiskCache {
           throw .store(error)
         }
       }
-      // The sync was the first to notice that the directory is gone.
+      // The sync found that the directory was gone.
       try recreate()
       isRepeated = true
     }
   }
 
-  /// Enters a write of one value by `body`, then updates memory, then calls observers.
+  /// Enters a write of one value by calling `body`, then updates memory, then calls observers.
   ///
   /// - Parameters:
-  ///   - atOnce: whether waiting is forbidden. If `body` then leaves the write, nothing has
-  ///     happened.
-  ///   - entered: the store it was entered into.
+  ///   - atOnce: whether waiting is forbidden. If `body` would have to wait, it leaves the write,
+  ///     and nothing has happened.
+  ///   - entered: the store that the write was entered into.
   @inline(__always)
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
@@ -172,7 +172,7 @@ extension DiskCache {
     case .mismatch(let current):
       // A load whose value is not kept shows no caller the key's current version.
       if showsMismatch { tier(.show(version: current)) }
-      // The limits may have evicted entries first.
+      // Entries may have been evicted before the mismatch.
       events.settle([], after: removals)
     }
     return (result, pending)
@@ -262,7 +262,7 @@ extension DiskCache {
   }
 
   /// The tags of the entry to replace. The write fails if one of them is removed in the meantime.
-  /// Removes the entry if a mark hides it already.
+  /// Removes the entry if a mark already hides it.
   func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
     guard let present = try settle(key), present.version == version else { return [] }
     return present.tags
@@ -286,8 +286,8 @@ extension DiskCache {
     ) { [marks] in !marks.forbids(tags, since: version, isLoaded: false) }
   }
 
-  /// Whether a write found the expected version but failed because of a removal of one of these tags.
-  /// Waits for the end of that removal.
+  /// Whether a write found the expected version but failed because one of these tags was being
+  /// removed. If so, waits for the end of that removal.
   func waits(
     for tags: [[UInt8]], after result: CompareAndSetResult, expecting version: UInt64?
   ) -> Bool {
@@ -372,8 +372,8 @@ extension DiskCache {
       if inMemory.applyAlone() { count += 1 } else { inMemory.apply() }
     }
     if count < encoded.count {
-      // The store did not report which keys have no value, so treat each as if the caller had been
-      // shown it.
+      // The store did not report which keys have no value, so treat each one as if the caller had
+      // looked it up.
       for (key, _) in extensions where (try? info(forKey: key)) == nil {
         try noteShown(nil, of: key)
       }
@@ -426,7 +426,7 @@ extension DiskCache {
     }
   }
 
-  /// Calls `body` with the bytes of a value. A coder's error names this cache.
+  /// Calls `body` with the bytes of a value. Adds the cache's name to a coder's error.
   @inlinable
   func encode(
     _ value: Value, _ body: (RawSpan) throws(CacheError) -> Void

@@ -11,13 +11,13 @@ public struct DiskCacheConfiguration: Sendable {
   /// - `countLimit` and `byteLimit` are the limits of the cache. With a limit of 0, the open throws
   ///   `invalidConfiguration`. To empty a cache, use `removeAll`.
   /// - `lifetime` and `idleLimit` are the defaults for entries.
-  /// - `freeDiskSpaceFloor` is how many bytes of the disk should stay free.
+  /// - `freeDiskSpaceFloor` is the number of bytes that should stay free on the disk.
   /// - `maintenanceInterval` is how often maintenance removes expired entries and checks free
   ///   space.
   /// - `scrubBytesPerSecond` is how fast maintenance scrubs for damage.
   ///
   /// `segmentByteLimit` is an eighth of the byte limit that you pass to `init`, but at least 4 MiB
-  /// and at most 64 MiB. Small segments keep a small cache's files small, because up to two
+  /// and at most 64 MiB. Small segments keep the files of a small cache small, because up to two
   /// segments may be dead before their space is reclaimed. Larger segments are written faster.
   public var store: StoreConfiguration
 
@@ -28,15 +28,15 @@ public struct DiskCacheConfiguration: Sendable {
   /// Which loaded values the cache writes to disk. Default `.always`.
   public var admission: CacheAdmission = .always
 
-  /// About how many bytes of loaded values, with their keys, the cache writes to disk in a day, for
-  /// disks that wear out. `nil`, the default, means no limit.
+  /// About how many bytes of loaded values, with their keys, the cache may write to disk per day.
+  /// Set it for disks that wear out. `nil`, the default, means no limit.
   ///
   /// When the budget is used up, values of keys that are not on disk stay in the memory tier, if
-  /// there is one. Values that replace one on disk are written anyway, and count. The budget grows
-  /// evenly through the day. The cache saves at most an hour's share of it, and starts with that
-  /// share when it opens. Loads that end at the same time may exceed it. The budget does not count
-  /// values that you set, values placed only on disk, metadata or compaction. See `spaceBound` for
-  /// how much compaction writes.
+  /// there is one. Values that replace one on disk are written anyway, and count towards the
+  /// budget. The budget grows evenly through the day. The cache saves at most an hour's share of
+  /// it, and starts with that share when it opens. Loads that end at the same time may exceed it.
+  /// The budget does not count values that you set, values placed only on disk, metadata or
+  /// compaction. See `spaceBound` for how much compaction writes.
   public var loadedBytesPerDay: Int?
 
   /// How fresh the values of calls with a loader must be, unless a call has its own policy. Default
@@ -47,8 +47,9 @@ public struct DiskCacheConfiguration: Sendable {
   /// call's own policy applies from that call on.
   public var loadPolicy: LoadPolicy = .standard
 
-  /// How long a call must take to be kept in `DiskCache.slowCalls()`. `nil`, the default, means that
-  /// the cache times no calls. The cache's property of the same name changes this later.
+  /// How long a call must take to be recorded in `DiskCache.slowCalls()`. `nil`, the default, means
+  /// that the cache times no calls. The cache's property of the same name can change the threshold
+  /// later.
   public var slowCallThreshold: Duration?
 
   /// For named caches, the name of the directory between the user's cache directory and the cache.
@@ -56,12 +57,12 @@ public struct DiskCacheConfiguration: Sendable {
   /// clash. An empty name means no such directory.
   public var namespace: String?
 
-  /// What a read does with a value that was written under another tag of the value coder. Default
+  /// What a read does with a value that was written with another tag of the value coder. Default
   /// `.keep`. Calls with a loader always load the value again.
   public var changedTypePolicy: UnreadableValuePolicy = .keep
 
   /// What a read does with a value that the value coder cannot decode. Default `.keep`. Calls with
-  /// a loader always load the value again. This does not concern damaged values, for which a read
+  /// a loader always load the value again. The policy does not apply to damaged values: reading one
   /// always throws `corrupt`.
   public var undecodablePolicy: UnreadableValuePolicy = .keep
 
@@ -152,12 +153,12 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// The open throws, and changes nothing.
   case refuse
   /// The open copies everything sound into a new store, as `Store.salvage` does, and uses the new
-  /// store. The corrupt store stays next to it, under a name with `.quarantine-`, until you remove
-  /// it. The log and ``DiskCache/salvageReport`` report the salvage.
+  /// store. The corrupt store stays next to the new one, under a name with `.quarantine-`, until
+  /// you remove it. The log and ``DiskCache/salvageReport`` report the salvage.
   ///
-  /// Salvage takes time, and as much free space as the sound values. If it fails, the open throws,
-  /// and the corrupt store stays in place. After a crash during the salvage, the next open starts
-  /// over. A copy that was already finished then stays next to the store.
+  /// Salvage takes time, and as much free space as the sound values. If the salvage fails, the open
+  /// throws, and the corrupt store stays in place. After a crash during the salvage, the next open
+  /// starts over. A copy that was already finished then stays next to the store.
   ///
   /// If the path is a symbolic link, or the store contains a foreign directory, the open throws as
   /// with `refuse`.

@@ -51,14 +51,15 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var pinnedByteCount: Int = 0
 
   /// The statistics of the memory tier, or `nil` without one. If a value enters memory while a read
-  /// looks on disk, memory counts both a miss and a hit.
+  /// is searching the disk, memory counts both a miss and a hit.
   public var memory: MemoryCacheStatistics?
   /// Counts of the cache's loads.
   public var loads = LoadStatistics()
   /// Disk reads by duration, counted while ``DiskCache/slowCallThreshold`` is set. Reads that find
   /// their value in memory are not included.
   public var readDurations = DurationHistogram()
-  /// Writes, removals and batches by duration, counted while ``DiskCache/slowCallThreshold`` is set.
+  /// Writes, removals and batches by duration, counted while ``DiskCache/slowCallThreshold`` is
+  /// set.
   public var writeDurations = DurationHistogram()
 
   init() {}
@@ -202,9 +203,9 @@ extension DiskCacheStatistics: CustomStringConvertible {
   }
 }
 
-/// The counters of ``DiskCacheStatistics``. All threads may increment them.
+/// The counters of ``DiskCacheStatistics``. Any thread may increment them.
 final class DiskCounters: Sendable {
-  // Reads write these.
+  // Spread, because every read increments one of them.
   let hits = SpreadCounter()
   let misses = SpreadCounter()
   let insertions = Counter()

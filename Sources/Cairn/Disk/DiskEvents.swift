@@ -4,8 +4,7 @@ internal import Synchronization
 /// The observers and counters of a cache on disk.
 ///
 /// A write of a value returns its removals to the cache, which reports them here. The store reports
-/// all other removals. This is a separate object, because it exists before the store, which needs
-/// it.
+/// all other removals. A separate object, because it must exist before the store, which needs it.
 final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameter version: the version of the inserted or removed value. For a removal of all, the
   ///   last removed version. For damage, 0.
@@ -30,15 +29,14 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let marks: TagMarks
   /// The location of the cache, for the log.
   private let path: String
-  /// The observer of the store's configuration. It is called after the cache's observers.
+  /// The observer from the store's configuration. Called after the cache's observers.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
-  /// The memory tier, which is updated first. Unset until the tier is made, which is after the
-  /// store is open.
+  /// The memory tier, which is updated before observers are called. Set after the store is opened.
   let recency = AtomicLazyReference<TierRecency<Key, Value>>()
   private let state = Lock(State())
   /// Lets calls skip decoding and locking if there are no observers.
   private let isObserved = Atomic(false)
-  /// Whether there was room for the last loaded value, if known.
+  /// Whether the disk had room for the last loaded value, if known.
   let hasRoom = Atomic(true)
 
   init(
@@ -52,7 +50,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.storeObserver = storeObserver
   }
 
-  /// Logs a message. Call under no lock, because the log may use the cache.
+  /// Logs a message. Call with no lock held, because the log may use the cache.
   func log(
     _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
     _ text: @autoclosure () -> String
@@ -78,7 +76,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
       return state.observers
     }
-    // Release the observer's closure outside the lock, with all that it holds.
+    // Release the observer's closure, and everything it refers to, outside the lock.
     withExtendedLifetime(observers) {}
   }
 
@@ -87,8 +85,8 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Call after a write, once memory is updated. For each key, reports the removal of its old value
-  /// and then the insertion. Then reports the evictions to make room. The store reports these
-  /// evictions before any caller knows the version that needed the room.
+  /// and then the insertion. Then reports the evictions to make room. The store lists these
+  /// evictions before the new version is known, so this method restores the order.
   func settle(_ insertions: [Insertion], after removals: [RemovalEvent]) {
     counters.insertions.add(insertions.count)
     for removal in removals { count(removal) }
@@ -96,7 +94,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if let storeObserver { for removal in removals { storeObserver(removal) } }
   }
 
-  /// Like the form above, for one value. Copies the bytes of its key only for observers.
+  /// Like the form above, for one value. Copies the key's bytes only for observers.
   func settle(
     _ key: Key, _ bytes: RawSpan, version: UInt64, replacing replaced: PendingWrite.Replacement?,
     after removals: [RemovalEvent]
@@ -109,7 +107,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  // Separate, because the type of the array is looked up wherever this is inlined.
+  // A separate function, because the type of the array would be looked up wherever this is inlined.
   @inline(never)
   private func tell(
     _ key: Key, _ bytes: RawSpan, version: UInt64, replacing replaced: PendingWrite.Replacement?,
@@ -153,7 +151,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       event = .all(throughVersion: version, count: max(0, count - 1))
     }
     recency.load()?.drop(event)
-    // Memory is up to date by now, so from here on it shows the values that it holds.
+    // Memory is now up to date, so its entries are no longer in doubt.
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }

@@ -30,13 +30,13 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 
   /// The same coder, with your promise that two keys are equal if and only if their bytes are. The
   /// memory tier then finds a key without encoding it. Keys that are `String`s count as equal if
-  /// their UTF-8 is the same. A type of your own that holds a `String` compares as usual.
+  /// their UTF-8 is the same. A type of your own that contains a `String` compares as usual.
   ///
   /// If the promise is false, a read may return the value of another key. All built-in coders
-  /// except JSON make this promise. JSON cannot: two strings that are equal in Swift may differ in
-  /// their UTF-8, so that equal keys have different bytes. With the promise, the cache decodes the
-  /// keys of entries that leave the disk. If such a key cannot be decoded, the cache empties the
-  /// memory tier.
+  /// except JSON make this promise. JSON cannot, because two strings that are equal in Swift may
+  /// differ in their UTF-8, so equal keys may have different bytes. With the promise, the cache
+  /// decodes the keys of entries that leave the disk. If such a key cannot be decoded, the cache
+  /// empties the memory tier.
   public func comparingByEquality() -> KeyCoder {
     KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
   }
@@ -89,7 +89,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 enum KeyIdentity: Sendable {
   /// By their bytes alone.
   case bytes
-  /// By `==`, trusting the author of the coder.
+  /// By `==`, because the author of the coder promises that it agrees with the bytes.
   case equality
   /// By `==`, and strings by their UTF-8. For built-in coders, which have no side effects.
   case readyMade
@@ -194,7 +194,7 @@ extension KeyCoder where Key: Codable {
   /// The default: `String`, `[UInt8]`, `Data`, `UUID` and integers as their bytes, and all other
   /// types as JSON.
   public static var standard: KeyCoder {
-    // The common integers are named here, so that the compiler specialises for them.
+    // The common integers are listed here, so that the compiler specialises for them.
     let direct: [Any] = [
       KeyCoder<String>.string, KeyCoder<[UInt8]>.bytes, KeyCoder<Data>.data, KeyCoder<UUID>.uuid,
       KeyCoder<Int>.integer, KeyCoder<UInt>.integer, KeyCoder<Int64>.integer,

@@ -2,19 +2,19 @@ internal import CairnStore
 
 /// A process's named caches: at most one live cache for each directory.
 ///
-/// A cache has a place here from its open by `shared` until it begins to close. Then the place is
-/// empty, though the entry remains: the next caller opens another cache, and waits for the store.
-/// The entry is removed when the store is closed, so the table never has more places than open
-/// caches.
+/// A cache has a place here from the time `shared` opens it until it begins to close. The place
+/// then stays in the table, but empty: the next caller opens another cache, and waits for the
+/// store. The place is removed when the store is closed, so the table never has more places than
+/// there are open caches.
 enum SharedCaches {
   private enum Place: Sendable {
-    /// This thread is opening the cache, to replace an earlier one.
+    /// This thread is opening the cache, perhaps to replace an earlier one.
     case opening(by: ThreadID, replacing: Weak?)
     case open(Weak)
   }
 
   private struct Weak: Sendable {
-    /// Read under the lock only to be returned: this reference could be the last one.
+    /// Read under the lock only to return it, because the reference could become the last one.
     weak var cache: (any AnyObject & Sendable)?
     let id: ObjectIdentifier
 
@@ -28,15 +28,15 @@ enum SharedCaches {
     case live(any AnyObject & Sendable)
     /// The caller must open the cache. No other caller does until this one reports the result.
     case open(replacing: Weak?)
-    /// The asking thread is already opening the cache.
+    /// The calling thread is already opening the cache.
     case circle
   }
 
   /// Keyed by the bytes of the path, because equal strings may name two directories.
   private static let places = Lock<[[UInt8]: Place]>([:], waits: true)
 
-  /// The open cache at a path, or a new one from `open`. If several callers ask at the same time,
-  /// one opens it and the others wait.
+  /// The open cache at a path, or a new one from `open`. If several callers need the cache at the
+  /// same time, one opens it and the others wait.
   ///
   /// - Throws: `otherType` if the open cache has another type; `locked` if this thread is already
   ///   opening it; any error of `open`.
@@ -110,7 +110,7 @@ enum SharedCaches {
     places.wakeAll()
   }
 
-  /// Call before a cache closes its store. From then on, no caller gets it.
+  /// Call before a cache closes its store. From then on, no caller gets the cache.
   static func beginClosing(_ cache: AnyObject) {
     places.withLock { places in
       guard let (path, place) = place(of: cache, in: places) else { return }
@@ -126,7 +126,7 @@ enum SharedCaches {
     }
   }
 
-  /// Call once a cache has closed its store, and not before. From then on, no caller waits for it.
+  /// Call only after a cache has closed its store. From then on, no caller waits for the cache.
   static func endClosing(_ cache: AnyObject) {
     places.withLock { places in
       switch place(of: cache, in: places) {

@@ -1,8 +1,8 @@
 public import CairnStore
 internal import Synchronization
 
-/// What a timed call of a ``DiskCache`` did. A minor version may add cases, so give every `switch` a
-/// `default`.
+/// What a timed call of a ``DiskCache`` did. A minor version may add cases, so give every `switch`
+/// a `default`.
 public enum CacheOperation: String, Sendable, Hashable, CaseIterable {
   /// Looked up a key on disk.
   case read
@@ -20,7 +20,7 @@ public enum CacheOperation: String, Sendable, Hashable, CaseIterable {
 public struct SlowCall<Key: Hashable & Sendable>: Sendable, Hashable {
   /// What the call did.
   public let operation: CacheOperation
-  /// The key, if the call concerned a single one.
+  /// The key, if the call concerned a single key.
   public let key: Key?
   /// When the call began, by the cache's clock.
   public let began: Timestamp
@@ -29,10 +29,10 @@ public struct SlowCall<Key: Hashable & Sendable>: Sendable, Hashable {
 }
 
 extension DiskCache {
-  /// How long a call must take to be kept in `slowCalls()`. With zero or less, every call is kept.
-  /// `nil` means that no call is timed.
+  /// How long a call must take to be recorded in `slowCalls()`. With zero or less, every call is
+  /// recorded. `nil` means that no call is timed.
   ///
-  /// If this is set, the cache times each call that reaches the disk, and counts it in
+  /// If the threshold is set, the cache times each call that reaches the disk, and counts it in
   /// ``DiskCacheStatistics/readDurations`` or ``DiskCacheStatistics/writeDurations``. A read that
   /// finds its value in memory is never timed. A change applies to calls that begin later. The next
   /// open uses its configuration again.
@@ -44,10 +44,10 @@ extension DiskCache {
   /// The last 128 calls that took at least ``slowCallThreshold``, in the order in which they ended.
   ///
   /// The duration of an async call includes its wait for a thread. Loads are included, and timed by
-  /// the cache's clock. The write of a loaded value is part of the load. Some calls read the disk more
-  /// than once: an update reads before it writes, and a load looks again before it calls the loader.
-  /// Each of these reads is timed. Calls about many entries, such as trims, iteration and backups, are
-  /// not timed, except removals by keys, by tag or of everything.
+  /// the cache's clock. The write of a loaded value is part of the load. Some calls read the disk
+  /// more than once: an update reads before it writes, and a load reads again before it calls the
+  /// loader. Each of these reads is timed. Calls about many entries, such as trims, iteration and
+  /// backups, are not timed, except removals by keys, by tag or of everything.
   public func slowCalls() -> [SlowCall<Key>] {
     calls.kept().map { call in
       SlowCall(
@@ -59,11 +59,11 @@ extension DiskCache {
     }
   }
 
-  /// Call at the beginning of a call that reaches the disk.
+  /// Call at the beginning of an operation that reaches the disk.
   @usableFromInline
   func callStart() -> CallStart { calls.start() }
 
-  /// Call at the end of a call.
+  /// Call at the end of an operation on one key.
   @inline(__always)
   func note(_ operation: CacheOperation, of key: Key, since start: CallStart) {
     if start.isSet { noteTimed(operation, of: key, since: start) }
@@ -74,7 +74,7 @@ extension DiskCache {
     calls.note(operation, since: start) { try? bytes(of: key) }
   }
 
-  /// Call at the end of a call that concerns no single key.
+  /// Call at the end of an operation that does not concern a single key.
   func note(_ operation: CacheOperation, since start: CallStart) {
     if start.isSet { calls.note(operation, since: start) { nil } }
   }
@@ -89,7 +89,7 @@ struct CallStart: Sendable {
   var isSet: Bool { nanoseconds != 0 }
 }
 
-/// The durations of a cache's calls, and those that were slow.
+/// The durations of a cache's calls, and the slow calls.
 final class CallTimes: Sendable {
   /// A slow call, with the bytes of its key.
   struct Kept: Sendable {
@@ -101,7 +101,7 @@ final class CallTimes: Sendable {
 
   private struct Log {
     var calls: [Kept] = []
-    /// The index of the oldest, once the log is full.
+    /// The index of the oldest call, once the log is full.
     var oldest = 0
   }
 
@@ -110,7 +110,7 @@ final class CallTimes: Sendable {
   /// The threshold while calls are not timed. Every other threshold is smaller.
   private static var off: UInt64 { .max }
 
-  /// In nanoseconds.
+  /// The threshold in nanoseconds.
   private let limit: Atomic<UInt64>
   private let clock: StoreClock
   private let reads = CallDurations()
@@ -190,9 +190,9 @@ final class CallTimes: Sendable {
   }
 }
 
-/// A histogram that all threads may add to.
+/// A histogram that any thread may add to.
 private struct CallDurations: ~Copyable, Sendable {
-  /// As many as a `DurationHistogram` has.
+  /// As many counts as a `DurationHistogram` has.
   private let counts: InlineArray<17, Counter>
   private let nanoseconds = Counter()
 

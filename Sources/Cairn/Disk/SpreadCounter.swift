@@ -1,5 +1,5 @@
-/// A counter that many threads increment at the same time, mostly in different words. So reads of
-/// different keys write no shared word.
+/// A counter that many threads increment at the same time, mostly in different words. So reads on
+/// different threads rarely write to the same word.
 struct SpreadCounter: ~Copyable, Sendable {
   private struct Part: ~Copyable, Sendable {
     let count = Counter()

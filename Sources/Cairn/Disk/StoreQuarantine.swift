@@ -3,8 +3,8 @@ internal import CairnStore
 /// Sets a corrupt store aside, and replaces it with a copy of its sound entries.
 ///
 /// The copy is made under the name that the old store will have. Then the two exchange names
-/// atomically. At every moment the path has a store, and the corrupt store is either next to it or
-/// still there. Only an unfinished copy is ever removed: this call's own, or an earlier attempt's
+/// atomically. At every moment, the path has a store, and the corrupt store is either still there
+/// or next to it. Only an unfinished copy is ever removed: this call's own, or an earlier attempt's
 /// if it is marked as unfinished and not in use.
 struct StoreQuarantine {
   let path: String
@@ -14,7 +14,7 @@ struct StoreQuarantine {
   let log: DiagnosticLog
 
   /// - Parameters:
-  ///   - damage: the error of opening the store.
+  ///   - damage: the error from opening the store.
   ///   - open: opens the store.
   /// - Returns: the store and the salvage report, or `nil` if another process has replaced the
   ///   store.
@@ -43,7 +43,7 @@ struct StoreQuarantine {
     defer { lockFile?.unlock() }
     log(
       .error, .recovery, path: path,
-      "\(damage); its sound entries are copied to a new store, and it is set aside")
+      "\(damage); the store is set aside, and its sound entries are copied to a new one")
     let report = try replace(directory, damage)
     lockFile?.unlock()
     let store = try open()
@@ -64,7 +64,7 @@ struct StoreQuarantine {
     }
     for other in try directory.names() where other != FileName.quarantine {
       if !Self.isFileOfCopy(other), try directory.holdsDirectory(other) {
-        log(.error, .recovery, path: path, "left unchanged, because there is a directory in it")
+        log(.error, .recovery, path: path, "left unchanged, because the store contains a directory")
         throw damage
       }
     }
@@ -79,7 +79,7 @@ struct StoreQuarantine {
     } catch {
       log(
         .error, .recovery, path: path,
-        "nothing was changed, because it could not be salvaged: \(error)")
+        "nothing was changed, because the store could not be salvaged: \(error)")
       throw error
     }
     let copy = try Directory(path: copyPath, fileSystem: fileSystem, readOnly: false)
@@ -87,14 +87,14 @@ struct StoreQuarantine {
       try? empty(copy)
       throw error
     }
-    // No process writes to the copy before its new name is durable.
+    // Keep other processes from writing to the copy before its new name is durable.
     let lockFile = try copy.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: copyPath, exclusively: true)
     defer { lockFile?.unlock() }
     // DURABILITY: the copy is durable under its name. A crash before the exchange leaves the
     // corrupt store in its place, and an unused copy. A crash after it leaves the copy in its
     // place. Until the sync, a power cut may leave either. So the lock of the copy is held until
-    // then, and opening a cache that may have been replaced like this syncs the parent first
+    // then, and an open of a cache that may have been replaced like this syncs the parent first
     // (`DiskCache.openStore`).
     do throws(StoreError) {
       guard try parent.exchange(name, with: copyName) else {
@@ -147,7 +147,7 @@ struct StoreQuarantine {
         guard names.isEmpty || names.contains(FileName.unfinishedCopy),
           names.allSatisfy(Self.isFileOfCopy)
         else { continue }
-        // Whoever writes a copy holds its lock.
+        // A process that writes a copy holds its lock.
         let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
         if let lockFile, try !lockFile.lock(exclusively: true) { continue }
         defer { lockFile?.unlock() }

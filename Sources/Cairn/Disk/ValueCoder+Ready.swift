@@ -35,7 +35,7 @@ extension ValueCoder where Value: Codable {
   ///
   /// - Parameters:
   ///   - encoder: the encoder. Many threads use it at once, so do not change it afterwards.
-  ///   - decoder: the decoder. The same applies to it.
+  ///   - decoder: the decoder, with the same restriction.
   public static func json(
     encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) -> ValueCoder {
@@ -47,8 +47,8 @@ extension ValueCoder where Value: Codable {
       })
   }
 
-  /// Foundation's binary property list. The value is wrapped in an array of one, because a property
-  /// list cannot be a bare number or string.
+  /// Foundation's binary property list. The value is wrapped in a one-element array, because a
+  /// property list cannot be a bare number or string.
   ///
   /// Use it only for values that this coder has written: Foundation's decoder can trap on
   /// maliciously crafted property lists. Damage on the disk is no problem, because checksums detect
@@ -91,7 +91,7 @@ extension ValueCoder where Value: Codable {
   }
 }
 
-/// Throws if JSON is nested too deeply for Foundation's decoder: beyond 512 levels it traps.
+/// Throws if JSON is nested too deeply for Foundation's decoder, which traps beyond 512 levels.
 func checkNesting(ofJSON data: Data) throws(CodingFailure) {
   var (depth, isInText, isEscaped) = (0, false, false)
   for byte in data {

@@ -85,7 +85,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   }
 }
 
-/// The result of a value coder's closure, or its error in the cache's form.
+/// Calls a value coder's closure, and converts its error.
 private func encoded(_ body: () throws -> [UInt8]) throws(CacheError) -> [UInt8] {
   do { return try body() } catch { throw .unencodableValue(reason: codingReason(error)) }
 }

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// Bounds the bytes that are written in a day. The budget grows evenly through the day, and keeps at
+/// Limits the bytes that are written per day. The budget grows evenly through the day, and keeps at
 /// most an hour's share unspent.
 final class WriteBudget: Sendable {
   private struct State: Sendable {
@@ -26,7 +26,7 @@ final class WriteBudget: Sendable {
     state = Lock(State())
   }
 
-  /// Whether anything is left. Writes that start at the same time may spend more than that.
+  /// Whether any budget is left. Writes that start at the same time may exceed it.
   func hasBytes(at now: Timestamp) -> Bool {
     state.withLock { state in
       let now = now.millisecondsSinceEpoch

@@ -11,10 +11,10 @@ final class Flight<Value: Sendable>: Sendable {
     var outcome: Result<Value, any Error>?
     /// Whether all waiters have left, so that none receives the outcome.
     var isAbandoned = false
-    /// Whether it continues without waiters.
+    /// Whether the load continues without waiters.
     var isInBackground: Bool
     var task: Task<Void, Never>?
-    /// The highest of the priorities of the waiters and of the priority that the task began with.
+    /// The highest of the waiters' priorities and the task's initial priority.
     var priority: TaskPriority?
   }
 
@@ -29,13 +29,13 @@ final class Flight<Value: Sendable>: Sendable {
 
   init(inBackground: Bool = false) { state = Lock(State(isInBackground: inBackground)) }
 
-  /// Whether the key has been written or removed since the load began, so that its result must not
-  /// be kept.
+  /// Whether the result must not be kept: the key has been written or removed since the load began,
+  /// or the load was abandoned or timed out.
   var isOutdated: Bool { outdated.load(ordering: .acquiring) }
 
   func noteWrite() { outdated.store(true, ordering: .releasing) }
 
-  /// Adds a waiter. Returns `false` if it is too late.
+  /// Adds a waiter. Returns `false` if the load has ended or was abandoned.
   func enter(_ waiter: Waiter) -> Bool {
     state.withLock { state in
       if state.isAbandoned || state.outcome != nil { return false }
@@ -44,10 +44,10 @@ final class Flight<Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether it has ended.
+  /// Whether the load has ended.
   var hasOutcome: Bool { state.withLock { $0.outcome != nil } }
 
-  /// Stores the loading task. Cancels it if no caller waits any more.
+  /// Stores the loading task. Cancels it if the load has ended or was abandoned.
   func start(_ task: Task<Void, Never>, priority: TaskPriority) {
     let (isAbandoned, wanted) = state.withLock { state in
       state.task = task
@@ -98,8 +98,8 @@ final class Flight<Value: Sendable>: Sendable {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
-      // Must happen before another flight can replace this one: this flight would not learn of
-      // writes after that.
+      // Must happen before another flight can replace this one. This flight is not told of later
+      // writes.
       noteWrite()
       return (continuation, true, state.task)
     }
@@ -108,7 +108,7 @@ final class Flight<Value: Sendable>: Sendable {
     return isLast
   }
 
-  /// Removes a waiter, and lets the load continue.
+  /// Removes a waiter. The load continues, even without waiters.
   func detach(_ waiter: Waiter) {
     let continuation = state.withLock { state -> Continuation? in
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
@@ -138,9 +138,9 @@ final class Flight<Value: Sendable>: Sendable {
     return isGivenUp
   }
 
-  /// Resumes all waiters, unless they have been resumed already.
+  /// Sets the outcome and resumes all waiters, unless there already is an outcome.
   ///
-  /// - Returns: whether this became the outcome.
+  /// - Returns: whether `outcome` became the outcome.
   @discardableResult
   func finish(_ outcome: Result<Value, any Error>, cancels: Bool = false) -> Bool {
     let (waiters, task, isFirst) = state.withLock {
@@ -155,5 +155,5 @@ final class Flight<Value: Sendable>: Sendable {
   }
 }
 
-/// Thrown when a waiter with a stale value stops waiting.
+/// Thrown when a waiter reaches its soft time limit.
 struct SoftTimeLimit: Error {}

@@ -5,17 +5,17 @@ struct HeldValue<Value: Sendable>: Sendable {
   var value: Value
   var version: UInt64
   var written: Int64
-  /// The end of its lifetime, or `never`.
+  /// The end of the value's lifetime, or `never`.
   var expires: Int64
   /// The user's metadata; empty if it was not requested.
   var metadata: [UInt8] = []
-  /// Whether it is in memory only, in a cache with a disk.
+  /// Whether the value is only in the memory tier of a cache on disk.
   var isAlone = false
 }
 
 /// Why a value is looked up.
 enum HeldPurpose {
-  /// To return it to a caller, which counts as a read.
+  /// To return it to a caller. Counts as a read.
   case answer
   /// To check whether a load is still needed.
   case check
@@ -39,10 +39,10 @@ extension LoadPolicy {
   /// Decides what to do with a value.
   ///
   /// - Parameters:
-  ///   - validated: when it was written or found not modified.
+  ///   - validated: when the value was written or last found not modified.
   ///   - retryTime: when the next load may be tried.
-  ///   - loadTime: the duration of its last load, or `nil` if unknown.
-  ///   - random: a number from 0 up to 1; called only if it matters.
+  ///   - loadTime: the duration of the value's last load, or `nil` if unknown.
+  ///   - random: returns a number from 0 up to 1; called only if needed.
   func freshness(
     expires: Int64, validated: Int64, at now: Int64, retryTime: Int64, loadTime: Int64?,
     random: () -> Double

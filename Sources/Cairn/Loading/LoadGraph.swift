@@ -2,7 +2,7 @@ internal import CairnStore
 
 /// One load in progress, of any type, that other loads can wait for.
 final class LoadNode: Sendable {
-  /// The load that started the current task, whether or not the load waits for the task.
+  /// The load that started the current task, even if the load does not wait for the task.
   @TaskLocal static var starter: LoadNode?
 
   /// The load that cannot end before the current task does.
@@ -12,17 +12,17 @@ final class LoadNode: Sendable {
   }
 }
 
-/// Records which loads wait for each other, so that a cycle is an error and not a deadlock.
+/// Records which loads wait for each other, so that a cycle causes an error instead of a deadlock.
 ///
 /// All caches share one graph, because a loader may use several. A load waits for every value that
-/// its loader requests, directly or in child tasks. If its loader started a task in another way,
-/// the graph does not know whether the load awaits that task. So it omits the task's requests.
+/// its loader requests, directly or in child tasks. If the loader starts a task in another way, the
+/// graph cannot tell whether the load awaits that task, so it omits the task's requests.
 enum LoadGraph {
   private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>([:])
 
-  /// Notes that a load waits for another.
+  /// Records that one load waits for another.
   ///
-  /// - Returns: `false`, without noting anything, if the other waits for the first, directly or
+  /// - Returns: `false`, without recording anything, if `other` waits for `waiting`, directly or
   ///   indirectly.
   static func add(_ waiting: LoadNode, waitsFor other: LoadNode) -> Bool {
     let start = ObjectIdentifier(waiting)
@@ -47,6 +47,6 @@ enum LoadGraph {
     }
   }
 
-  /// The number of noted waits: for tests.
+  /// The number of loads that wait for others: for tests.
   static var count: Int { edges.withLock { $0.count } }
 }

@@ -1,8 +1,8 @@
 internal import CairnStore
 
-/// The time limits of loads and waits, by the clock of the cache.
+/// The time limits of loads and waits, measured by the cache's clock.
 ///
-/// A single job of the background queue waits for the earliest time limit.
+/// A background job checks the limits. Another job is scheduled only for an earlier limit.
 final class LoadTimers: Sendable {
   fileprivate struct Timer {
     let end: Int64
@@ -12,7 +12,7 @@ final class LoadTimers: Sendable {
   fileprivate struct State {
     var timers: [UInt64: Timer] = [:]
     var lastID: UInt64 = 0
-    /// When jobs of the queue will run.
+    /// When the scheduled jobs will run.
     var looks: [Int64] = []
   }
 
@@ -25,7 +25,7 @@ final class LoadTimers: Sendable {
     self.background = background
   }
 
-  /// In milliseconds, by the monotonic clock if one exists. It never goes back.
+  /// The time in milliseconds, by the monotonic clock if one exists. Never goes back.
   func now() -> Int64 {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }
@@ -72,7 +72,8 @@ final class LoadTimers: Sendable {
 }
 
 extension LoadTimers.State {
-  /// Whether to schedule a job for this time, because none runs earlier.
+  /// Whether to schedule a job for this time, because no scheduled job runs by then. Records the
+  /// new job.
   fileprivate mutating func asksForLook(at time: Int64) -> Bool {
     if looks.contains(where: { $0 <= time }) { return false }
     looks.append(time)

@@ -1,12 +1,12 @@
 internal import CairnStore
 internal import Synchronization
 
-/// Loads in progress: one per key, however many callers want its value.
+/// Loads in progress: one per key, shared by all callers that want its value.
 ///
 /// A load runs in its own task, which has the priority and the task-local values of the first
 /// caller but is not cancelled with it. A cancelled caller leaves at once. When the last caller has
-/// left, the load is cancelled, unless it began in the background. All waiters receive an error,
-/// which is not kept. No lock is held while caller code runs.
+/// left, the load is cancelled, unless it runs in the background. If a load fails, all waiters
+/// receive the error, which is not kept. No lock is held while caller code runs.
 @usableFromInline
 final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private struct State {
@@ -17,20 +17,20 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// A load that may begin.
   struct Load: Sendable {
-    /// Checks again for a value, because a load may have ended since the caller looked.
+    /// Checks again for a value, because a load may have ended since the caller's lookup.
     let found: @Sendable () throws -> Value?
-    /// Loads the value, and keeps it unless the flight is outdated by then.
+    /// Loads the value, and keeps it unless the flight has become outdated.
     let load: @Sendable (Flight<Value>) async throws -> Value
-    /// How long it may take, or `nil` for no limit.
+    /// How long the load may take, or `nil` for no limit.
     var timeLimit: Duration?
-    /// Called when the load exceeds the limit, before any waiter learns of it.
+    /// Called when the load exceeds the limit, before any waiter is resumed.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 
   private let state = Lock(State())
   /// The number of flights.
   private let activeCount = Atomic(0)
-  /// How many flights are about to keep a value, including detached ones.
+  /// The number of loads that are keeping a value, including those whose flight has left the table.
   private let keepingCount = Atomic(0)
 
   /// The number of stale values returned.
@@ -38,11 +38,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// How often a caller was suspended for a load: for tests.
   let waitCount = Counter()
   let history = LoadHistory<Key>()
-  /// The longest time after a value's lifetime in which some policy may return it, in milliseconds.
-  /// It only grows.
+  /// The longest time, in milliseconds, for which any policy may return a value after its lifetime
+  /// ends. Only grows.
   private let retention = Atomic<Int64>(0)
   let timers: LoadTimers
-  /// A number from 0 up to 1.
+  /// Returns a random number from 0 up to 1.
   let random: @Sendable () -> Double
   /// Called when a loader has ended, with no lock held.
   private let noteLoad: @Sendable (Key, Duration) -> Void
@@ -64,7 +64,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   func count(_ body: (inout LoadStatistics) -> Void) { state.withLock { body(&$0.statistics) } }
 
-  /// Whether anything is being loaded.
+  /// Whether any load is in progress or is keeping a value.
   var isActive: Bool {
     activeCount.load(ordering: .acquiring) != 0 || keepingCount.load(ordering: .acquiring) != 0
   }
@@ -82,19 +82,19 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline
   func lacksRetention(for policy: LoadPolicy) -> Bool { policy.retention > retained }
 
-  /// Retains values as long as a policy needs.
+  /// Makes the cache retain expired values for as long as a policy needs.
   ///
-  /// - Returns: for how long, or `nil` if they are already retained that long.
+  /// - Returns: the new retention, or `nil` if it was already long enough.
   func retain(_ policy: LoadPolicy) -> Int64? {
     let wanted = policy.retention
     if wanted <= retained { return nil }
     return retention.max(wanted, ordering: .relaxed).newValue
   }
 
-  /// Whether to note writes.
+  /// Whether writes must be noted.
   var isNoting: Bool { isActive || !history.isEmpty }
 
-  /// Ends background loads and begins no new ones.
+  /// Ends background loads without waiters, and begins no new ones.
   func close() {
     let flights = state.withLock { state in
       state.isClosed = true
@@ -108,9 +108,9 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // MARK: Writes
 
   /// Call before a key is written or removed. The result of a load of the key is then not kept, and
-  /// no more callers join that load.
+  /// no more callers join the load.
   ///
-  /// - Returns: `false` if no load can be about to keep a value of the key.
+  /// - Returns: `false` if no load can be keeping a value of the key.
   @usableFromInline
   @discardableResult
   func noteWrite(_ key: Key) -> Bool {
@@ -128,8 +128,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return mayKeep
   }
 
-  /// Like `noteWrite`, but only prevents the result of the load from being kept, so that it can be
-  /// called under a lock. Call `noteWrite` later.
+  /// Like `noteWrite`, but only marks the load as outdated, so it can be called under a lock. Call
+  /// `noteWrite` afterwards.
   func markOutdated(_ key: Key) {
     if isActive { state.withLock { $0.flights[key]?.noteWrite() } }
   }
@@ -143,7 +143,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       activeCount.store(0, ordering: .releasing)
       return exchange(&state.flights, with: [:])
     }
-    // Release the flights outside the lock, with all that they hold.
+    // Release the flights, and everything they refer to, outside the lock.
     for flight in flights.values where flight.leaveBackground() {
       count { $0.cancelledCount += 1 }
     }
@@ -168,8 +168,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Waits for the value of a key, from the load in progress or else from a new one.
   ///
-  /// - Parameter softLimit: how long to wait before `SoftTimeLimit` is thrown while the load
-  ///   continues, or `nil` for no limit.
+  /// - Parameter softLimit: how long to wait before throwing `SoftTimeLimit` while the load
+  ///   continues. `nil` means no limit.
   func value(
     forKey key: Key, softLimit: Duration? = nil, _ load: Load
   ) async throws -> Value {
@@ -185,7 +185,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if isNew { start(flight, key, load) } else { flight.escalate(to: Task.currentPriority) }
     let timer = softLimit.map { limit in
       timers.add(after: limit) { [weak self] in
-        // A close ends loads without waiters.
+        // After a close, no load may continue without waiters.
         guard let self else { return }
         if state.withLock({ $0.isClosed }) {
           leave(flight, waiter, key)
@@ -203,7 +203,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Begins a load of a key without waiters, unless there is one.
+  /// Begins a load without waiters, unless the key already has a load.
   func begin(_ key: Key, _ load: Load) {
     let flight = state.withLock { state -> Flight<Value>? in
       if state.isClosed || state.flights[key] != nil { return nil }
@@ -300,7 +300,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } catch {
       outcome = .failure(error)
     }
-    // Remove it from the table first. A caller that arrives now looks again, and finds the value or
+    // Remove the flight from the table first. A caller that arrives now then finds the value or
     // starts a new load.
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.

@@ -1,10 +1,10 @@
-/// The entries that can expire, ordered by deadline: a binary heap whose entries know their places
-/// in it (Williams, 1964).
+/// The entries that can expire, ordered by deadline: a binary heap in which each entry records its
+/// place (Williams, 1964).
 ///
-/// Reads that postpone the end of an idle time do not update the heap, and neither do extensions of
-/// a lifetime. So its deadlines may be too early, but never too late. An entry that reaches the top
-/// too early is put back. Setting a deadline takes O(log entries that can expire). It takes O(1) if
-/// the deadline is later than all others, for example if all lifetimes are the same.
+/// Reads that postpone an idle deadline do not update the heap, nor do extensions of a lifetime. So
+/// the heap's deadlines may be too early, but never too late. An entry that reaches the top too
+/// early is put back. Setting a deadline takes O(log n) for n entries that can expire. It takes
+/// O(1) if the deadline is later than all others, for example if all lifetimes are the same.
 @usableFromInline
 struct DeadlineHeap: Sendable {
   private struct Item {
@@ -18,7 +18,7 @@ struct DeadlineHeap: Sendable {
 
   @usableFromInline var count: Int { items.count }
 
-  /// The bytes of memory that it takes.
+  /// The memory that the heap takes, in bytes.
   @usableFromInline var byteCount: Int { items.capacity * MemoryLayout<Item>.stride }
 
   /// Whether an entry may have expired by `now`.
@@ -56,18 +56,18 @@ struct DeadlineHeap: Sendable {
     }
   }
 
-  /// An entry that has expired by `now`, or `noSlot`. It stays in the heap.
+  /// The slot of an entry that has expired by `now`, or `noSlot`. The entry stays in the heap.
   @usableFromInline
   mutating func firstDue(at now: Int64, _ nodes: inout SlotArray<EntryNode>) -> UInt32 {
     while let first = items.first, first.deadline <= now {
       if nodes[Int(first.slot)].hasExpired(at: now) { return first.slot }
-      // The entry has been read since its deadline was added.
+      // The entry's deadline has moved since it was added.
       update(first.slot, &nodes)
     }
     return noSlot
   }
 
-  /// Calls `body` with each slot whose deadline in the heap has come.
+  /// Calls `body` with each slot whose deadline in the heap has passed.
   ///
   /// - Complexity: O(number of those slots).
   func forEachDue(at now: Int64, _ body: (UInt32) -> Void) {
@@ -84,10 +84,10 @@ struct DeadlineHeap: Sendable {
     items.indices.compactMap { index in
       let item = items[index]
       if nodes[Int(item.slot)].heapIndex != UInt32(index) {
-        return "slot \(item.slot) has another place in the heap than it says"
+        return "slot \(item.slot) is not at its place in the heap"
       }
       if item.deadline > nodes[Int(item.slot)].deadline {
-        return "slot \(item.slot) expires before the heap says"
+        return "slot \(item.slot) expires before its deadline in the heap"
       }
       if index > 0, items[(index - 1) / 2].deadline > item.deadline {
         return "slot \(item.slot) is out of order in the heap"

@@ -1,7 +1,7 @@
 /// Sentinel: no slot.
 @usableFromInline let noSlot = UInt32.max
 
-/// The bookkeeping of one slot besides key and value: 64 bytes, one cache line.
+/// The data of one slot besides its key and value: 64 bytes, one cache line.
 ///
 /// Slots refer to each other by number. So moving an entry in the order changes no reference
 /// counts, and the node of a free slot links to the next free one.
@@ -11,20 +11,20 @@ struct EntryNode: Sendable {
   @usableFromInline var newer = noSlot
   /// The neighbour that was used before this one. For a free slot, the next free one.
   @usableFromInline var older = noSlot
-  /// Milliseconds since the epoch, like all times here.
+  /// In milliseconds since the epoch, like all times here.
   @usableFromInline var accessed: Int64 = 0
-  /// The end of its lifetime, or `never`.
+  /// The end of the entry's lifetime, or `never`.
   @usableFromInline var expires: Int64 = never
-  /// How long it may go without an access, or `never`.
+  /// How long the entry may go without an access, or `never`.
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version. The seven lowest bits hold the use count (two bits), whether it has been used
-  /// since a tier below was told, whether that was a read, whether it is in the small queue,
-  /// whether it has tags, and whether the tier below lacks it.
+  /// The version, and in the seven lowest bits: the use count (two bits), and whether the entry was
+  /// used since the last report to a tier below, was read since then, is in the small queue, has
+  /// tags, and is missing from the tier below.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
-  /// Its place in the heap of deadlines, or `noSlot`.
+  /// The entry's place in the heap of deadlines, or `noSlot`.
   @usableFromInline var heapIndex = noSlot
 
   @inlinable init() {}
@@ -35,64 +35,65 @@ struct EntryNode: Sendable {
     set { mark = newValue << 7 | mark & 127 }
   }
 
-  /// With SIEVE, whether the hand must pass over it. With LRU, whether parallel hits have used it
-  /// since it last moved.
+  /// With SIEVE, whether the hand must pass over the entry. With LRU, whether parallel hits have
+  /// used the entry since it last moved.
   @inlinable
   var isVisited: Bool {
     get { mark & 1 != 0 }
     set { mark = mark & ~1 | (newValue ? 1 : 0) }
   }
 
-  /// With S3-FIFO, its uses since it entered its queue, at most 3, minus one for each time that the
-  /// queue spared it.
+  /// With S3-FIFO, the entry's uses since it entered its queue, at most 3, minus one for each time
+  /// that the queue spared it.
   @inlinable
   var frequency: UInt64 {
     get { mark & 3 }
     set { mark = mark & ~3 | newValue }
   }
 
-  /// Whether it has been read or written since `MemoryCache.takeRecentKeys` last returned its key.
+  /// Whether the entry has been read or written since `MemoryCache.takeRecentKeys` last returned
+  /// its key.
   @inlinable
   var isRecent: Bool {
     get { mark & 4 != 0 }
     set { mark = mark & ~4 | (newValue ? 4 : 0) }
   }
 
-  /// Whether it has been read since the tier below last learned of its use.
+  /// Whether the entry has been read since its use was last reported to the tier below.
   @inlinable
   var isRead: Bool {
     get { mark & 8 != 0 }
     set { mark = mark & ~8 | (newValue ? 8 : 0) }
   }
 
-  /// With S3-FIFO, whether it is in the small queue.
+  /// With S3-FIFO, whether the entry is in the small queue.
   @inlinable
   var isSmall: Bool {
     get { mark & 16 != 0 }
     set { mark = mark & ~16 | (newValue ? 16 : 0) }
   }
 
-  /// Whether it has tags in the tier below.
+  /// Whether the entry has tags in the tier below.
   @inlinable
   var hasTags: Bool {
     get { mark & 32 != 0 }
     set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
-  /// Whether only this tier has it.
+  /// Whether only this tier has the entry.
   @inlinable
   var isAlone: Bool {
     get { mark & 64 != 0 }
     set { mark = mark & ~64 | (newValue ? 64 : 0) }
   }
 
-  /// Notes that LRU moves it to the front.
+  /// Records that LRU moves the entry to the front.
   @inlinable
   @inline(__always)
   mutating func noteMove() { mark = mark & ~1 | 4 }
 
-  /// Notes a use, for SIEVE or S3-FIFO and for a tier below. It only sets bits, and writes nothing
-  /// if they are already set.
+  /// Records a use, for SIEVE or S3-FIFO and for a tier below. Changes only bits of the mark, and
+  /// writes nothing if the mark stays the same.
   @inlinable
   @inline(__always)
   mutating func noteUse(_ policy: EvictionPolicy) {
@@ -100,14 +101,14 @@ struct EntryNode: Sendable {
     if noted != mark { mark = noted }
   }
 
-  /// Whether reads no longer find it.
+  /// Whether reads no longer find the entry.
   @inlinable
   @inline(__always)
   func hasExpired(at now: Int64) -> Bool {
     now >= expires || isIdle(at: now)
   }
 
-  /// Whether less than a share of its lifetime has passed since it was written.
+  /// Whether less than a share of the entry's lifetime has passed since it was written.
   @inlinable
   @inline(__always)
   func isCalm(at now: Int64, share: Double) -> Bool {
@@ -116,24 +117,24 @@ struct EntryNode: Sendable {
     return Double(now) - Double(written) < lifetime * share
   }
 
-  /// Whether it has been idle for too long.
+  /// Whether the entry has been idle for too long.
   @inlinable
   @inline(__always)
   func isIdle(at now: Int64) -> Bool { idleLimit != never && now >= idleDeadline }
 
-  /// When it will have been idle for too long, unless it is used before then.
+  /// When the entry will have been idle for too long, if it is not used before then.
   @inlinable
   var idleDeadline: Int64 {
     let (sum, overflow) = accessed.addingReportingOverflow(idleLimit)
     return overflow ? (idleLimit < 0 ? .min : never) : sum
   }
 
-  /// When it expires, unless it is used before then; `never` if it does not.
+  /// When the entry expires if it is not used before then, or `never`.
   @inlinable
   var deadline: Int64 { idleLimit == never ? expires : min(expires, idleDeadline) }
 }
 
-/// The mark of a node, for readers that see nothing else of the node.
+/// A node's mark, for readers that see no other part of the node.
 @usableFromInline
 struct EntryMark {
   @usableFromInline let bits: UInt64
@@ -145,7 +146,8 @@ struct EntryMark {
   @inlinable var isRead: Bool { bits & 8 != 0 }
   @inlinable var hasTags: Bool { bits & 32 != 0 }
 
-  /// The mark after one more use: recent, and visited or used once more, up to three times.
+  /// The mark after one more use: recent, and either visited or with a use count raised by one, up
+  /// to three.
   @inlinable
   @inline(__always)
   func used(_ policy: EvictionPolicy) -> EntryMark {

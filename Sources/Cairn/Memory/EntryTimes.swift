@@ -7,7 +7,7 @@ struct EntryTimes: Sendable {
   @usableFromInline var now: Int64
   @usableFromInline var expires: Int64
   @usableFromInline var idleLimit: Int64
-  /// When it was written: `now`, unless it was written elsewhere.
+  /// When the value was written: `now`, unless it was written elsewhere.
   @usableFromInline var written: Int64
 
   @inlinable
@@ -39,11 +39,11 @@ extension CacheEntryInfo {
 struct CacheClock: ~Copyable, Sendable {
   private let clock: StoreClock
   var source: StoreClock { clock }
-  /// In milliseconds, or `never`. May change at any time.
+  /// Both defaults are in milliseconds, or `never`. They may change at any time.
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
-  /// Counts the starts and ends of changes to the defaults. A tier above another has the same
-  /// defaults as that tier, except that they may differ while the count is odd.
+  /// Counts the starts and ends of changes to the defaults. A memory tier has the same defaults as
+  /// the tier below, except possibly while the count is odd.
   let changes = Atomic(0)
 
   @usableFromInline
@@ -56,7 +56,7 @@ struct CacheClock: ~Copyable, Sendable {
     return changes.load(ordering: .relaxed) != count
   }
 
-  /// - Parameter shared: the clock of a tier below, so that both agree about each entry, or `nil`
+  /// - Parameter shared: the clock of the tier below, so that both tiers agree on expiry, or `nil`
   ///   if there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {
     let start = Timestamp(millisecondsSinceEpoch: .min)
@@ -131,7 +131,7 @@ struct CacheClock: ~Copyable, Sendable {
       idleLimit: idleLimit?.milliseconds ?? never, written: written?.millisecondsSinceEpoch)
   }
 
-  /// The time this many milliseconds after another, or `never` if it cannot be represented.
+  /// The time `milliseconds` after `start`, or the nearest time that can be represented.
   func end(of milliseconds: Int64, from start: Int64) -> Int64 {
     let (sum, overflow) = start.addingReportingOverflow(milliseconds)
     return overflow ? (milliseconds < 0 ? .min : never) : sum

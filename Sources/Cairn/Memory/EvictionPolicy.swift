@@ -1,11 +1,11 @@
 /// Which entry is evicted when a limit is exceeded.
 public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
-  /// The entry whose last read or write is longest ago.
+  /// The entry that was read or written least recently.
   ///
-  /// A read moves its entry to the front. But after a read had to wait for another thread, reads
-  /// only mark their entries for a while, and an eviction moves a marked entry to the front instead
-  /// of evicting it. So the order is exact while one thread uses the cache, and approximate while
-  /// several do.
+  /// A read moves its entry to the front. But for a while after a read had to wait for another
+  /// thread, reads only mark their entries, and an eviction moves a marked entry to the front
+  /// instead of evicting it. So the order is exact while one thread uses the cache, and approximate
+  /// while several do.
   case leastRecentlyUsed
   /// SIEVE (Zhang, Yang, Yue, Vigfusson and Rashmi, NSDI 2024): entries stay in insertion order. A
   /// hand moves from the oldest to the newest, and evicts the first entry that has not been used
@@ -17,10 +17,10 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// file server. In a loop over more keys than fit, it has no more hits than LRU. Measure your own
   /// workload.
   ///
-  /// This implementation adds one rule, without which the hand could follow the newest entries for
-  /// ever: once the hand has evicted as many entries as the cache holds and has passed hardly any,
-  /// it starts again at the oldest entry. So if the keys in use change, the cache may have no hits
-  /// until it has had about as many misses as it has entries.
+  /// This implementation adds one rule, because otherwise the hand could follow the newest entries
+  /// for ever: once the hand has evicted as many entries as the cache holds and has passed hardly
+  /// any, it starts again at the oldest entry. So if the keys in use change, the cache may have no
+  /// hits until it has had about as many misses as it has entries.
   ///
   /// Finding an entry to evict takes amortised O(1).
   case sieve
@@ -41,7 +41,7 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// While a cache fills, new entries go to both queues, as in libCacheSim. As a result, in a loop
   /// that is too large for the cache, some keys stay.
   ///
-  /// A read only sets bits, so hits need no lock, as with `sieve`. Finding an entry to evict takes
-  /// amortised O(1).
+  /// A read changes only bits, so hits need no lock, as with `sieve`. Finding an entry to evict
+  /// takes amortised O(1).
   case s3FIFO
 }

@@ -1,15 +1,15 @@
 /// The hashes of keys that S3-FIFO recently evicted from its small queue, in the order of eviction.
-/// It allocates nothing before the first eviction.
+/// Allocates nothing before the first eviction.
 ///
 ///     places   place + 1 in the ring, by open addressing; 0: empty
 ///                ▼
 ///     hashes   a ring, by the numbers of the evictions
 ///
-/// That is 12 bytes for each place. Removing the hash of a returning key leaves a gap in the ring.
-/// Keys with the same hash count as one key.
+/// Each place takes 12 bytes. Removing the hash of a returning key leaves a gap in the ring. Keys
+/// with the same hash count as one key.
 @usableFromInline
 struct GhostQueue: Sendable {
-  /// Its size is a power of two, or zero.
+  /// The size is a power of two, or zero.
   private var hashes: [UInt32] = []
   /// Linear probing. Never more than half full.
   private var places: [UInt32] = []
@@ -20,13 +20,13 @@ struct GhostQueue: Sendable {
 
   @usableFromInline init() {}
 
-  /// The bytes of memory that it takes.
+  /// The memory that the queue takes, in bytes.
   @usableFromInline
   var byteCount: Int { (hashes.capacity + places.capacity) * MemoryLayout<UInt32>.stride }
 
   /// Removes a hash.
   ///
-  /// - Returns: whether it was there.
+  /// - Returns: whether the hash was there.
   /// - Complexity: O(1).
   @usableFromInline
   mutating func take(_ hash: UInt32) -> Bool {
@@ -35,7 +35,7 @@ struct GhostQueue: Sendable {
     return true
   }
 
-  /// Notes an eviction, and forgets all but the last `limit` evictions, including gaps.
+  /// Records an eviction, and forgets all but the last `limit` evictions, including gaps.
   ///
   /// - Complexity: amortised O(1).
   @usableFromInline
@@ -109,14 +109,14 @@ struct GhostQueue: Sendable {
     places[hole] = 0
   }
 
-  /// Inconsistencies.
+  /// Inconsistencies: for tests.
   func audit() -> [String] {
     var faults: [String] = []
     if next - first > hashes.count { faults.append("more ghosts than places") }
     var found: Set<UInt32> = []
     for place in places where place != 0 {
       let index = Int(place) - 1
-      if !found.insert(hashes[index]).inserted { faults.append("a ghost stands twice") }
+      if !found.insert(hashes[index]).inserted { faults.append("a ghost occurs twice") }
       let age = (index - first) & (hashes.count - 1)
       if age >= next - first { faults.append("a ghost is too old") }
       if bucket(of: hashes[index], where: { $0 == index }) == nil {

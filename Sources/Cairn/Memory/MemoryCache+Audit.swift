@@ -7,7 +7,7 @@ extension MemoryCache {
     lock.withLock(forReading: true) { _ in lock.readers.hitCount }
   }
 
-  /// Lets hits run in parallel, as after a read that had to wait: for tests.
+  /// Lets hits run in parallel, as they do after a read that had to wait: for tests.
   package func shareHits() { lock.withLock { _ in lock.readers.noteWait() } }
 
   /// Inconsistencies in the cache, for tests. Empty if the cache is sound.
@@ -24,7 +24,7 @@ extension MemoryCache {
 }
 
 extension MemoryTable {
-  /// Numbers that should agree but do not.
+  /// Inconsistencies between the parts of the table.
   func audit() -> [String] {
     var faults: [String] = []
     func expect(_ holds: Bool, _ fault: @autoclosure () -> String) {
@@ -58,7 +58,7 @@ extension MemoryTable {
     faults += auditQueues()
     expect(used.count == count, "\(used.count) in the list, \(count) counted")
     expect(cost == totalCost, "a cost of \(cost), \(totalCost) counted")
-    expect(deadlines.count == expirable, "\(deadlines.count) in the heap, \(expirable) say so")
+    expect(deadlines.count == expirable, "\(deadlines.count) in the heap, \(expirable) expected")
     faults += deadlines.audit(nodes)
     expect(list.hand == noSlot || used.contains(list.hand), "the hand points to a free slot")
     var free = firstFree

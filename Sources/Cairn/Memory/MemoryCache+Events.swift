@@ -23,7 +23,7 @@ extension MemoryCache {
     return CacheObservation { [weak self] in self?.cancelObserver(id) }
   }
 
-  /// Calls `body` with every later event of the cache, without the values, as in all caches.
+  /// Calls `body` with every later event of the cache, without the values.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>) -> Void
@@ -36,12 +36,12 @@ extension MemoryCache {
       defer { state.observers.removeAll { $0.id == id } }
       return state.observers
     }
-    // Release the observer's closure outside the lock, with all that it holds.
+    // Release the observer's closure, and everything it refers to, outside the lock.
     withExtendedLifetime(observers) {}
   }
 
-  /// A stream of every later event of the cache, without the values, so that an unread stream keeps
-  /// no values in memory. The order is that of `observe`.
+  /// A stream of every later event of the cache, in the order of `observe`. Events contain no
+  /// values, so an unread stream keeps no values in memory.
   ///
   /// - Parameter limit: the maximum number of events buffered for the reader. If there are more,
   ///   the oldest are dropped.
@@ -55,7 +55,7 @@ extension MemoryCache {
     return stream
   }
 
-  /// Tells observers of an event that is not about one entry.
+  /// Tells observers of an event that does not concern a single entry.
   func tell(_ event: CacheEvent<Key>) {
     let observers = lock.withLock { $0.observers }
     for observer in observers { observer.body(event, nil) }

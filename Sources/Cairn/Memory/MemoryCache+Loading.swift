@@ -8,20 +8,20 @@ extension MemoryCache: Loading {
   ///       try await fetch(url)
   ///     }
   ///
-  /// However many callers ask for a key at once, its value is loaded once, and all callers get the
-  /// value or the error of that load. Errors are not kept: the next caller begins a new load.
+  /// If several callers request a key at once, its value is loaded only once, and all of them get
+  /// the value or the error of that load. Errors are not kept: the next caller begins a new load.
   ///
   /// The load runs in its own task, with the priority and the task-local values of the first
   /// caller. If a caller's task is cancelled, its call throws `CancellationError` at once. The load
   /// continues while any caller waits, and is cancelled when none does. If the key is written or
-  /// removed during the load, only the callers that already wait get the loaded value, and the
+  /// removed during the load, only callers that are already waiting get the loaded value, and the
   /// cache does not keep it. Later callers get the new value.
   ///
-  /// `load` runs with no lock held and may use the cache. If it asks for its own key, or for a key
-  /// whose load waits for this one, the load would wait for itself: that call throws
-  /// `CacheError.circularLoad`. Child tasks of the loader count too. But a cycle through a task
-  /// that the loader makes with `Task` or `Task.detached` and awaits is not detected, and the load
-  /// then never ends.
+  /// `load` runs with no lock held and may use the cache. If it requests its own key, or a key
+  /// whose load waits for this one, that call throws `CacheError.circularLoad`, because the load
+  /// would wait for itself. Calls in child tasks of the loader count too. But the cache does not
+  /// detect a cycle through a `Task` or `Task.detached` that the loader awaits. Such a load never
+  /// ends.
   ///
   /// - Parameters:
   ///   - key: the key.
@@ -61,8 +61,8 @@ extension MemoryCache: Loading {
     return try await value(forKey: key, by: policy, load)
   }
 
-  /// The value of a key with its age. If the policy does not allow the cached value, calls a loader
-  /// that sees the old value. Otherwise like `value(forKey:orLoad:)`.
+  /// The value of a key, with its age. If the policy does not allow the cached value, calls a
+  /// loader that sees the old value. Otherwise like `value(forKey:orLoad:)`.
   ///
   /// - Parameters:
   ///   - key: the key.
@@ -70,7 +70,7 @@ extension MemoryCache: Loading {
   ///     policy.
   ///   - load: makes the value, or reports that the old one is still valid or that none exists. Its
   ///     argument is the key's value, fresh or stale, or `nil` if the key has none.
-  /// - Returns: `nil` if the loader reports, or has reported, that no value exists.
+  /// - Returns: `nil` if this load, or an earlier one, reported that no value exists.
   /// - Throws: see `value(forKey:orLoad:)`.
   public func loaded(
     forKey key: Key, policy: LoadPolicy? = nil,
@@ -79,17 +79,17 @@ extension MemoryCache: Loading {
     try await policyLoad(forKey: key, policy, acceptsAbsence: true, load).run()
   }
 
-  /// The value of a key, if a call with the policy returns it and loads nothing. Otherwise counts
+  /// The value of a key, if a call with the policy would return it without a load. Otherwise counts
   /// and changes nothing.
   @inlinable
   func calmValue(forKey key: Key, by policy: LoadPolicy?) -> Value? {
     guard let share = (policy ?? loadPolicy)?.calmShare else { return nil }
-    // The first call with a policy retains stale values for it.
+    // The first call with a policy makes the cache retain stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
     return calmValue(forKey: key, share: share) { _, _, _ in }
   }
 
-  /// The value of a key during a share of its lifetime. Counts as an access.
+  /// The value of a key, if less than `share` of its lifetime has passed. Counts as an access.
   ///
   /// - Parameter note: called under the lock, before the access counts, unless the access runs in
   ///   parallel with others.
@@ -176,8 +176,8 @@ extension MemoryCache: Loading {
       loaded.options.lifetime ?? .standard, idleLimit: loaded.options.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
-      // A writer notes its write before it takes the lock, so the write is seen here or comes after
-      // this.
+      // A writer notes its write before it takes the lock, so the write is either seen here or
+      // happens later.
       let found = state.table.find(key, hash: hash)
       let current = state.version(found, at: times.now)
       let isUpToDate = !flight.isOutdated && (current == nil || current == version)

@@ -20,8 +20,8 @@ extension MemoryCache {
 
   /// The value of a key or, if it has none, whether its value has expired. Counts as an access.
   ///
-  /// If the entry has expired, the call removes it, so a second call finds it absent. But a
-  /// `LoadPolicy` may keep it for calls that accept stale values.
+  /// If the entry has expired, the call removes it, so a second call finds the key absent. But a
+  /// `LoadPolicy` may keep the entry for calls that accept stale values.
   ///
   /// - Complexity: O(1).
   @inlinable
@@ -100,7 +100,7 @@ extension MemoryCache {
     return 0
   }
 
-  /// The entries of `forEachEntry`.
+  /// The entries that `forEachEntry` visits.
   package func entries() -> [CacheEntry<Key, Value>] {
     snapshot { CacheEntry(key: $0, value: $1, info: $2) }
   }
@@ -175,8 +175,8 @@ extension MemoryCache {
   }
 }
 
-/// An expired entry that a read found. It is an object, so that a read that finds a value passes on
-/// only an empty reference.
+/// An expired entry that a read found. An object, so that a read that finds a value passes on only
+/// an empty reference.
 @usableFromInline
 final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
   private var removed: RemovedEntries<Key, Value>
@@ -197,11 +197,11 @@ final class ExpiredEntry<Key: Hashable & Sendable, Value: Sendable> {
 }
 
 extension MemoryState {
-  /// Notes an access.
+  /// Records an access.
   @inlinable
   @inline(__always)
   mutating func touch(_ slot: UInt32, at now: Int64) {
-    // Never backwards, so that a deadline in the heap is never too late.
+    // The access time never goes back, so a deadline in the heap is never too late.
     if now > table.nodes[Int(slot)].accessed {
       table.nodes[Int(slot)].accessed = now
     }

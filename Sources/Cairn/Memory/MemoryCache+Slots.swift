@@ -5,13 +5,13 @@ extension MemoryCache {
   /// The number of slots visited under one hold of the lock.
   private static var slotGroupCount: Int { 512 }
 
-  /// Visits the slots that exist at the beginning, in groups. An entry keeps its slot, so each entry
-  /// that stays is visited once. Entries written in the meantime may be missed.
+  /// Visits the slots that exist at the beginning, in groups. Entries keep their slots, so each
+  /// entry that stays is visited once. Entries written in the meantime may be missed.
   ///
   /// - Parameters:
   ///   - visit: visits a group under the lock.
-  ///   - body: receives the result of `visit`, without the lock.
-  /// - Complexity: O(slots). Gives way to waiting threads between the groups.
+  ///   - body: receives the result of `visit`, outside the lock.
+  /// - Complexity: O(slots). Lets waiting threads take the lock between groups.
   func forEachSlotGroup<Found, Failure: Error>(
     _ visit: (inout MemoryState<Key, Value>, Range<Int>) -> Found,
     then body: (Found) throws(Failure) -> Void
@@ -20,7 +20,7 @@ extension MemoryCache {
     for start in stride(from: 0, to: count, by: Self.slotGroupCount) {
       if start > 0 { lock.giveWay() }
       let found = lock.withLock { state in
-        // A removal of all may have made the table smaller.
+        // `removeAll` may have made the table smaller.
         let end = min(start + Self.slotGroupCount, count, state.table.nodes.count)
         return visit(&state, start..<max(start, end))
       }

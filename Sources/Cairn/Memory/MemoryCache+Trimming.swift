@@ -34,8 +34,8 @@ extension MemoryCache: Trimming {
     return trim(order: order, cause: .trim) { $0.table.totalCost > UInt128(cost) }
   }
 
-  /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
-  /// Also removes expired entries.
+  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago. Also
+  /// removes expired entries.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -106,7 +106,7 @@ extension MemoryCache: Trimming {
         victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
       }
     }
-    // The closure was not asked about expired entries. No call may return them after this.
+    // The closure was not called for expired entries. No later call may return them.
     if lock.withLock({ $0.retention > 0 }) { removeExpired() }
     flights.history.forgetAll()
     var rest = victims[...]
@@ -126,7 +126,7 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Tells the cache that the program is going to the background. Clears the cache if the
+  /// Tells the cache that the program is moving to the background. Clears the cache if the
   /// configuration sets `clearsInBackground`. Observers receive the event in any case.
   public func enterBackground() {
     tell(.enteredBackground)
@@ -135,7 +135,7 @@ extension MemoryCache: Trimming {
 
   // MARK: Ways to remove
 
-  /// Removes entries in an order while the cache exceeds the target.
+  /// Removes entries in the given order while the cache exceeds the target.
   func trim(
     order: TrimOrder, cause: EvictionCause,
     while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
@@ -145,7 +145,7 @@ extension MemoryCache: Trimming {
     if order == .largestFirst {
       summary.add(trimLargest(cause: cause, while: isTooMuch))
     }
-    // With the largest first, this removes the entries written in the meantime.
+    // With `.largestFirst`, entries written in the meantime may exceed the target again.
     summary.add(
       removeGroups { state, removed in
         isTooMuch(state) ? state.removeNext(at: now, cause, &removed) : nil
@@ -156,7 +156,7 @@ extension MemoryCache: Trimming {
   private func trimLargest(
     cause: EvictionCause, while isTooMuch: (borrowing MemoryState<Key, Value>) -> Bool
   ) -> RemovalSummary {
-    // In access order, which sorting keeps among equals.
+    // In access order, which the sort keeps among equal costs.
     var candidates = lock.withLock { state in
       var candidates: [TrimCandidate] = []
       var slot = isTooMuch(state) ? state.table.list.oldest : noSlot
@@ -171,7 +171,7 @@ extension MemoryCache: Trimming {
     var rest = candidates[...]
     return removeGroups { state, removed in
       while isTooMuch(state), let candidate = rest.popFirst() {
-        // The slot may now have another entry, or another value.
+        // The slot may now contain another entry, or another value.
         guard Int(candidate.slot) < state.table.nodes.count,
           state.table.isUsed(Int(candidate.slot)),
           state.table.nodes[Int(candidate.slot)].version == candidate.version
@@ -206,7 +206,7 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes entries above a lowered limit.
+  /// Removes entries until a lowered limit holds.
   func keepLimits() {
     let now = clock.now()
     _ = removeGroups { state, removed in
@@ -222,8 +222,8 @@ extension MemoryCache: Trimming {
 
   // MARK: Background maintenance
 
-  /// Schedules the removal of expired entries after the configured interval. However many writes
-  /// request it, only one round is scheduled at a time.
+  /// Schedules the removal of expired entries after the configured interval. Only one round is
+  /// scheduled at a time, however many writes request one.
   @usableFromInline
   func scheduleTrim() {
     guard let maintenanceInterval else { return }

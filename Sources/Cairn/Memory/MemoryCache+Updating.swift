@@ -11,9 +11,9 @@ extension MemoryCache {
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - options: if an option is `nil`, an existing entry keeps its own, and a new entry gets the
-  ///     configured one. A lifetime counts from now. If the cache computed the old value's cost, it
-  ///     also computes the new value's.
+  ///   - options: if an option is `nil`, an existing entry keeps its value for the option, and a
+  ///     new entry gets the configured value. A lifetime counts from now. If the cache computed the
+  ///     old value's cost, it also computes the new value's.
   ///   - change: makes the new value from the current value, or from `nil` if the key has none.
   ///     Returning `nil` removes the value.
   /// - Returns: the new value and its version, or `nil` if the key now has no value.
@@ -69,7 +69,8 @@ extension MemoryCache {
 
   /// Like `compareAndSet`.
   ///
-  /// - Parameter keepsTimes: whether the entry keeps its own value for each option that is `nil`.
+  /// - Parameter keepsTimes: whether an existing entry keeps its value for each option that is
+  ///   `nil`.
   @inlinable
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, cost: Int,
@@ -103,7 +104,7 @@ extension MemoryCache {
 
   /// Removes the value of a key if its version is the expected one.
   ///
-  /// - Returns: whether the version matched, and so the value was removed.
+  /// - Returns: whether the version matched and the value was removed.
   /// - Complexity: O(1).
   @inlinable
   public func compareAndRemove(forKey key: Key, expecting version: UInt64) -> Bool {

@@ -20,7 +20,7 @@ extension MemoryCache: Caching {
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) -> UInt64 {
-    // Take the options apart here, so that options known to the compiler need not be made.
+    // Take the options apart here, so that the compiler need not create options that it knows.
     set(
       value, forKey: key, cost: options.cost, options.lifetime ?? .standard,
       idleLimit: options.idleLimit)
@@ -131,7 +131,7 @@ extension MemoryCache: Caching {
   /// Removes every entry. Observers receive a single event.
   ///
   /// - Complexity: O(1), whatever the number of entries. The values are destroyed afterwards, where
-  ///   the configured `release` says.
+  ///   the configured `release` specifies.
   public func removeAll() {
     flights.noteRemovalOfAll()
     removeAll(cause: .removed)
@@ -162,7 +162,7 @@ extension MemoryCache: Caching {
     let expires = clock.explicitTimes(.after(lifetime), idleLimit: nil).expires
     return look(key, isRead: false) { state, slot in
       if expires > state.table.nodes[Int(slot)].expires {
-        // This may leave a deadline in the heap that is too early.
+        // The deadline in the heap may now be too early.
         state.table.nodes[Int(slot)].expires = expires
       }
       return true
@@ -193,7 +193,7 @@ extension MemoryCache {
   ///     visits[page, default: 0] += 1
   ///
   /// This is a get followed by a set, so it loses any change that another caller makes in between.
-  /// `update` loses no change.
+  /// `update` loses none.
   @inlinable
   public subscript(key: Key, default value: @autoclosure () -> Value) -> Value {
     get { self[key] ?? value() }
@@ -202,7 +202,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// Whether to schedule the removal of expired entries. If so, notes that it is scheduled.
+  /// Whether to schedule the removal of expired entries. If so, records that it is scheduled.
   @inlinable
   mutating func schedulesTrim() -> Bool {
     if isTrimScheduled || table.deadlines.count == 0 { return false }

@@ -17,13 +17,14 @@ internal import CairnStore
 /// The cache destroys values, calls observers and runs closures outside its lock, so all of these
 /// may use the cache. But a key's `==` runs under the lock and must not use the cache.
 ///
-/// The structure is a dictionary and a doubly linked list, as in YYCache. Both use slots that refer
-/// to each other by number, so that a hit retains nothing but the value.
+/// The structure is a dictionary and a doubly linked list, as in YYCache. Both refer to slots by
+/// number, so a hit retains nothing but the value.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
   @usableFromInline let costing: (@Sendable (Key, Value) -> Int)?
-  /// The cost of values whose size in bytes is known, if no closure sets it.
+  /// Computes the cost from the value's size in bytes, if there is no `costing` and the size is
+  /// known.
   @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
   /// Whether to schedule the removal of expired entries.
   @usableFromInline let schedulesMaintenance: Bool
@@ -33,7 +34,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   let configuration: MemoryCacheConfiguration
   let environment: MemoryCacheEnvironment
   @usableFromInline let flights: SingleFlight<Key, Loaded<Value>?>
-  /// The policy of calls that load. `nil` means only fresh values, and no limits.
+  /// The policy of calls that load. `nil` means only fresh values, and no time limits.
   @usableFromInline let loadPolicy: LoadPolicy?
 
   /// Makes an empty cache.
@@ -54,7 +55,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   /// Makes a cache in an environment that the caller supplies: for tests, and for the memory tier
   /// of a cache on disk.
   ///
-  /// - Parameter clockBelow: the clock of the tier below, if the cache is a tier above one.
+  /// - Parameter clockBelow: the clock of the tier below, if there is one.
   package init(
     configuration: MemoryCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
@@ -82,7 +83,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
   }
 
-  /// Destroys the values where the configured `release` says. Observers receive no events.
+  /// Destroys the values where the configured `release` specifies. Observers receive no events.
   deinit {
     var garbage = MemoryTable<Key, Value>()
     lock.withLock { swap(&garbage, &$0.table) }
@@ -153,16 +154,15 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The default lifetime, for entries that are set from now on without one of their own. `nil`
-  /// means for ever. Existing entries keep their lifetimes.
+  /// The default lifetime of entries that are set from now on without one. `nil` means for ever.
+  /// Existing entries keep their lifetimes.
   public var lifetime: Duration? {
     get { clock.lifetime }
     set { clock.lifetime = newValue }
   }
 
-  /// The default idle limit, for entries that are set from now on without one of their own: how
-  /// long they may go without a read or write. `nil` means no limit. Existing entries keep their
-  /// limits.
+  /// The default idle limit of entries that are set from now on without one: how long they may go
+  /// without a read or write. `nil` means no limit. Existing entries keep their limits.
   public var idleLimit: Duration? {
     get { clock.idleLimit }
     set { clock.idleLimit = newValue }
@@ -180,8 +180,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inline(__always)
   func knownCost(of value: Value, forKey key: Key) -> Int? {
     if let costing { return costing(key, value) }
-    // In code specialised for these types, the casts cost nothing; the call takes 50 ns as
-    // measured. A cast of another array would copy it.
+    // In code specialised for these types, the casts cost nothing, but the call below was measured
+    // at 50 ns. Casting any other array would copy it.
     if Value.self == [UInt8].self, let bytes = value as? [UInt8] { return bytes.count }
     if Value.self == String.self, let text = value as? String { return text.utf8.count }
     return byteCosting?(value)
@@ -198,7 +198,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     inserted: @autoclosure () -> (key: Key, value: Value)? = nil,
     to observers: [CacheObserver<Key, Value>]
   ) {
-    // If only one value was removed, it is destroyed with its last reference: here, in the caller.
+    // A single removed value is destroyed with its last reference: here, in the caller.
     if observers.isEmpty && removed.others.isEmpty && !configurationReleasesElsewhere { return }
     deliverSlowly(removed, inserted: inserted(), to: observers)
   }
@@ -217,15 +217,14 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       func tell(_ event: CacheEvent<Key>, _ value: Value?) {
         for observer in observers { observer.body(event, value) }
       }
-      // First the removal of the key's old value, then its new value, then evictions.
+      // Report the removal of the key's old value, then the new value, then evictions.
       var isTold = inserted == nil
       removed.forEach { entry in
         if !isTold, let inserted, entry.key != inserted.key {
           tell(.inserted(key: inserted.key), inserted.value)
           isTold = true
         }
-        // A removal is reported only after its insertion, as if the value had been held for a
-        // moment.
+        // Report the insertion before the removal, as if the cache had held the value for a moment.
         if entry.isRefused { tell(.inserted(key: entry.key), entry.value) }
         tell(.removed(key: entry.key, cause: entry.cause), entry.value)
       }
@@ -268,7 +267,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   }
 }
 
-/// The cost of values whose size in bytes is known, or `nil` if it is unknown.
+/// A closure that computes costs from sizes in bytes, or `nil` if values have no known size.
 private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
   func costing<Bytes: ByteSource & SendableMetatype>(
     _ type: Bytes.Type

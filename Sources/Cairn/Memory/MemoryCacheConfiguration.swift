@@ -19,8 +19,7 @@ public struct MemoryCacheConfiguration: Sendable {
 
   /// The lifetime of entries that are set without one. `nil`, the default, means for ever. No read
   /// finds an entry after its lifetime has ended. Rounded down to milliseconds. With zero or less,
-  /// entries expire at once. To let a single entry live without end, set it with
-  /// `Lifetime.unlimited`.
+  /// entries expire at once. To keep a single entry for ever, set it with `Lifetime.unlimited`.
   public var lifetime: Duration?
 
   /// The idle limit of entries that are set without one: how long they may go without a read or
@@ -61,7 +60,7 @@ public struct MemoryCacheConfiguration: Sendable {
   /// The clock that decides expiry. The default is the system's.
   ///
   /// The cache's time is the later of two: the time of this clock, and the time when the cache was
-  /// made plus the time elapsed since then. So setting the clock back prolongs no lifetime.
+  /// made plus the time elapsed since then. So setting the clock back does not prolong lifetimes.
   public var clock: any WallClock = SystemClock()
 
   /// Makes a configuration with these limits and the defaults for all other options.
@@ -82,8 +81,8 @@ public struct MemoryCacheConfiguration: Sendable {
 
 /// Where values that leave a cache are destroyed. They are never destroyed under its lock.
 public enum ValueRelease: Sendable {
-  /// Up to 15 values at a time on the thread that removed them, and more on a thread that all
-  /// caches of a process share.
+  /// Up to 15 values at a time on the thread that removed them. Larger groups on a thread that all
+  /// caches in a process share.
   case automatic
   /// Always on the thread that removed them, before its call returns.
   case onCaller

@@ -1,11 +1,11 @@
 package import CairnStore
 
-/// What caches in memory need from outside: injected, so that tests decide when each job runs.
+/// What caches in memory need from outside. Injected, so that tests decide when each job runs.
 package struct MemoryCacheEnvironment: Sendable {
   /// Runs jobs in the background: destroying values, removing expired entries.
   package var background: any BackgroundQueue
   package var pressureMonitor: PressureMonitor
-  /// Returns a number from 0 up to 1, for events at random times.
+  /// Returns a random number from 0 up to 1.
   package var random: @Sendable () -> Double
 
   package init(

@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// Counts of a ``MemoryCache``'s operations since it was made, and its current size.
+/// Counts of a ``MemoryCache``'s operations since its creation, and its current size.
 ///
 /// Getting these statistics takes O(1), so a metrics library can poll them. The counts only grow.
 public struct MemoryCacheStatistics: Sendable, Hashable {
@@ -105,7 +105,7 @@ public struct MemoryCacheStatistics: Sendable, Hashable {
     case .replaced: replacementCount += count
     case .expired: expirationCount += count
     case .evicted(.countLimit): countEvictionCount += count
-    // The memory tier drops the entries that the disk evicts for its byte limit.
+    // The memory tier also drops entries that the disk evicts for its byte limit.
     case .evicted(.costLimit), .evicted(.byteLimit): costEvictionCount += count
     // A cache in memory has no disk.
     case .evicted(.trim), .evicted(.freeDiskSpace): trimEvictionCount += count

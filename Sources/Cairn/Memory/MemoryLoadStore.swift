@@ -60,7 +60,7 @@ extension MemoryCache {
       guard slot != noSlot, state.table.nodes[Int(slot)].version == version, !flight.isOutdated
       else { return false }
       if expires > state.table.nodes[Int(slot)].expires {
-        // This may leave a deadline in the heap that is too early.
+        // The deadline in the heap may now be too early.
         state.table.nodes[Int(slot)].expires = expires
       }
       return true
@@ -86,7 +86,7 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// The value in a slot, fresh or retained. Removes any other.
+  /// The value in a slot, fresh or retained. Removes an expired entry that is not retained.
   mutating func held(
     _ slot: UInt32, at now: Int64, drops expired: inout ExpiredEntry<Key, Value>?
   ) -> HeldValue<Value>? {
@@ -100,7 +100,7 @@ extension MemoryState {
       value: value, version: node.version, written: node.written, expires: node.expires)
   }
 
-  /// Notes an access to the value that was found.
+  /// Records an access to the value that was found, and counts a hit or a miss.
   mutating func noteRead(_ slot: UInt32, _ held: HeldValue<Value>?, at now: Int64) {
     guard let held else {
       statistics.missCount &+= 1

@@ -1,6 +1,6 @@
 /// The state that the lock of a ``MemoryCache`` guards, and all work under it.
 ///
-/// Nothing here calls out of the cache, except `==` of keys. Removed entries go into
+/// Nothing here calls code outside the cache, except `==` of keys. Removed entries go into
 /// `RemovedEntries`, which the caller passes on after releasing the lock.
 @usableFromInline
 struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
@@ -16,26 +16,28 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
   /// IDs are never reused: a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0
-  /// Information about writes to keys. Keys with the same lowest bits of the hash share a stripe.
+  /// Information about writes. Keys whose hashes have the same lowest bits share a stripe.
   @usableFromInline var stripes: SlotArray<WriteStripe>
-  /// The number of removals of all so far.
+  /// The number of times that all entries were removed.
   @usableFromInline var clears: UInt64 = 0
   /// Whether the removal of expired entries is scheduled.
   @usableFromInline var isTrimScheduled = false
-  /// The maximum number of read entries that the tier below does not know of yet.
+  /// An upper bound on the number of entries with reads to report to the tier below.
   @usableFromInline var untoldReadCount = 0
-  /// Keys of entries that were read, and were evicted before the tier below knew.
+  /// Keys of entries that were read and then evicted before the read was reported to the tier
+  /// below.
   @usableFromInline var evictedUntold: [Key] = []
-  /// The access time of the newest entry that the last report to the tier below found.
+  /// The access time of the newest entry at the last report to the tier below.
   @usableFromInline var lastReport = Int64.min
   /// Whether a report of accesses to the tier below, if there is one, is scheduled.
   @usableFromInline var isTellingScheduled = false
   /// How long expired entries stay for readers of stale values, in milliseconds. It only increases.
   @usableFromInline var retention: Int64 = 0
-  /// Entries with tags below this version are doubtful; 0 for none. See `MemoryCache.doubt`.
+  /// Entries with tags are doubtful if their version is below this one; 0 for none. See
+  /// `MemoryCache.doubt`.
   @usableFromInline var doubtful: UInt64 = 0
 
-  /// Whether this is a tier above another.
+  /// Whether this is a tier above another one.
   @usableFromInline let isAboveOther: Bool
 
   /// The maximum number of expired entries that a write also removes. It is higher than the number
@@ -56,7 +58,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     stripes[stripe(hash)].count &+= 1
   }
 
-  /// Notes a write with a known version. It is a version of the tier below.
+  /// Records a write with a known version of the tier below.
   @inlinable
   mutating func noteWrite(hash: UInt32, version: UInt64) {
     noteWrite(hash: hash)
@@ -64,7 +66,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     if version > stripes[stripe].newest { stripes[stripe].newest = version }
   }
 
-  /// Notes a write with an unknown version.
+  /// Records a write with an unknown version.
   @inlinable
   mutating func noteUnknown(hash: UInt32) {
     noteWrite(hash: hash)
@@ -87,7 +89,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   mutating func remove(_ slot: UInt32, _ cause: RemovalCause, _ removed: inout Removed) {
     statistics.note(cause)
-    // An entry that was taken for a report is no longer recent.
+    // An entry whose key was taken for a report is no longer recent.
     let isUntold = table.nodes[Int(slot)].isRead && table.nodes[Int(slot)].isRecent
     if let payload = table.remove(slot) {
       if isUntold { noteUntold(payload.key, cause) }
@@ -97,8 +99,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Keeps the key of an entry that was read, if the tier below still has the entry.
   ///
-  /// If more entries are evicted between two reports than this tier holds, the later ones came from
-  /// below since the first report. So the tier below knows of a read since then.
+  /// If more entries are evicted between two reports than this tier holds, the later ones were read
+  /// from below since the first report. So the tier below already knows of a recent read.
   @usableFromInline
   mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
     guard case .evicted = cause, evictedUntold.count < max(4096, table.count) else { return }
@@ -107,7 +109,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one expired entry.
   ///
-  /// - Returns: its cost, or `nil` if there was none.
+  /// - Returns: the entry's cost, or `nil` if nothing was removed.
   @inlinable
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
@@ -120,7 +122,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one entry: an expired one if there is any, otherwise the one that the policy chooses.
   ///
-  /// - Returns: its cost, or `nil` if there was none.
+  /// - Returns: the entry's cost, or `nil` if nothing was removed.
   @inlinable
   mutating func removeNext(
     at now: Int64, _ cause: EvictionCause, sparing spared: UInt32 = noSlot,
@@ -139,12 +141,12 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Inserting
 
-  /// Sets a value and keeps the limits.
+  /// Sets a value and enforces the limits.
   ///
   /// - Parameters:
   ///   - found: the slot of the key, or `noSlot`.
   ///   - cost: a negative cost counts as 0.
-  /// - Returns: whether the value is held. If not, it is the last of `removed`.
+  /// - Returns: whether the value is held. If not, it is the last entry of `removed`.
   @inlinable
   mutating func put(
     _ value: consuming Value, forKey key: Key, hash: UInt32, at found: UInt32, _ times: EntryTimes,
@@ -192,7 +194,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return nil
   }
 
-  /// Removes entries above the limits.
+  /// Removes entries until the limits hold.
   ///
   /// - Parameter spared: an entry that fits by itself and must stay.
   @inlinable

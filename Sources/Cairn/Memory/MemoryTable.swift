@@ -128,9 +128,9 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Changing
 
-  /// Adds an absent key. Sets only the hash in the node; the caller sets the rest.
+  /// Adds an absent key. The caller must then call `set`.
   ///
-  /// - Parameter isSmall: whether it enters the small queue of S3-FIFO.
+  /// - Parameter isSmall: whether the entry enters the small queue of S3-FIFO.
   @inlinable
   mutating func insert(_ key: Key, _ value: Value, hash: UInt32, isSmall: Bool) -> UInt32 {
     let slot = takeSlot()
@@ -150,7 +150,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     payloads[Int(slot)]?.exchange(&value)
   }
 
-  /// Changes the attributes of a slot.
+  /// Sets the attributes of a slot.
   @inlinable
   mutating func set(
     _ slot: UInt32, cost: Int, _ times: EntryTimes, version: UInt64
@@ -233,7 +233,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: The slots
 
-  /// A slot that is in no list.
+  /// Takes a free slot, or makes a new one.
   @inlinable
   mutating func takeSlot() -> UInt32 {
     if firstFree != noSlot {
@@ -262,7 +262,8 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
   }
 
-  /// The bytes that the table itself takes, without what keys and values refer to.
+  /// The memory that the table itself takes in bytes, without the memory that keys and values refer
+  /// to.
   @inlinable
   var byteCount: Int {
     buckets.count * 8 + nodes.capacity * MemoryLayout<EntryNode>.stride

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// Tells caches that memory is short. One thread serves all caches in a process. It starts with the
-/// first cache that asks.
+/// Tells caches that memory is short. One thread serves all caches in a process. It starts when the
+/// first cache is added.
 ///
 /// Caches respond one after the other on that thread. Reports that arrive in the meantime are
 /// neither lost nor delivered twice: the kernel reports at most once in a window of two seconds.
@@ -53,8 +53,8 @@ package final class PressureMonitor: Sendable {
 
   /// Lets all caches respond, on this thread.
   package func tell(_ pressure: MemoryPressure) {
-    // Outside the lock, because they call their observers and because the last reference to a cache
-    // may be released here.
+    // Outside the lock, because caches call their observers, and because the last reference to a
+    // cache may be released here.
     let responders = state.withLock { $0.responders.compactMap(\.responder) }
     for responder in responders { responder.respond(to: pressure) }
   }
@@ -64,6 +64,6 @@ package final class PressureMonitor: Sendable {
     state.withLock { $0.responders.compactMap(\.responder) }.count
   }
 
-  /// The number of known caches, including deallocated ones not noticed yet: for tests.
+  /// The number of known caches, including deallocated ones that have not been pruned: for tests.
   package var heldCount: Int { state.withLock { $0.responders.count } }
 }

@@ -1,4 +1,4 @@
-/// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small one.
+/// S3-FIFO: a small queue for new entries, a main queue, and the ghosts of the small queue.
 extension RecencyList {
   /// The share of the small queue is the limit divided by this number.
   @usableFromInline static var smallShare: Int { 10 }
@@ -6,7 +6,7 @@ extension RecencyList {
   /// The minimum number of uses for an entry to move from the small queue to the main one.
   private static var promotionFrequency: UInt64 { 2 }
 
-  /// Inserts an entry as the newest of the small queue. Its cost is still 0.
+  /// Inserts an entry as the newest of the small queue. The entry's cost is still 0.
   @usableFromInline
   mutating func pushSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
     let older = newestSmall
@@ -40,7 +40,7 @@ extension RecencyList {
   ///   - spared: the entry to make room for, which must stay, or `noSlot` if there is none.
   ///   - count: the number of entries.
   ///   - limit: the limit of the cache, in entries or in cost.
-  ///   - isByCost: whether the limit is one of cost.
+  ///   - isByCost: whether `limit` is a cost limit.
   /// - Complexity: amortised O(1): each move of an entry uses up one of its uses, or is its only
   ///   move to the main queue.
   @usableFromInline
@@ -102,8 +102,8 @@ extension MemoryState {
       &table.ghosts, &table.nodes)
   }
 
-  /// Whether a new entry enters the small queue of S3-FIFO. It does not if it was recently evicted
-  /// from there, or if the cache is filling up and that queue has its share.
+  /// Whether a new entry enters the small queue of S3-FIFO. `false` if its key was recently evicted
+  /// from there, or if the cache is filling up and the small queue has its share.
   @inlinable
   mutating func goesToSmall(hash: UInt32, cost: Int) -> Bool {
     if table.ghosts.take(hash) { return false }

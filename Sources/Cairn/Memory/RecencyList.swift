@@ -3,11 +3,11 @@
 ///     newest ─older→ … ─older→ oldest
 ///            ←newer─   ←newer─
 ///
-/// With S3-FIFO the old end of the list is the small queue, and the rest the main queue:
+/// With S3-FIFO, the old end of the list is the small queue, and the rest is the main queue:
 ///
 ///     newest ─older→ … oldest of main ─older→ newestSmall ─older→ … ─older→ oldest
 ///
-/// Must be used together with the nodes that it links; `MemoryTable` has both.
+/// Must be used together with the nodes that it links. `MemoryTable` owns both.
 @usableFromInline
 struct RecencyList: Sendable {
   @usableFromInline var newest = noSlot
@@ -49,7 +49,7 @@ struct RecencyList: Sendable {
     if older == noSlot { oldest = newer } else { nodes[Int(older)].newer = newer }
   }
 
-  /// Notes an access.
+  /// Records an access.
   @inlinable
   @inline(__always)
   mutating func touch(
@@ -66,11 +66,12 @@ struct RecencyList: Sendable {
     }
   }
 
-  /// The maximum number of entries to move before an eviction, so that no write has to move all.
+  /// The maximum number of entries to move before an eviction, so that no write has to move all of
+  /// them.
   private static var mostMoves: Int { 256 }
 
-  /// The oldest entry other than `spared`, or `noSlot` if there is none. Entries that parallel hits
-  /// marked are moved now. (CLOCK, or FIFO with second chances: Corbató, 1968.)
+  /// The oldest entry other than `spared`, or `noSlot` if there is none. Moves entries that
+  /// parallel hits marked. (CLOCK, or FIFO with second chances: Corbató, 1968.)
   @usableFromInline
   mutating func leastRecentlyUsed(
     sparing spared: UInt32, _ nodes: inout SlotArray<EntryNode>

@@ -6,7 +6,7 @@ struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
   @usableFromInline var key: Key
   @usableFromInline var value: Value
   @usableFromInline var cause: RemovalCause
-  /// Whether the same call inserted it but did not keep it.
+  /// Whether the call that inserted the value did not keep it.
   @usableFromInline var isRefused: Bool
 
   @inlinable
@@ -21,7 +21,7 @@ struct RemovedEntry<Key: Sendable, Value: Sendable>: Sendable {
 /// The entries that were removed under one hold of the lock. They are destroyed and reported after
 /// the lock is released.
 ///
-/// Not copyable, so that the last reference to a value ends in a controlled place.
+/// Not copyable, so that the last reference to a value is released in a known place.
 @usableFromInline
 struct RemovedEntries<Key: Sendable, Value: Sendable>: ~Copyable, Sendable {
   /// Separate, because most calls remove one entry or none, and an array needs an allocation.

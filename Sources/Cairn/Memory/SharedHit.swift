@@ -1,11 +1,12 @@
 internal import Synchronization
 
-/// What a lookup that runs in parallel with others needs besides the key; see `SharedReaders`.
+/// The parameters, besides the key, of a lookup that runs in parallel with others; see
+/// `SharedReaders`.
 @usableFromInline
 struct SharedQuery {
   @usableFromInline let hash: UInt32
   @usableFromInline let now: Int64
-  /// Whether to find a value only during this share of its lifetime.
+  /// The share of its lifetime during which a value is found.
   @usableFromInline let calmShare: Double
 
   @inlinable
@@ -18,11 +19,11 @@ struct SharedQuery {
 
 /// Parallel hits.
 extension MemoryState: SharedState {
-  /// The value of a key, if nothing but bits of its entry must change.
+  /// The value of a key, if the hit only has to change atomic words of its entry.
   @inlinable
   @inline(__always)
   func sharedFind(_ key: Key, _ query: SharedQuery) -> Value? {
-    // Without a scheduled report, the tier below would not learn of this read.
+    // Without a scheduled report, the tier below would not be told of this read.
     if isAboveOther, !isTellingScheduled { return nil }
     let slot = table.find(key, hash: query.hash)
     if slot == noSlot { return nil }
@@ -34,15 +35,15 @@ extension MemoryState: SharedState {
 }
 
 extension SlotArray<EntryNode> {
-  /// Notes a hit in parallel with other readers: sets bits and the time of the access.
+  /// Records a hit in parallel with other readers: changes bits and the access time.
   ///
   /// If two readers count a use at the same moment, it may be counted once instead of twice.
   ///
   /// - Parameters:
   ///   - doubtful: entries with tags below this version are doubtful.
-  ///   - isAboveOther: whether a tier below must learn of reads.
+  ///   - isAboveOther: whether reads must be reported to a tier below.
   /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit or is
-  ///   doubtful, or the tier below does not know that it was read.
+  ///   doubtful, or this read must be recorded for the tier below.
   @usableFromInline
   func noteSharedHit(
     _ index: Int, at now: Int64, policy: EvictionPolicy, doubtful: UInt64, isAboveOther: Bool

@@ -48,28 +48,28 @@ struct CacheLock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return unsafe body(&state.pointee)
   }
 
-  /// Lets waiting threads have the lock. Call between two groups of a long piece of work: a thread
-  /// that takes a mutex again at once keeps every other thread out.
+  /// Lets waiting threads take the lock. Call between two groups of a long operation: a thread that
+  /// retakes a mutex at once keeps every other thread out.
   func giveWay() {
     // A waiting thread needs about this long to wake up.
     if readers.waitingCount > 0 { pause(for: .microseconds(50)) }
   }
 }
 
-/// State that may be read while others read it.
+/// State that several threads may read at the same time.
 @usableFromInline
 protocol SharedState: ~Copyable {
   associatedtype Key
   associatedtype Query
   associatedtype Found
 
-  /// The result of a query for a key, or `nil` if it can only be determined under the lock. Changes
-  /// nothing, except words as atomics.
+  /// The result of a query for a key, or `nil` if the query needs the lock. May change only words,
+  /// atomically.
   func sharedFind(_ key: Key, _ query: Query) -> Found?
 }
 
 extension CacheLock where State: SharedState & ~Copyable {
-  /// Looks in parallel with other readers, if that is possible without waiting.
+  /// Looks up a key in parallel with other readers, if that is possible without waiting.
   ///
   /// - Returns: what was found, which counts as a hit, or `nil` if the caller needs the lock.
   @inlinable
@@ -92,8 +92,7 @@ func makeMutex() -> UnsafeMutableRawPointer {
   var attributes = pthread_mutexattr_t()
   unsafe pthread_mutexattr_init(&attributes)
   #if canImport(Glibc)
-    // The mutex is held for tens of nanoseconds: a thread that spins gets it sooner than it could
-    // sleep.
+    // The mutex is held for only tens of nanoseconds, so spinning is faster than sleeping.
     unsafe pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
   #endif
   unsafe pthread_mutex_init(mutex, &attributes)

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 
 extension Data {
-  /// Copies the bytes of a span, so that you can use them after the closure that received it
+  /// Copies the bytes of a span. The copy stays valid after the closure that received the span
   /// returns.
   ///
   /// - Complexity: O(bytes); one copy.

@@ -4,7 +4,7 @@
   internal import Musl
 #endif
 
-/// Nanoseconds since the machine started, without sleep. Never zero, and never goes back.
+/// Nanoseconds since the machine started, excluding sleep. Never zero, and never goes back.
 func elapsedNanoseconds() -> UInt64 {
   var time = timespec()
   unsafe clock_gettime(CLOCK_MONOTONIC, &time)

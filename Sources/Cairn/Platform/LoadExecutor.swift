@@ -1,7 +1,7 @@
-/// The executor preference of the tasks that a load waits for: its own, and their child tasks.
+/// The executor preference of the tasks that a load waits for: its own task and all child tasks.
 ///
-/// Child tasks inherit it. Tasks that the load does not necessarily await, made with `Task` or
-/// `Task.detached`, do not. The standard library offers no other way to tell them apart: `Task`
+/// Child tasks inherit the preference. Tasks made with `Task` or `Task.detached`, which the load
+/// may not await, do not. The standard library offers no other way to tell them apart: `Task`
 /// inherits task-local values too. Jobs run where they would without a preference.
 final class LoadExecutor: TaskExecutor {
   static let shared = LoadExecutor()

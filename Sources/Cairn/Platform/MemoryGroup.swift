@@ -1,15 +1,15 @@
-/// The control group that limits the memory of this process, such as that of a container.
+/// A control group that can limit this process's memory, such as a container's.
 struct MemoryGroup: Sendable {
   enum Version: Sendable { case one, two }
 
   var version: Version
-  /// The directory of its files.
+  /// The directory that contains the group's files.
   var directory: String
-  /// Whether it is the root group, which has no limits.
+  /// Whether this is the root group, which has no limits.
   var isRoot: Bool
 
-  /// The groups of this process, according to cgroups(7): its place in each hierarchy, and where
-  /// the hierarchies are mounted.
+  /// The groups of this process. The kernel lists the process's place in each hierarchy, and where
+  /// the hierarchies are mounted; see cgroups(7).
   static func all(_ files: SystemFiles) -> [MemoryGroup] {
     let mounts = (files.text("/proc/self/mountinfo") ?? "").split(separator: "\n")
     let memberships = (files.text("/proc/self/cgroup") ?? "").split(separator: "\n")
@@ -60,7 +60,8 @@ struct MemoryGroup: Sendable {
     return path.hasPrefix(root + "/") ? point + path.dropFirst(root.count) : nil
   }
 
-  /// How much of its limit it uses, from 0 to slightly above 1; `nil` if there is no limit.
+  /// The share of its limit that the group uses, from 0 to slightly above 1, or `nil` if there is
+  /// no limit.
   ///
   /// File pages not used recently do not count: the kernel reclaims them first.
   func usedShare(_ files: SystemFiles) -> Double? {

@@ -7,22 +7,22 @@ internal import Synchronization
 /// 1. While reads are shared, a reader enters the stripe of its thread. Then it checks whether
 ///    reads are still shared.
 /// 2. A thread that takes the mutex ends the sharing. Then it waits for the readers in the stripes.
-/// 3. Both are in one total order. So either the reader sees the end and leaves, or the other
-///    thread sees the reader and waits.
+/// 3. These steps are in one total order. So either the reader sees that sharing has ended and
+///    leaves, or the other thread sees the reader and waits.
 /// 4. After a read that had to wait for the mutex, or after some reads in a row under it, reads are
 ///    shared again when the mutex is released. With `.afterWaiting`, only reads that had to wait
 ///    count.
 ///
-/// Each stripe has its own cache lines and also counts the hits. So a hit writes nothing that a hit
-/// of another thread writes.
+/// Each stripe has its own cache lines and counts its own hits, so hits in different stripes write
+/// to different cache lines.
 @usableFromInline
 @safe
 struct SharedReaders: ~Copyable, @unchecked Sendable {
   // SAFETY: one allocation, made in `init` and freed in `deinit`, at an address that never changes.
-  // Words are atomic, except the number of reads, which the mutex guards.
+  // All words are atomic.
   /// First the head: whether reads are shared, which stripes were entered, and the number of reads
-  /// under the mutex since the last change. Then the stripes: readers inside in the low half, hits
-  /// in the high half. Last, how many threads wait for the mutex.
+  /// under the mutex since the last change. Then the stripes: the low 16 bits count the readers
+  /// inside, and the bits above count hits. Last, the number of threads that wait for the mutex.
   @usableFromInline let memory: UnsafeMutableRawPointer
   private let sharing: Sharing
 
@@ -30,7 +30,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   @usableFromInline
   enum Sharing { case afterReading, afterWaiting }
 
-  /// Threads with the same number modulo this share a stripe.
+  /// Threads whose numbers are equal modulo this count share a stripe.
   private static var stripeCount: Int { 16 }
   private static var stride: Int { 16 }
   private static var readCount: Int { 2 }
@@ -58,9 +58,9 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     unsafe memory.assumingMemoryBound(to: Atomic<UInt64>.self)
   }
 
-  /// Enters, if reads are shared.
+  /// Enters a stripe, if reads are shared.
   ///
-  /// - Returns: the stripe, for `leave`.
+  /// - Returns: the stripe, for `leave`, or `nil` if reads are not shared.
   @usableFromInline
   func enter() -> Int? {
     if unsafe words[0].load(ordering: .relaxed) == 0 { return nil }
@@ -94,7 +94,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     endSharing(forReading: isRead, hasWaited: hasWaited)
   }
 
-  /// Shares reads if enough have come in a row, and releases the mutex.
+  /// Shares reads if enough have run in a row, and releases the mutex.
   @usableFromInline
   func unlock(_ mutex: UnsafeMutableRawPointer) {
     if unsafe words[Self.readCount].load(ordering: .relaxed) >= Self.readsBeforeSharing {
@@ -113,7 +113,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
     let old = unsafe words[Self.readCount].load(ordering: .relaxed)
     let reads =
       !isRead ? 0 : hasWaited ? Self.readsBeforeSharing : isShared ? 0 : old &+ counted
-    // Readers look at this cache line.
+    // Readers read this cache line, so write it only if the number changes.
     if reads != old { unsafe words[Self.readCount].store(reads, ordering: .relaxed) }
     if !isShared { return }
     unsafe words[0].store(0, ordering: .sequentiallyConsistent)
@@ -123,7 +123,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
       var spinCount = 0
       while unsafe words[stripe].load(ordering: .sequentiallyConsistent) & Self.readerMask != 0 {
         spinCount += 1
-        // A reader was interrupted while inside. It may have a lower priority.
+        // A reader was preempted inside. It may have a lower priority.
         if spinCount > 1000 {
           pause(for: .microseconds(100))
         } else if spinCount > 200 {
@@ -137,7 +137,7 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   /// How many threads wait for the mutex.
   var waitingCount: UInt64 { unsafe words[Self.waitingCount].load(ordering: .relaxed) }
 
-  /// Shares reads when the mutex is released.
+  /// Makes the next release of the mutex share reads.
   func noteWait() {
     unsafe words[Self.readCount].store(Self.readsBeforeSharing, ordering: .relaxed)
   }

@@ -1,12 +1,12 @@
-/// Contiguous elements. Owns its memory, which is one allocation.
+/// Contiguous elements, in one allocation that the array owns.
 ///
-/// Unlike an array, it has no reference count. Writing an element therefore needs no uniqueness
-/// check, and no exclusivity checks if it is reached through a lock.
+/// Unlike `Array`, it has no reference count. Writing an element therefore needs no uniqueness
+/// check, and no exclusivity check if a lock guards the array.
 @usableFromInline
 @safe
 struct SlotArray<Element: ~Copyable>: ~Copyable {
-  // SAFETY: the only pointer to the allocation; it holds `count` initialised elements, which is at
-  // most `capacity`, and every index is checked against `count`.
+  // SAFETY: the only pointer to the allocation, whose first `count` elements are initialised.
+  // `count` is at most `capacity`, and every index is checked against `count`.
   @usableFromInline var base: UnsafeMutablePointer<Element>
   @usableFromInline private(set) var count: Int
   /// How many elements fit.
@@ -37,7 +37,7 @@ struct SlotArray<Element: ~Copyable>: ~Copyable {
     }
   }
 
-  /// Makes room for more elements. Does not touch that room, which may be large.
+  /// Makes room for more elements. Does not touch the new memory, which may be large.
   @inlinable
   mutating func grow(toCapacity newCapacity: Int) {
     precondition(newCapacity >= count)
@@ -68,5 +68,5 @@ extension SlotArray {
   }
 }
 
-// SAFETY: it owns its elements, like an array.
+// SAFETY: it owns its elements, like `Array`.
 extension SlotArray: @unchecked Sendable where Element: Sendable & ~Copyable {}

@@ -4,8 +4,8 @@
   internal import Musl
 #endif
 
-/// The small text files in which the kernel describes the system, below a root: `/`, or a directory
-/// in a test.
+/// The kernel's small text files that describe the system, below a root: `/`, or a directory in a
+/// test.
 struct SystemFiles: Sendable {
   /// Prefixes each path.
   var root: String
@@ -37,7 +37,7 @@ struct SystemFiles: Sendable {
     }
   }
 
-  /// The number in a file, or `nil` if it has none, such as `max`.
+  /// The number in a file, or `nil` if the file has no number, as with `max`.
   func number(_ path: String) -> UInt64? {
     text(path).flatMap { UInt64($0.prefix { !$0.isWhitespace }) }
   }

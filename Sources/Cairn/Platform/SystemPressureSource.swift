@@ -6,32 +6,33 @@ internal import CairnStore
   internal import Musl
 #endif
 
-/// The Linux kernel's reports of a memory shortage. Waiting takes no processor time if the kernel
+/// Reports of memory shortages from the Linux kernel. Waiting takes no processor time if the kernel
 /// can notify:
 ///
 /// - Pressure stall information (Weiner, 2018; Linux 4.20) notifies when tasks have had to wait for
-///   memory for longer than a given part of two seconds. That is the window allowed without
-///   privileges. Uses `memory.pressure` of the process's own group if available, else that of the
+///   memory for longer than a given part of two seconds. An unprivileged process may use only this
+///   window. Uses `memory.pressure` of the process's own group if available, else that of the
 ///   machine.
 /// - `memory.events` of a version 2 group notifies when a limit is reached. That alone means
-///   little: a group that reads files reaches its limit all the time. So the group's usage decides.
+///   little: a group that reads files reaches its limit all the time. So the report depends on the
+///   group's usage.
 ///
-/// Checks once a second how much of its limit a group uses, in version 1 groups and if there is no
-/// pressure stall information. If none of these exists, never reports anything.
+/// For version 1 groups, and without pressure stall information, the source checks once a second
+/// how much of its limit each group uses. If none of these exists, it reports nothing.
 package final class SystemPressureSource: PressureSource {
-  /// How many microseconds of two seconds tasks wait: some of them 5 or 20 % of the time, or all of
-  /// them 20 % of the time.
+  /// The microseconds in every two seconds that tasks wait for memory: some tasks for 5 % or 20 %
+  /// of the time, or all tasks for 20 %.
   private static let triggers: [(text: String, pressure: MemoryPressure)] = [
     ("some 100000 2000000", .moderate), ("some 400000 2000000", .high),
     ("full 400000 2000000", .critical),
   ]
 
-  /// The share of its limit at which a group is short of memory.
+  /// The shares of its limit at which a group is short of memory.
   private static let shares: [(share: Double, pressure: MemoryPressure)] = [
     (0.98, .critical), (0.95, .high), (0.90, .moderate),
   ]
 
-  /// A descriptor, and the meaning of its signal.
+  /// The meaning of a descriptor's signal.
   private enum Watch: Sendable {
     case stall(MemoryPressure)
     case events(MemoryGroup)
@@ -44,13 +45,12 @@ package final class SystemPressureSource: PressureSource {
     var isOpen = false
     var hasEnded = false
     var watches: [(descriptor: Int32, watch: Watch)] = []
-    /// The end of the pipe that ends the wait.
+    /// The end of the pipe that is closed to end the wait.
     var stopper: Int32 = -1
-    /// The groups that are polled.
     var polledGroups: [MemoryGroup] = []
     /// The last report about a group's usage, and its time.
     var lastShare: (pressure: MemoryPressure, time: ContinuousClock.Instant)?
-    /// `oom` of `memory.events`, by descriptor.
+    /// The last `oom` count in `memory.events`, by descriptor.
     var killCounts: [Int32: UInt64] = [:]
   }
 
@@ -129,7 +129,7 @@ package final class SystemPressureSource: PressureSource {
     if state.isOpen { return }
     state.isOpen = true
     var ends: [Int32] = [-1, -1]
-    // SAFETY: room for two.
+    // SAFETY: the array has room for both descriptors.
     let result = unsafe ends.withUnsafeMutableBufferPointer {
       unsafe pipe($0.baseAddress)
     }
@@ -142,7 +142,7 @@ package final class SystemPressureSource: PressureSource {
     for group in groups where group.version == .two && !group.isRoot {
       stallFiles.insert("\(group.directory)/memory.pressure", at: 0)
     }
-    // The first one available.
+    // Use the first one available.
     for path in stallFiles where !state.watches.contains(where: { $0.watch.isStall }) {
       for trigger in Self.triggers {
         if let descriptor = openTrigger(path, trigger.text) {
@@ -165,7 +165,7 @@ package final class SystemPressureSource: PressureSource {
     }
   }
 
-  /// Asks the kernel to signal a descriptor when tasks wait for longer than `trigger` says.
+  /// Opens a descriptor that the kernel signals when tasks wait for longer than `trigger` allows.
   private func openTrigger(_ path: String, _ trigger: String) -> Int32? {
     let descriptor = unsafe open(files.root + path, O_RDWR | O_CLOEXEC | O_NONBLOCK)
     if descriptor < 0 { return nil }
@@ -182,7 +182,7 @@ package final class SystemPressureSource: PressureSource {
   /// Waits until some of the descriptors are signalled.
   ///
   /// - Parameter polls: whether to wait for `pollInterval` at most.
-  /// - Returns: the indices of those descriptors.
+  /// - Returns: the indices of the signalled descriptors.
   private func wait(_ descriptors: [Int32], polls: Bool) -> [Int] {
     let timeout = polls ? Int32(clamping: max(1, pollInterval.milliseconds)) : -1
     // A pipe whose other end is closed signals POLLHUP, which poll always reports.
@@ -210,13 +210,13 @@ package final class SystemPressureSource: PressureSource {
     close(descriptor)
   }
 
-  /// How often the kernel found nothing more to reclaim. Must be read from the watched descriptor:
-  /// reading clears the signal.
+  /// How often the kernel found nothing more to reclaim. Must be read from the watched descriptor,
+  /// because reading clears the signal.
   private static func killCount(_ descriptor: Int32) -> UInt64 {
     SystemFiles.text(of: descriptor).flatMap { SystemFiles.number(named: "oom", inText: $0) } ?? 0
   }
 
-  /// What a change of `memory.events` means.
+  /// The pressure to report after a change of `memory.events`.
   private func pressure(ofEventsIn group: MemoryGroup, _ descriptor: Int32) -> MemoryPressure? {
     let count = Self.killCount(descriptor)
     let isNew = state.withLock { state in
@@ -226,8 +226,8 @@ package final class SystemPressureSource: PressureSource {
     return isNew ? .critical : pressure(ofUseOf: group)
   }
 
-  /// What a group's usage means, if it is news: if it is higher than before, or has not changed for
-  /// long enough.
+  /// The pressure to report for a group's usage, or `nil` if the last report is recent and was at
+  /// least as high.
   private func pressure(ofUseOf group: MemoryGroup) -> MemoryPressure? {
     let share = group.usedShare(files) ?? 0
     let pressure = Self.shares.first { share >= $0.share }?.pressure

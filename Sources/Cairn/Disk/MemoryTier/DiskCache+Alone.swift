@@ -1,15 +1,16 @@
 internal import CairnStore
 
-// Entries that only memory has: those of the placement `.memory`, and loaded values that the admission
-// keeps from the disk.
+// Entries that only memory has: those with the placement `.memory`, and loaded values that the
+// admission keeps off the disk.
 //
-// 1. Such an entry enters memory under the log's lock, while the disk has nothing for its key. It
-//    has the newest version. So every later write of the key is newer, and replaces it when it is
-//    published.
-// 2. It is at or below the mark of every tag whose removal begins later, so it is in doubt, and the disk
-//    does not vouch for it. The removal of any tag hides all older entries with tags.
+// 1. Such an entry enters memory under the log's lock, while the disk has nothing for its key. The
+//    entry has the newest version. So every later write of the key is newer, and replaces the entry
+//    when memory is updated.
+// 2. The entry's version is at or below the mark of every tag whose removal begins later. So the
+//    entry is then in doubt, and the disk cannot confirm it. The removal of any tag hides all older
+//    entries with tags.
 // 3. A read that does not find the key on disk leaves the entry in memory. Calls that compare
-//    versions drop it.
+//    versions drop the entry.
 extension DiskCache {
   /// Sets a value in memory only.
   @usableFromInline
@@ -32,8 +33,8 @@ extension DiskCache {
           try store.displaceValue(forKey: bytes, durability: durability) { newest in
             version = newest
             place(newest)
-            // A load that began meanwhile saw no value, and nothing on disk keeps it from replacing
-            // this one.
+            // A load that began in the meantime saw no value, and nothing on disk prevents it from
+            // replacing this one.
             flights.markOutdated(flightKey)
           }
         }
@@ -46,10 +47,12 @@ extension DiskCache {
     }
   }
 
-  /// Keeps a loaded value in memory only, or not at all, if its options or the admission ask for that.
+  /// Keeps a loaded value in memory only, or not at all, if its options or the admission require
+  /// that.
   ///
   /// - Parameters: see `keep`.
-  /// - Returns: whether it was kept, or refused; `nil` if it must be written to disk.
+  /// - Returns: `true` if the value was kept or refused, `false` if it is outdated, `nil` if it
+  ///   must be written to disk.
   func keepAlone(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
@@ -89,7 +92,7 @@ extension DiskCache {
     }
   }
 
-  /// Extends the life of a value that only memory has, unless the flight is outdated.
+  /// Extends the lifetime of a value that only memory has, unless the flight is outdated.
   ///
   /// - Returns: whether there is such a value.
   func renewAlone(
@@ -100,7 +103,7 @@ extension DiskCache {
     return held.extendAlone(key, to: times.expires, version: version) { flight.isOutdated }
   }
 
-  /// Throws if an entry is for memory only, which is not possible here.
+  /// Throws if an entry is for memory only, which the caller does not support.
   @inline(__always)
   func checkPlacement(_ options: EntryOptions) throws(CacheError) {
     if options.placement == .memory {
@@ -108,8 +111,8 @@ extension DiskCache {
     }
   }
 
-  /// Whether the admission keeps a loaded value from the disk: the budget is used up or its key is
-  /// loaded for the first time, and the disk has nothing for it, fresh or stale.
+  /// Whether the admission keeps a loaded value off the disk: the budget is used up or the key is
+  /// loaded for the first time, and the disk has no value for the key, fresh or stale.
   private func refuses(_ key: RawSpan) throws(CacheError) -> Bool {
     let isKnown = sketch?.note(key) ?? true
     if isKnown, budget?.hasBytes(at: store.clock.now()) ?? true { return false }

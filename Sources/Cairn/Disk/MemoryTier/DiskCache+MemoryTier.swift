@@ -12,7 +12,7 @@ extension DiskCache {
 
   // MARK: Keys
 
-  /// A key in the memory tier's form, if that needs its bytes.
+  /// A key in the memory tier's form, with its bytes.
   @usableFromInline
   func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
     TierKey(key, bytes: try bytes(of: key))
@@ -26,8 +26,8 @@ extension DiskCache {
 
   // MARK: Reads
 
-  /// Calls `body` with the memory tier, without retaining it. When each read wrote to its reference
-  /// count, two threads were only 1.4 times as fast as one.
+  /// Calls `body` with the memory tier, without retaining it. When each read wrote to the tier's
+  /// reference count, two threads were only 1.4 times as fast as one.
   @inlinable
   @inline(__always)
   func withHeld<Result>(_ body: (MemoryCache<TierKey<Key>, Value>) -> Result?) -> Result? {
@@ -43,8 +43,8 @@ extension DiskCache {
   ///   - ticket: taken before the read.
   ///   - counts: whether to count a hit or a miss.
   ///
-  /// Inlined, like `promote`, so that it is specialised for known types: looking up types took five
-  /// times as long as everything else.
+  /// Inlined, like `promote`, so that it is specialised for known types. Otherwise, looking up
+  /// types takes five times as long as everything else.
   @inlinable
   func fetchValue(
     _ key: TierKey<Key>, _ ticket: CacheTicket, counts: Bool
@@ -116,10 +116,10 @@ extension DiskCache {
     return try fetchValue(key, ticket, counts: false)
   }
 
-  /// Notes the version of a key on disk that a caller has seen. Memory must not show an older value
-  /// afterwards.
+  /// Records the version of a key on disk that a caller has seen. Memory must not show an older
+  /// value afterwards.
   ///
-  /// - Parameter version: the version that was shown, or `nil` for none.
+  /// - Parameter version: the version that the caller has seen, or `nil` for none.
   func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
     guard let held else { return }
     held.noteShown(version, of: try tierKey(key))
@@ -134,7 +134,7 @@ extension DiskCache {
 
   // MARK: Writes
 
-  /// The entry that memory should hold for an imminent write, or `nil` without a memory tier.
+  /// The entry that memory should hold after a write, or `nil` without a memory tier.
   @inlinable
   func published(
     _ value: Value, _ key: Key, _ options: EntryOptions
@@ -143,17 +143,17 @@ extension DiskCache {
     return PublishedEntry(value, try tierKey(key), options, in: held)
   }
 
-  /// Updates memory for a write. Passed on as a closure, so that it is specialised for known types
-  /// but called from code without them.
+  /// Updates memory for a write. Passed on as a closure, so that unspecialised code calls code that
+  /// is specialised for known types.
   @inlinable
   func take(_ step: TierStep, for entry: PublishedEntry<Key, Value>?) {
     if let entry, let held { entry.take(step, in: held) }
   }
 
-  /// Removes a key by `remove`, which returns whether there was a value, and removes it from
-  /// memory.
+  /// Removes a key from disk by calling `remove`, and from memory. `remove` returns `nil` if the
+  /// disk had no value.
   ///
-  /// - Parameter alone: the result for a value that only memory had.
+  /// - Parameter alone: makes the result for a value that only memory had.
   func removing<Result>(
     _ key: Key, alone: (Value) -> Result, _ remove: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
@@ -165,8 +165,8 @@ extension DiskCache {
       noteFailure(error, of: key)
       throw error
     }
-    // Idle times on disk are accurate to 1 %, so memory may hold the entry a little longer.
-    // Otherwise memory has the value of another write. The disk decides.
+    // Idle times on disk are accurate to 1 %, so memory may hold the entry a little longer. Any
+    // other value in memory comes from another write. The disk decides.
     return held.removeAlone(key).map(alone)
   }
 
@@ -176,14 +176,14 @@ extension DiskCache {
     for removal in removals { recency.drop(removal) }
   }
 
-  /// Call after a write has thrown. If the state on disk is unknown, memory drops the key.
+  /// Call after a write has thrown. Memory drops the key if the state on disk is unknown.
   func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
     if !error.hasWrittenNothing { held?.invalidate(key, through: nil, .removed) }
   }
 
   // MARK: Events of the program
 
-  /// Tells the cache that the program is going to the background. Clears the memory tier if its
+  /// Tells the cache that the program is moving to the background. Clears the memory tier if its
   /// configuration sets `clearsInBackground`. Observers of the tier receive the event in any case.
   /// Entries on disk stay.
   public func enterBackground() {
@@ -198,7 +198,7 @@ extension DiskCache: PressureResponder {
   ///
   /// - Parameter pressure: see `MemoryCache.respond(to:)`.
   public func respond(to pressure: MemoryPressure) {
-    // Free memory first. Telling the disk reads records, which is slow when memory is short.
+    // Free memory first. A report to the disk reads records, which is slow when memory is short.
     guard let recency else {
       heldCache?.respond(to: pressure)
       return
@@ -208,7 +208,7 @@ extension DiskCache: PressureResponder {
 }
 
 extension CacheError {
-  /// Whether a write that threw this has certainly not happened.
+  /// Whether a write that threw this error has certainly written nothing.
   var hasWrittenNothing: Bool {
     switch self {
     case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
@@ -222,7 +222,7 @@ extension CacheError {
 }
 
 extension CacheEntryInfo {
-  /// Adds an access that was not reported to the disk yet.
+  /// Adds an access that has not been reported to the disk yet.
   mutating func note(_ other: CacheEntryInfo?) {
     guard let other, other.version == version else { return }
     accessed = max(accessed, other.accessed)

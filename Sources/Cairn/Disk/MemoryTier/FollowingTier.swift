@@ -3,12 +3,12 @@ internal import Synchronization
 
 /// The memory tier of a cache that follows another process.
 ///
-/// 1. The writer does not report its changes. A read therefore asks the disk for the current
-///    version of the key, and uses only a value of that version. A value returned from here is the
+/// 1. The writer does not report its changes. A read therefore looks up the current version of the
+///    key on disk, and uses only a value of that version. So a value returned from here is the
 ///    value on disk. No value here has tags, because the writer may have removed a tag since.
 /// 2. Within one history (`Store.look(at:)`), a version identifies one value. All values here were
-///    read in the history noted here, or in a later one. When the history changes, everything here
-///    is dropped, and the values of reads in progress are not kept.
+///    read in the history recorded in `history`, or in a later one. When the history changes, the
+///    tier drops all values, and does not keep the values of reads in progress.
 @usableFromInline
 final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>
@@ -16,7 +16,7 @@ final class FollowingTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   init(_ held: MemoryCache<TierKey<Key>, Value>) { self.held = held }
 
-  /// Call before using a value from here, with the history of its version.
+  /// Call before using a value from the tier, with the history of the version looked up.
   func enter(_ history: UInt64) {
     if self.history.load(ordering: .acquiring) == history { return }
     held.removeAll(cause: .removed, isToldOfNothing: false)
@@ -32,7 +32,7 @@ extension DiskCache {
   ) throws(CacheError) -> Value? {
     let tierKey = try tierKey(key)
     if let found = try vouchedValue(of: tierKey, in: tier) { return found.value }
-    // Taken here, so that no value read in an earlier history is inserted.
+    // Taken after `enter`, so that no value read in an earlier history is inserted.
     let ticket = tier.held.ticket(forKey: tierKey)
     let found = try fetch(key) { (record) throws(CacheError) in
       (try decode(record), record.info, CacheMetadata.hasTags(record.metadata))
@@ -61,7 +61,7 @@ extension DiskCache {
     return value.map { ($0, info) }
   }
 
-  /// The fresh value of a key, to answer a load with.
+  /// The fresh value of a key, for a call with a loader.
   func heldValue(
     forKey key: Key, in tier: FollowingTier<Key, Value>
   ) throws(CacheError) -> HeldValue<Value>? {

@@ -1,12 +1,12 @@
 internal import CairnStore
 
-// Entries that the tier below does not have. `DiskCache.setAlone` and its neighbours state the rules.
+// Entries that the tier below does not have. `DiskCache.setAlone` and its neighbours state the
+// rules.
 extension MemoryCache {
   /// Sets a value that the tier below does not have.
   ///
-  /// - Parameter displace: removes what the tier below has for the key, and calls its argument with
-  ///   the newest version below, before any later write below. If it does not call its argument,
-  ///   nothing is set.
+  /// - Parameter displace: removes the entry of the tier below, and calls `place` with the newest
+  ///   version below, before any later write below. If it does not call `place`, nothing is set.
   /// - Returns: the result of `displace`.
   func place<Result>(
     _ value: Value, forKey key: Key, _ times: EntryTimes, cost: Int, hasTags: Bool,
@@ -35,7 +35,8 @@ extension MemoryCache {
     return try result.get()
   }
 
-  /// The value of a key with information about it, if only this tier has it. Counts as an access.
+  /// The value of a key, with information about the key, if only this tier has the value. Counts as
+  /// an access.
   func entryAlone(forKey key: Key) -> (value: Value, info: CacheEntryInfo)? {
     let now = clock.now()
     return look(key, isRead: false) { state, slot in
@@ -48,14 +49,14 @@ extension MemoryCache {
     }
   }
 
-  /// Information about a key, if only this tier has it.
+  /// Information about a key, if only this tier has its value.
   func infoAlone(forKey key: Key) -> CacheEntryInfo? {
     look(key, isRead: false) { state, slot in
       state.table.nodes[Int(slot)].isAlone ? state.info(slot) : nil
     }
   }
 
-  /// The value of a key, fresh or retained, if only this tier has it.
+  /// The value of a key, fresh or retained, if only this tier has the value.
   func heldAlone(forKey key: Key) -> HeldValue<Value>? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
@@ -71,7 +72,7 @@ extension MemoryCache {
     return held
   }
 
-  /// Removes the value of a key that has none below.
+  /// Removes the value of a key that has no value below.
   ///
   /// - Returns: the value, if a read would have found it and only this tier had it.
   func removeAlone(_ key: Key) -> Value? {
@@ -95,9 +96,10 @@ extension MemoryCache {
     return value
   }
 
-  /// Extends the life of a value that only this tier has to `expires`, if that is later.
+  /// Extends the lifetime of a value that only this tier has to `expires`, if that is later.
   ///
-  /// - Parameter version: the version it must have, fresh or retained; `nil`: it must be fresh.
+  /// - Parameter version: the version that the value, fresh or retained, must have. With `nil`, the
+  ///   value must be fresh.
   /// - Returns: whether there is such a value.
   func extendAlone(
     _ key: Key, to expires: Int64, version: UInt64? = nil,
@@ -112,7 +114,7 @@ extension MemoryCache {
       guard node.isAlone, version.map({ $0 == node.version }) ?? !node.hasExpired(at: now) else {
         return false
       }
-      // The heap may have a deadline that is too early.
+      // The deadline in the heap may now be too early.
       if expires > node.expires { state.table.nodes[Int(slot)].expires = expires }
       return true
     }
@@ -127,8 +129,8 @@ extension MemoryCache {
 extension MemoryState {
   /// Sets a value that the tier below does not have.
   ///
-  /// - Parameter version: the newest version below. If a newer one is known, the tier below has
-  ///   been replaced by another.
+  /// - Parameter version: the newest version below. If a newer one is known, another store has
+  ///   replaced the tier below.
   /// - Returns: whether the value is held.
   mutating func place(
     _ value: consuming Value, forKey key: Key, hash: UInt32, _ times: EntryTimes, version: UInt64,
@@ -136,13 +138,13 @@ extension MemoryState {
   ) -> Bool {
     let found = table.find(key, hash: hash)
     guard stripes[stripe(hash)].newest <= version else {
-      // The value that is here is older than the refused one.
+      // The value in the slot is older than the refused one.
       if found != noSlot, table.nodes[Int(found)].version <= version {
         remove(found, .evicted(.trim), &removed)
       }
       return false
     }
-    // No write up to this version may enter memory any more, once this value has left it.
+    // No write up to this version may enter memory later, even after this value has left memory.
     noteWrite(hash: hash, version: version)
     let isIn = put(
       value, forKey: key, hash: hash, at: found, times, cost: cost, version: version, &removed)

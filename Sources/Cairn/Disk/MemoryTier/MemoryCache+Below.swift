@@ -4,13 +4,14 @@ package import CairnStore
 ///
 /// These rules keep a read from returning an older value than another read returned:
 ///
-/// - Every write has a version below, in the disk tier. It takes a ticket, is made below, and is
-///   then published here.
+/// - Every write takes a ticket, is made below, where it gets its version, and is then published
+///   here.
 /// - A removal below is reported here with its version before the removing call returns.
-/// - A read that misses here takes a ticket, reads below, and promotes the value it found.
-/// - A caller that has seen a version below must not find an older one here later. So every version
-///   that is published, reported, promoted or found absent is noted, even if nothing else happens.
-///   The note voids the tickets of reads, and of writes that may be older than the note.
+/// - A read that misses here takes a ticket, reads below, and promotes the value that it finds.
+/// - A caller that has seen a version below must not find an older one here later. So the tier
+///   notes every version that is published, reported or promoted, and every absence, even if
+///   nothing else happens. A note voids the tickets of reads, and of writes that may be older than
+///   the note.
 /// - A void ticket inserts nothing for a key without an entry. At worst, a value is not cached,
 ///   because notes cover whole stripes of keys.
 extension MemoryCache {
@@ -24,8 +25,8 @@ extension MemoryCache {
   /// The value of a key. Counts as an access.
   ///
   /// - Parameters:
-  ///   - ticket: without a value, a ticket for fetching it from below.
-  ///   - notice: the access that the caller must report to the tier below.
+  ///   - ticket: if there is no value, set to a ticket for fetching it from below.
+  ///   - notice: set to the report that the caller must make to the tier below.
   @inlinable
   @inline(__always)
   func readAbove(_ key: Key, ticket: inout CacheTicket, notice: inout PendingNotice) -> Value? {
@@ -86,13 +87,13 @@ extension MemoryCache {
   /// Rarely, writes to other keys prevent the insertion.
   ///
   /// - Parameters:
-  ///   - expires: the end of its lifetime, or `nil` for none.
-  ///   - idleLimit: `nil`: none.
-  ///   - version: its version at the source. With `nil`, it gets a new one, and any existing value
-  ///     is newer.
-  ///   - written: when it was written at the source, or `nil` for now.
-  ///   - hasTags: whether a mark at the source may hide it.
-  /// - Returns: whether it was inserted.
+  ///   - expires: the end of the value's lifetime, or `nil` for none.
+  ///   - idleLimit: the idle limit, or `nil` for none.
+  ///   - version: the value's version at the source. With `nil`, the value gets a new version, and
+  ///     any existing value counts as newer.
+  ///   - written: when the value was written at the source, or `nil` for now.
+  ///   - hasTags: whether a mark at the source may hide the value.
+  /// - Returns: whether the value was inserted.
   @inlinable
   @discardableResult
   package func promote(
@@ -136,7 +137,7 @@ extension MemoryCache {
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
   }
 
-  /// Drops the value of a key that was removed below or can no longer be trusted.
+  /// Drops the value of a key if the value was removed below or can no longer be trusted.
   ///
   /// - Parameter version: the version that was removed. Newer ones stay. `nil` means any version.
   ///
@@ -147,11 +148,11 @@ extension MemoryCache {
     invalidate(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
   }
 
-  /// Notes the version of a key below that a caller has seen. No older one may be shown here
+  /// Records the version of a key below that a caller has seen. The tier may show no older version
   /// afterwards.
   ///
-  /// - Parameter version: the version that was shown, or `nil` for none. An entry that only this tier
-  ///   has then stays.
+  /// - Parameter version: the version that the caller has seen. With `nil`, the caller has seen
+  ///   none, and an entry that only this tier has stays.
   @usableFromInline
   func noteShown(_ version: UInt64?, of key: Key) {
     invalidate(
@@ -181,7 +182,7 @@ extension MemoryCache {
       if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max,
         !sparesAlone || !state.table.nodes[Int(slot)].isAlone
       {
-        // The tier below no longer has it, so its reads need no report.
+        // The tier below no longer has the entry, so its reads need no report.
         state.table.nodes[Int(slot)].isRead = false
         state.remove(slot, cause, &removed)
       }
@@ -213,7 +214,7 @@ extension MemoryCache {
     }
   }
 
-  /// Notes an access that the tier below knows of.
+  /// Records an access that the tier below knows of.
   func noteAccess(_ key: Key) {
     let now = clock.now()
     _ = look(key, isRead: false) { state, slot in state.touch(slot, at: now) }
@@ -227,20 +228,20 @@ extension MemoryCache {
       guard slot != noSlot, state.ticket(hash: ticket.hash) == ticket,
         expires > state.table.nodes[Int(slot)].expires
       else { return }
-      // The heap may have a deadline that is too early.
+      // The deadline in the heap may now be too early.
       state.table.nodes[Int(slot)].expires = expires
     }
   }
 
   // MARK: Reads to report
 
-  /// The number of entries of the list that are visited under one hold of the lock.
+  /// The number of list entries visited under one hold of the lock.
   private static var recentGroupCount: Int { 512 }
 
   /// The keys of all entries read since the last call that returned any, and of entries written
-  /// after one of them, in access order as far as the policy's order shows it. Reporting them below
-  /// in this order preserves the order of reads and writes. Call `noteTold` when reporting a key.
-  /// Keys that were read and then evicted here come first.
+  /// after one of them, in access order as far as the policy tracks it. Reporting the keys below in
+  /// this order preserves the order of reads and writes. Call `noteTold` when reporting a key. Keys
+  /// that were read and then evicted here come first.
   ///
   /// - Complexity: O(keys), or O(n) with `.sieve` and `.s3FIFO`. Holds the lock for several hundred
   ///   keys at a time.
@@ -248,8 +249,8 @@ extension MemoryCache {
     let isLRU = configuration.policy == .leastRecentlyUsed
     let (hasRead, evicted) = lock.withLock { state in
       let newest = state.table.list.newest
-      // With LRU, a read of an entry that was taken but not yet reported is not counted, but moves
-      // the entry to the front.
+      // With LRU, a read of an entry that was taken but not yet reported is not counted, but it
+      // moves the entry to the front.
       let hasMoved = isLRU && newest != noSlot && state.table.nodes[Int(newest)].isRecent
       let count = exchange(&state.untoldReadCount, with: 0)
       return (count > 0 || hasMoved, exchange(&state.evictedUntold, with: []))
@@ -259,11 +260,11 @@ extension MemoryCache {
   }
 
   private func takeRecentKeysByWalk() -> [Key] {
-    // Every access moves an entry to the front, so the accessed entries are the first of the list.
-    // Between them are entries that an eviction moved long after their last access.
+    // Every access moves an entry to the front, so the accessed entries are at the front of the
+    // list. Between them are entries that an eviction moved long after their last access.
     var last = Int64.min
     var keys: [Key] = []
-    // The number of entries down to the one whose read was longest ago.
+    // The number of keys, down to the entry that was read least recently.
     var count = 0
     var isStart = true
     while true {
@@ -313,26 +314,28 @@ extension MemoryCache {
     return found.sorted { $0.accessed < $1.accessed }.drop { !$0.isRead }.map(\.key)
   }
 
-  /// The maximum number of read entries that the tier below does not know of.
+  /// An upper bound on the number of entries with reads to report to the tier below.
   var untoldReadCount: Int { lock.withLock { $0.untoldReadCount } }
 
-  /// Whether the entry of a key was read without the tier below knowing. Marks it as known.
+  /// Whether the entry of a key has a read that was not reported to the tier below. Marks the read
+  /// as reported.
   ///
   /// - Parameters:
   ///   - hash: the hash of the key.
-  ///   - isSought: whether a key is the sought one.
+  ///   - isSought: whether a key is the one to find.
   func takeRead(hash: UInt32, where isSought: (Key) -> Bool) -> Bool {
     let now = clock.now()
     return lock.withLock { state in
       let slot = state.table.find(hash: hash, where: isSought)
       guard slot != noSlot, state.table.nodes[Int(slot)].isRead else { return false }
       state.table.nodes[Int(slot)].isRead = false
-      // Earlier reads do not bring back an expired entry.
+      // An earlier read does not bring back an expired entry.
       return !state.table.nodes[Int(slot)].hasExpired(at: now)
     }
   }
 
-  /// Call just before reporting a taken key to the tier below. Until then it counts as in use.
+  /// Call just before reporting a taken key to the tier below. Until then, the key counts as in
+  /// use.
   func noteTold(_ key: Key) {
     let hash = MemoryTable<Key, Value>.hash(key)
     lock.withLock { state in
@@ -349,15 +352,15 @@ extension MemoryCache {
 }
 
 extension MemoryState {
-  /// Notes that a read must be reported to the tier below. Call before touching the entry.
+  /// Records that a read must be reported to the tier below. Call before touching the entry.
   @inlinable
   @inline(__always)
   mutating func noteUse(_ slot: UInt32, at now: Int64, _ notice: inout PendingNotice) {
-    // Once within one millisecond is enough.
+    // One report per millisecond is enough.
     let isToldAtOnce = table.nodes[Int(slot)].idleLimit != never
     if isToldAtOnce, table.nodes[Int(slot)].accessed < now { notice.insert(.atOnce) }
-    // An access that was reported at once must not be reported again or spare the entry later,
-    // which would prolong its lifetime.
+    // An access that was reported at once must not be reported again or spare the entry later.
+    // Either would prolong the entry's lifetime.
     if !table.nodes[Int(slot)].isRead, !isToldAtOnce {
       table.nodes[Int(slot)].isRead = true
       untoldReadCount &+= 1
@@ -368,10 +371,10 @@ extension MemoryState {
     }
   }
 
-  /// Notes that an entry is about to be reported below.
+  /// Marks an entry as taken for a report to the tier below.
   ///
-  /// - Returns: whether it must be. Entries with an idle limit were reported at once. A report now
-  ///   would prolong their lifetime.
+  /// - Returns: whether to report it. Entries with an idle limit were reported at once, and a
+  ///   report now would prolong their lifetime.
   mutating func takesToTell(_ slot: UInt32) -> Bool {
     table.nodes[Int(slot)].isRecent = false
     let isToBeTold = table.nodes[Int(slot)].idleLimit == never
@@ -401,7 +404,7 @@ extension MemoryState {
       if isIn, hasTags { noteTags(key, hash: hash) }
       return isIn
     }
-    // No value older than the version just seen below may be found any more.
+    // From here on, no read may find a value older than the version seen below.
     if let version, found != noSlot, table.nodes[Int(found)].version < version {
       remove(found, .replaced, &removed)
     }
@@ -430,7 +433,7 @@ extension MemoryState {
     return isIn
   }
 
-  /// Notes that the entry of a key has tags.
+  /// Records that the entry of a key has tags.
   @usableFromInline
   mutating func noteTags(_ key: Key, hash: UInt32) {
     let slot = table.find(key, hash: hash)

@@ -1,13 +1,13 @@
 // Removals by tag in the memory tier, which does not know the tags of its entries.
 extension MemoryCache {
   /// Puts entries with tags in doubt if their version is below this one. Only the tier below knows
-  /// whether they are removed. 0 ends the doubt.
+  /// whether such entries are removed. 0 ends the doubt.
   func doubt(before version: UInt64) { lock.withLock { $0.doubtful = version } }
 
   /// Drops the entries in doubt, and makes all earlier tickets void.
   ///
   /// - Parameter isCurrent: whether the tier below has this version of the key's entry. Runs
-  ///   without the lock.
+  ///   outside the lock.
   func dropDoubtful(unless isCurrent: (_ key: Key, _ version: UInt64) -> Bool) {
     let isDoubting = lock.withLock { state in
       if state.doubtful == 0 { return false }
@@ -26,7 +26,7 @@ extension MemoryCache {
       let doubtful = found.filter { !isCurrent($0.key, $0.version) }
       var removed = RemovedEntries<Key, Value>()
       let observers = lock.withLock { state in
-        // The slot may now have another entry. A newer one is not in doubt.
+        // The slot may now contain another entry. A newer entry is not in doubt.
         for (slot, _, version) in doubtful
         where slot < state.table.nodes.count && state.table.isUsed(slot)
           && state.table.nodes[slot].version == version && state.isDoubtful(UInt32(slot))

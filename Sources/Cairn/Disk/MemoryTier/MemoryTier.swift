@@ -3,12 +3,12 @@ public import CairnStore
 /// The memory tier of a ``DiskCache``, with the operations that concern only memory.
 ///
 /// The tier holds some of the entries on disk. You can inspect and shrink it, but only the cache
-/// itself sets values. What the tier drops stays on disk, except for entries in memory only, which
-/// are lost.
+/// itself sets values. Entries that the tier drops stay on disk, except for entries in memory only,
+/// which are lost.
 ///
 /// In a cache that follows another process, the tier may also hold values that the writer has
-/// replaced or removed, until their key is read or the tier needs room. No read returns these
-/// values.
+/// replaced or removed. They stay until their key is read or the tier needs room, but no read
+/// returns them.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cache: DiskCache<Key, Value>
   let held: MemoryCache<TierKey<Key>, Value>
@@ -89,7 +89,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 }
 
-// The disk keeps what these methods drop.
+// Entries that these methods drop stay on disk.
 extension MemoryTier: Trimming {
   /// Drops entries from memory until at most `count` are left. Entries on disk stay. See
   /// `MemoryCache.trim(toCount:order:)`.
@@ -113,8 +113,8 @@ extension MemoryTier: Trimming {
     return held.trim(toCost: cost, order: order)
   }
 
-  /// Drops the entries from memory that were last accessed, or with `.write` written, more than
-  /// `age` ago. Entries on disk stay.
+  /// Drops entries from memory whose last access (with `.write`, whose write) was more than `age`
+  /// ago. Entries on disk stay.
   ///
   /// - Returns: a summary of the dropped entries.
   /// - Complexity: O(n) for n entries in memory.

@@ -5,9 +5,10 @@ public struct MemoryTierConfiguration: Sendable {
   /// entries.
   public var countLimit: Int?
 
-  /// The maximum total cost of the entries in the tier, or `nil` for no limit. Unless entries have
-  /// costs of their own or the cache was opened with a `costing`, a cost is the size of the value
-  /// on disk.
+  /// The maximum total cost of the entries in the tier, or `nil` for no limit. An entry set without
+  /// a cost gets one from the cache's `costing`. Without a `costing`, the cost is the value's size:
+  /// in memory for `[UInt8]`, `String`, `Data` and any other `ByteSource`, and on disk for other
+  /// types.
   ///
   /// A value that alone costs more than the limit is only on disk.
   public var costLimit: Int?
@@ -15,13 +16,13 @@ public struct MemoryTierConfiguration: Sendable {
   /// Which entry is evicted when the tier exceeds a limit. Default `.leastRecentlyUsed`.
   public var policy: EvictionPolicy = .leastRecentlyUsed
 
-  /// How long it may take until reads from memory count as accesses on disk. Default 1 s. Less than
-  /// 1 ms means 1 ms.
+  /// The longest delay before reads from memory count as accesses on disk. Default 1 s. Less than 1
+  /// ms means 1 ms.
   ///
-  /// The tier reports reads to the store together: in the background, before a trim or a close, and
-  /// before some writes at a limit. This writes nothing to disk. An eviction for a limit spares up
-  /// to 256 entries that were read since the last report. A read of an entry with an idle limit is
-  /// reported at once.
+  /// The tier reports reads to the store in groups: in the background, before a trim or a close,
+  /// and before some writes at a limit. Reports write nothing to disk. An eviction for a limit
+  /// spares up to 256 entries that were read since the last report. A read of an entry with an idle
+  /// limit is reported at once.
   public var recencyInterval: Duration = .seconds(1)
 
   /// How often maintenance removes expired entries from memory. Default 60 s. See
@@ -48,7 +49,8 @@ public struct MemoryTierConfiguration: Sendable {
     self.costLimit = costLimit
   }
 
-  /// A configuration without limits: the tier can hold every entry on disk, until memory is short.
+  /// A configuration without limits: the tier can hold every entry that is on disk, until memory is
+  /// short.
   public static var unlimited: MemoryTierConfiguration {
     MemoryTierConfiguration(countLimit: nil, costLimit: nil)
   }

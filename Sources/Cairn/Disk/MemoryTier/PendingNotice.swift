@@ -1,4 +1,4 @@
-/// When to tell the disk of a read.
+/// When to report a read to the disk.
 @usableFromInline
 struct PendingNotice: OptionSet, Sendable {
   @usableFromInline var rawValue: UInt8
@@ -6,8 +6,8 @@ struct PendingNotice: OptionSet, Sendable {
   @inlinable
   init(rawValue: UInt8) { self.rawValue = rawValue }
 
-  /// After a while: everything accessed until then.
+  /// After a while, together with all other accesses until then.
   @inlinable static var later: PendingNotice { PendingNotice(rawValue: 1) }
-  /// Now, for this entry only: it has an idle limit.
+  /// At once, for this entry only, because it has an idle limit.
   @inlinable static var atOnce: PendingNotice { PendingNotice(rawValue: 2) }
 }

@@ -1,12 +1,12 @@
 public import CairnStore
 
-/// What memory will hold for a write once it is on disk. Made before the write.
+/// The entry that memory will hold once a write is on disk. Made before the write.
 @usableFromInline
 struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
   @usableFromInline let key: TierKey<Key>
   @usableFromInline let hasTags: Bool
-  /// Whether memory holds it, or only drops the old value.
+  /// Whether memory holds the value, or only drops the old one.
   @usableFromInline let isHeld: Bool
   /// The value's cost. With `nil`, the cost is the size of the value on disk.
   @usableFromInline let cost: Int?
@@ -43,12 +43,12 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Stores the entry in memory, unless memory knows of something newer.
+  /// Stores the entry in memory, unless memory knows of a newer version.
   ///
   /// - Parameter byteCount: the size of the value on disk.
   @inlinable
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
-    // If the defaults are changing or have changed since, the entry on disk may end at another
+    // If the defaults are changing or have changed since, the entry on disk may expire at another
     // time.
     if !isHeld || changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
       memory.invalidate(key, through: version - 1, .replaced)
@@ -84,7 +84,7 @@ extension PublishedEntry {
     try forgettingUnknown(in: memory) { () throws(CacheError) in try wait(pending) }
   }
 
-  /// Drops the key from memory if it is unknown what the disk has for it.
+  /// Drops the key from memory if `body` throws and the state on disk is unknown.
   private func forgettingUnknown<Result>(
     in memory: MemoryCache<TierKey<Key>, Value>, _ body: () throws(CacheError) -> Result
   ) throws(CacheError) -> Result {
@@ -95,7 +95,7 @@ extension PublishedEntry {
   }
 }
 
-/// What memory must do for a write.
+/// How memory must change for a write.
 @usableFromInline
 enum TierStep: Sendable {
   /// The write is on disk.
@@ -107,7 +107,7 @@ enum TierStep: Sendable {
 }
 
 /// A lifetime extension for memory to apply once the extension is on disk. Made before the write,
-/// so that the value ends in memory no later than on disk.
+/// so that the value expires in memory no later than on disk.
 struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   private let key: TierKey<Key>
   private let held: MemoryCache<TierKey<Key>, Value>
@@ -123,8 +123,8 @@ struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
 
   func apply() { held.extendLifetime(of: key, to: times.expires, ticket: ticket) }
 
-  /// Extends the life of an entry that only memory has.
+  /// Extends the lifetime of an entry that only memory has.
   ///
-  /// - Returns: whether there is one.
+  /// - Returns: whether there is such an entry.
   func applyAlone() -> Bool { held.extendAlone(key, to: times.expires) }
 }

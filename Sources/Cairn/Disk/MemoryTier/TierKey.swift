@@ -2,9 +2,10 @@ internal import CairnStore
 
 /// A key in the memory tier's form: two keys are equal if they have the same bytes on disk.
 ///
-/// Two texts that are canonically equal but differ in their UTF-8 are one key to a dictionary, and
-/// two on disk. A custom key coder may also encode equal keys differently, or different keys
-/// equally. If memory compared by `==`, a write of one key would leave a stale value of the other.
+/// Two strings that are canonically equal but differ in their UTF-8 are one key in a dictionary,
+/// but two keys on disk. A custom key coder may also encode equal keys differently, or different
+/// keys equally. If memory compared keys by `==`, a write of one key could leave a stale value of
+/// another.
 @usableFromInline
 struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @usableFromInline let key: Key
@@ -29,7 +30,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
     return left.key == right.key
   }
 
-  // The synthesised `==` is not specialised, and looks up types at every read.
+  // The synthesised `hashValue` is not specialised, and would look up types at every read.
   @inlinable
   @inline(__always)
   var hashValue: Int {
@@ -43,7 +44,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   func hash(into hasher: inout Hasher) { hasher.combine(hashValue) }
 }
 
-/// Takes fewer instructions than `Hasher`, which hashes the normal form of a text.
+/// Takes fewer instructions than `Hasher`, which hashes the normal form of a string.
 private let hashOfKeys = SipHash(secret: (0..<16).map { _ in UInt8.random(in: 0...255) })
 
 @usableFromInline

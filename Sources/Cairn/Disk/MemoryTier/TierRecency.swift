@@ -15,15 +15,15 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Keys taken from memory to be reported, in access order. The lock is held only for the walk
   /// through memory, so that freeing memory does not wait for the disk.
   private let taken = Lock<ArraySlice<TierKey<Key>>>([])
-  /// Allows one report at a time, so that a trim that waited for it finds everything reported. The
-  /// store and a built-in coder are called under this lock, but a custom coder is not.
+  /// Allows one report at a time, so that a trim that waited for the lock finds everything
+  /// reported. The store and built-in coders are called under this lock, but custom coders are not.
   private let telling = Lock(())
   /// Evictions below since the last report.
   private let evictionCount = Atomic(0)
-  /// How many evictions and unreported reads make a write report: a sixty-fourth of the store's
-  /// entries at the last report.
+  /// The number of evictions and unreported reads after which a write reports: a sixty-fourth of
+  /// the store's entries at the last report.
   private let countToTell = Atomic(0)
-  /// Whether the background was asked for a report that has not begun.
+  /// Whether a background report has been requested and has not begun.
   private let isAskedFor = Atomic(false)
   /// The number of reports being made. A write does not wait for them.
   private let tellingCount = Atomic(0)
@@ -39,11 +39,11 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   func begin(_ store: Store) { replace(store) }
 
-  /// Releases the store, because nothing is left to report to.
+  /// Releases the store. Later reports do nothing.
   func end() { replace(nil) }
 
   private func replace(_ store: Store?) {
-    // The old store is released outside the lock.
+    // Release the old store outside the lock.
     let old = self.store.withLock { exchange(&$0, with: store) }
     withExtendedLifetime(old) {}
   }
@@ -70,7 +70,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       return
     }
     // One by one, because a custom coder runs with no lock held. A caller that arrives in the
-    // meantime reports the rest, so that no key is left when it returns, except keys that other
+    // meantime reports the rest. When that call returns, no key is left, except keys that other
     // threads are encoding.
     while let key = taken.withLock({ $0.popFirst() }) { tell(key, store) }
     let told = taken.withLock { $0.isEmpty ? exchange(&$0, with: []) : [] }
@@ -85,8 +85,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// - Parameter isBeingRead: `false` if the key was read some time ago. Such a read does not count
-  ///   if the entry on disk has an idle limit: either it was reported at once, or the read was of
-  ///   another value.
+  ///   if the entry on disk has an idle limit: either the read was reported at once, or it was a
+  ///   read of another value.
   private func tell(_ key: TierKey<Key>, _ store: Store, isBeingRead: Bool = false) {
     memory.noteTold(key)
     let sparesIdle = !isBeingRead
@@ -103,14 +103,14 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Whether the store may ask if a key about to be removed is in use. It may not with a custom
-  /// coder if memory does not know keys by their bytes.
+  /// Whether the store may call `isInUse` for a key that it is about to remove. `false` for a
+  /// custom coder if memory does not know keys by their bytes.
   var knowsKeysByBytes: Bool { Self.knowsKeysByBytes(keyCoder) }
 
   static func knowsKeysByBytes(_ keyCoder: KeyCoder<Key>) -> Bool { keyCoder.identity != .equality }
 
-  /// Whether a key was read from memory without a report to the disk. This call reports it. Runs
-  /// under a lock of the store.
+  /// Whether a key has a read from memory that was not reported to the disk. The call counts as the
+  /// report. Runs under a lock of the store.
   func isInUse(_ bytes: RawSpan) -> Bool {
     if keyCoder.identity == .bytes {
       let bytes = [UInt8](copying: bytes)
@@ -123,24 +123,24 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return memory.takeRead(hash: hash) { $0 == tierKey }
   }
 
-  /// Call before a write that may remove entries to keep limits. In a later report, earlier
-  /// accesses would count as later than the write. Reports if a sixty-fourth of the entries have
-  /// been removed or read since the last report, because a report costs more than an eviction. If
-  /// that is too much work for a write, the background reports. In between, an eviction spares
-  /// entries in use, up to a limit.
+  /// Call before a write that may evict entries. In a later report, earlier accesses would count as
+  /// later than the write. A report costs more than an eviction, so the call reports only if a
+  /// sixty-fourth of the entries have been evicted or read since the last report. If a report is
+  /// too much work for a write, it runs in the background. Between reports, evictions spare entries
+  /// in use, up to a limit.
   ///
-  /// A write that may remove many entries always reports.
+  /// A write that may evict many entries always reports.
   ///
   /// - Parameters:
   ///   - count: the number of entries to write.
-  ///   - byteCount: their bytes.
+  ///   - byteCount: the size of these entries in bytes.
   ///   - store: the store that they are written to.
   func tellBeforeWrite(of count: Int, _ byteCount: Int, to store: Store) {
     if tells(beforeWriteOf: count, byteCount, to: store) { tell() }
   }
 
-  /// Whether to report to the disk before a write of this size. Asks the background for a report if
-  /// that would be too much work for the write.
+  /// Whether to report to the disk before a write of this size. Requests a background report if a
+  /// report would be too much work for the write.
   func tells(beforeWriteOf count: Int, _ byteCount: Int, to store: Store) -> Bool {
     switch store.evictions(byAdding: count, byteCount: byteCount) {
     case .none: return false
@@ -151,11 +151,12 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let evictionCount = evictionCount.load(ordering: .relaxed)
     let countToTell = countToTell.load(ordering: .relaxed)
     if evictionCount + readCount < countToTell { return false }
-    // The disk cannot ask whether such keys are in use.
+    // The store cannot call `isInUse` for such keys.
     if !knowsKeysByBytes { return true }
     let isMuch =
       max(readCount, countToTell) > Self.fewCount || tellingCount.load(ordering: .relaxed) > 0
-    // Each report makes the next read of each entry slower, so it must be worth it.
+    // Each report makes the next read of each entry slower, so report only if many entries were
+    // evicted.
     if isMuch, evictionCount >= (countToTell > 64 ? 4 : 1) * countToTell { tellSoon() }
     return !isMuch
   }
@@ -163,7 +164,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The maximum number of keys that a write reports. That takes about a tenth of a millisecond.
   private static var fewCount: Int { 256 }
 
-  /// Schedules one background report for all hits until then.
+  /// Schedules one background report of all hits until then.
   func tellLater(after interval: Duration) {
     background.run(after: interval) { [weak self] in
       // From here on, a read requests the next report.
@@ -172,7 +173,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Drops the entries that the disk removed from memory.
+  /// Drops entries from memory that were removed from disk.
   func drop(_ event: RemovalEvent) {
     switch event {
     case .all(_, let count): memory.removeAll(cause: .removed, isToldOfNothing: count > 0)
@@ -191,7 +192,8 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
         memory.invalidate(TierKey(key), through: version, cause)
       } catch {
-        // Whichever entry it was, no read may find it. A built-in coder never made this key.
+        // No read may find the removed entry, but its key is unknown. A built-in coder never made
+        // such a key.
         memory.removeAll(cause: cause)
       }
     }
