@@ -15,7 +15,7 @@ let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hum
 let client: Target.Dependency =
   .product(name: "AsyncHTTPClient", package: "async-http-client")
 
-/// A library of the same name, and its tests.
+/// A library target and its test target.
 func adapter(
   _ name: String, _ dependencies: [Target.Dependency] = [], tests: [Target.Dependency] = []
 ) -> [Target] {

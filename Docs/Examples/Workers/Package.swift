@@ -18,7 +18,7 @@ let package = Package(
     .executableTarget(
       name: "workers", dependencies: [.product(name: "Cairn", package: "Cairn")] + nio,
       path: "Sources/Workers", swiftSettings: settings),
-    // They start the program, and kill its processes.
+    // The tests start the program and kill its processes.
     .testTarget(name: "WorkersTests", dependencies: ["workers"] + nio, swiftSettings: settings),
   ]
 )
