@@ -10,7 +10,7 @@ let package = Package(
     .executable(name: "near-cache", targets: ["NearCacheProgram"]),
   ],
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../..")
   ],
   targets: [

@@ -6,7 +6,7 @@ let settings: [SwiftSetting] = [.swiftLanguageMode(.v6)]
 let package = Package(
   name: "Server",
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../.."),
     .package(name: "Adapters", path: "../Adapters"),
     .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),

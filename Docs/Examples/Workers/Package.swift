@@ -10,7 +10,7 @@ let nio: [Target.Dependency] = ["NIOCore", "NIOHTTP1", "NIOPosix"].map {
 let package = Package(
   name: "Workers",
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../.."),
     .package(url: "https://github.com/apple/swift-nio.git", from: "2.80.0"),
   ],

@@ -3,7 +3,7 @@ import Foundation
 import Hummingbird
 
 /// A driver for Hummingbird's persist framework, on a Cairn cache on disk. Values survive a
-/// restart, without another process.
+/// restart, and no other process is needed.
 ///
 ///     let persist = try await CairnPersistDriver.open(path: "/var/lib/example/persist")
 ///     let app = Application(router: router, services: [persist])

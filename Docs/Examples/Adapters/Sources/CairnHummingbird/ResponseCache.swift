@@ -8,8 +8,8 @@ import ServiceLifecycle
 ///       CachedResponse(contentType: "text/html", body: try await render(context.parameters.require("year")))
 ///     })
 ///
-/// The key of a response is the path and query of its request, so use this only for responses that
-/// are the same for all users.
+/// The key of a response is the path and query of its request, so use the cache only for responses
+/// that are the same for all users.
 ///
 /// The cache wraps a handler and is not a middleware. A load continues for all waiting requests
 /// even if the request that began it has ended, and a middleware must not call its next handler
@@ -42,7 +42,7 @@ public struct ResponseCache: Service {
   }
 
   /// Returns a handler that answers from the cache, and calls `handler` once for simultaneous
-  /// requests of a missing response. An error of `handler` reaches all of them and is not cached.
+  /// requests for a missing response. An error of `handler` reaches all of them and is not cached.
   ///
   /// - Parameter lifetime: the lifetime of a response, from the time at which it is computed.
   public func caching<Context: RequestContext>(

@@ -30,8 +30,8 @@ public struct CacheService: Service {
 
   /// Waits for the graceful shutdown or the cancellation of the task, then closes.
   ///
-  /// - Throws: the errors of the close, such as a full disk. Then the last `.interval` writes may
-  ///   be lost.
+  /// - Throws: the errors of the close, for example if the disk is full. Then the last `.interval`
+  ///   writes may be lost.
   public func run() async throws {
     // Throws if the task is cancelled. That also means: close.
     try? await gracefulShutdown()

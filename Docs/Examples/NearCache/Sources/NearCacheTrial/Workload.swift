@@ -103,8 +103,8 @@ package struct Workload: Sendable {
     }
   }
 
-  /// Logs only the last of successive reads with the same result, because the model demands most of
-  /// it.
+  /// Logs only the last of successive reads with the same result, because the model makes the
+  /// strictest demands on it.
   private func read(
     _ cache: NearCache<String, String>, _ log: EventLog, _ fence: Fence, _ isOver: () -> Bool
   ) async -> Int {

@@ -213,7 +213,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
       entry.value, forKey: key, expecting: entry.version, options: .lifetime(.until(end)))
   }
 
-  /// Waits until this machine's reads reflect all writes that any machine's caller had acknowledged
+  /// Waits until this machine's reads reflect all writes, from any machine, that were acknowledged
   /// before the call.
   ///
   /// - Throws: `notFollowing` if no invalidations arrive. `value(forKey:)` still keeps its promise.

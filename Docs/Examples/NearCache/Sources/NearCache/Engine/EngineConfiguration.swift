@@ -3,7 +3,7 @@ public struct EngineConfiguration: Sendable {
   public var endpoint: EngineEndpoint
   /// How long a call may take in total, including queueing and reconnecting.
   public var callTimeout: Duration = .milliseconds(500)
-  /// How long connecting may take, and then the first answer.
+  /// The time limit for connecting, and again for the first answer.
   public var connectTimeout: Duration = .milliseconds(500)
   /// The longest wait after the first failure. This limit doubles with each further failure. The
   /// actual wait is random, from zero up to the limit, so that many machines do not reconnect at

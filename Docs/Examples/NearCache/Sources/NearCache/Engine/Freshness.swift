@@ -1,7 +1,7 @@
 import Cairn
 import Synchronization
 
-/// Knows how long near copies are known to be right.
+/// Tracks how long near copies are known to be right.
 ///
 /// A *session* is a period in which invalidations arrive without a gap. A near copy belongs to the
 /// session in which it was requested from the engine. The copy is fresh as long as its session is:
