@@ -15,7 +15,7 @@ let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hum
 let client: Target.Dependency =
   .product(name: "AsyncHTTPClient", package: "async-http-client")
 
-/// A library of the same name, and its tests.
+/// A library target and its test target.
 func adapter(
   _ name: String, _ dependencies: [Target.Dependency] = [], tests: [Target.Dependency] = []
 ) -> [Target] {
@@ -56,7 +56,7 @@ let package = Package(
   name: "Adapters",
   products: adapters.map { .library(name: $0[0].name, targets: [$0[0].name]) },
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../.."),
     .package(url: "https://github.com/apple/swift-log.git", from: "1.16.0"),
     .package(url: "https://github.com/apple/swift-metrics.git", from: "2.7.0"),

@@ -10,21 +10,21 @@ let package = Package(
     .executable(name: "near-cache", targets: ["NearCacheProgram"]),
   ],
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../..")
   ],
   targets: [
-    // The C client of Redis and Valkey, as the system has it. Not by pkg-config: header and library are where compilers look,
-    // and SwiftPM warns of a flag in Debian's hiredis.pc.
+    // The system's C client for Redis and Valkey. Does not use pkg-config: compilers find the
+    // header and library anyway, and SwiftPM warns about a flag in Debian's hiredis.pc.
     .systemLibrary(name: "CHiredis"),
-    // What a program of your own needs of this.
+    // The library for your own program.
     .target(
       name: "NearCache",
       dependencies: ["CHiredis", .product(name: "Cairn", package: "Cairn")],
       swiftSettings: settings),
-    // A server and a network that fail, readers and writers, and a model that checks them.
+    // A failing server and network, readers and writers, and a model that checks them.
     .target(name: "NearCacheTrial", dependencies: ["NearCache"], swiftSettings: settings),
-    // A demonstration, the benchmark, and the process that the tests start and kill.
+    // A demonstration, the benchmark, and the worker process that the tests start and kill.
     .executableTarget(
       name: "NearCacheProgram",
       dependencies: [

@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
   name: "PageCache",
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../..")
   ],
   targets: [

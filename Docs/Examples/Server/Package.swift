@@ -6,7 +6,7 @@ let settings: [SwiftSetting] = [.swiftLanguageMode(.v6)]
 let package = Package(
   name: "Server",
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../.."),
     .package(name: "Adapters", path: "../Adapters"),
     .package(url: "https://github.com/hummingbird-project/hummingbird.git", from: "2.28.0"),
@@ -14,7 +14,7 @@ let package = Package(
     .package(url: "https://github.com/swift-server/async-http-client.git", from: "1.30.0"),
   ],
   targets: [
-    // A server that uses the adapters, and what stands in its pages.
+    // The text of the pages, shared by the server and its check.
     .target(name: "PageText", swiftSettings: settings),
     .executableTarget(
       name: "Server",
@@ -27,7 +27,7 @@ let package = Package(
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: settings),
-    // What ./run starts: kills and restarts the server under load, and checks its answers.
+    // Started by ./run: kills and restarts the server under load, and checks its answers.
     .executableTarget(
       name: "ServerCheck",
       dependencies: [

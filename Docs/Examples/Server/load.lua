@@ -1,5 +1,5 @@
--- What wrk asks the server for: wrk -s load.lua URL -- counters | sessions | pages, SECONDS of a session
--- It prints its results in one line for ServerCheck.
+-- wrk's requests. Usage: wrk -s load.lua URL -- counters|sessions|pages SESSION_SECONDS
+-- Prints the results on one line for ServerCheck.
 
 local threads = {}
 
@@ -20,7 +20,7 @@ function init(arguments)
   local kind, session_seconds = arguments[1], tonumber(arguments[2])
 
   if kind == "counters" then
-    -- Few counters, so that many add to the same one at once.
+    -- There are few counters, so several connections often increment the same one at once.
     request = function()
       return wrk.format("POST", "/counters/wrk-" .. math.random(0, 9))
     end
@@ -32,7 +32,7 @@ function init(arguments)
     local sessions, next_place = {}, 1
     request = function()
       local session = sessions[math.random(1, 2000)]
-      -- It is asked for in the first half of its life: an answer may be long in coming.
+      -- Uses a session only in the first half of its lifetime, because an answer may take long.
       if math.random(1, 20) == 1 or not session or session.begun < os.time() - session_seconds / 2 then
         return wrk.format("POST", "/session?user=wrk")
       end
@@ -64,7 +64,7 @@ function done(summary, latency)
     unexpected = math.max(unexpected, thread:get("unexpected"))
     status = thread:get("unexpected_status")
   end
-  -- wrk counts an answer after more than its timeout as an error, and leaves it out of the latencies.
+  -- wrk counts an answer after its timeout as an error, and leaves it out of the latencies.
   print(string.format(
     '\nRESULT {"requests":%d,"acknowledged":%d,"unexpected":%d,"unexpectedStatus":%d,"late":%d,'
       .. '"p50":%d,"p90":%d,"p99":%d,"p999":%d,"max":%d}',

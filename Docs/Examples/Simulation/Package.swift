@@ -6,7 +6,7 @@ let settings: [SwiftSetting] = [.swiftLanguageMode(.v6)]
 let package = Package(
   name: "Simulation",
   targets: [
-    // What near caches do to an engine: by formula, and by simulation.
+    // The effect of near caches on an engine, by formula and by simulation.
     .target(name: "NearCacheModel", swiftSettings: settings),
     .executableTarget(
       name: "simulate", dependencies: ["NearCacheModel"], path: "Sources/Simulate",

@@ -10,7 +10,7 @@ let nio: [Target.Dependency] = ["NIOCore", "NIOHTTP1", "NIOPosix"].map {
 let package = Package(
   name: "Workers",
   dependencies: [
-    // In a program of your own: .package(url: …, from: …).
+    // In your own program: .package(url: …, from: …).
     .package(name: "Cairn", path: "../../.."),
     .package(url: "https://github.com/apple/swift-nio.git", from: "2.80.0"),
   ],
@@ -18,7 +18,7 @@ let package = Package(
     .executableTarget(
       name: "workers", dependencies: [.product(name: "Cairn", package: "Cairn")] + nio,
       path: "Sources/Workers", swiftSettings: settings),
-    // They start the program, and kill its processes.
+    // The tests start the program and kill its processes.
     .testTarget(name: "WorkersTests", dependencies: ["workers"] + nio, swiftSettings: settings),
   ]
 )

@@ -6,22 +6,26 @@ import NIOCore
 import NIOHTTP1
 import Synchronization
 
-/// A cache of responses for AsyncHTTPClient, by the rules of HTTP (RFC 9111).
+/// Caches responses for AsyncHTTPClient, by the rules of HTTP (RFC 9111).
 ///
-///     let http = try await HTTPClientCache.open(path: "/var/cache/example/http", byteLimit: 1 << 30)
+///     let http = try await HTTPClientCache.open(
+///       path: "/var/cache/example/http",
+///       configuration: HTTPClientCache.configuration(byteLimit: 1 << 30))
 ///     let answer = try await http.execute(HTTPClientRequest(url: url), timeout: .seconds(10))
 ///
-/// A response is fresh for as long as `Cache-Control: max-age` or `Expires` say, less its `Age`. Then it is
-/// validated by its `ETag` and `Last-Modified`; the answer 304 costs no body. A request that differs in a
-/// header that `Vary` names has a response of its own. While the origin is down or answers 500 to 504, what
-/// was there is given for as long as `stale-if-error` of the response, or this cache, allows. However many
-/// tasks ask for a URL at once, the origin is asked once.
+/// A response is fresh for the time in `Cache-Control: max-age` or `Expires`, less its `Age`. Then
+/// the cache validates it by its `ETag` and `Last-Modified`; a 304 answer has no body. Requests
+/// that differ in a header named by `Vary` have separate responses. While the origin is down or
+/// answers 500, 502, 503 or 504, the cache returns the old response for as long as `stale-if-error`
+/// of the response, or else of this cache, allows. Simultaneous requests for a URL cause one
+/// request to the origin.
 ///
-/// Only GET is answered from here. Another method that succeeds removes what is kept of its URL. A request
-/// with a range, a condition or `no-store` passes by. Heuristics of freshness are not used: a response without a
-/// lifetime is validated each time.
+/// The cache answers only GET requests. If another method that may change the resource succeeds,
+/// the cache removes the responses of its URL. A request with a range, a condition or `no-store`
+/// bypasses the cache. There are no heuristics for freshness: a response without a lifetime is
+/// validated each time.
 public struct HTTPClientCache: Sendable {
-  /// What the responses are kept in.
+  /// The underlying cache.
   public let cache: DiskCache<String, StoredResponse>
   private let client: HTTPClient
   private let bodyByteLimit: Int
@@ -30,9 +34,10 @@ public struct HTTPClientCache: Sendable {
   /// The configuration of a cache of responses.
   ///
   /// - Parameters:
-  ///   - staleIfError: how long after its end a response is given while the origin fails, where the response
-  ///     does not say it; and how long it is kept to be validated.
-  ///   - memoryByteLimit: how many bytes of bodies are held in memory.
+  ///   - staleIfError: how long after its lifetime a response may be returned while the origin
+  ///     fails, unless the response has its own `stale-if-error`. Also how long the cache keeps a
+  ///     response for validation.
+  ///   - memoryByteLimit: the maximum number of bytes of bodies in memory.
   public static func configuration(
     byteLimit: Int, memoryByteLimit: Int = 32 << 20, staleIfError: Duration = .seconds(3600)
   ) -> DiskCacheConfiguration {
@@ -44,15 +49,16 @@ public struct HTTPClientCache: Sendable {
     return configuration
   }
 
-  /// Opens the cache at a path, or makes one there.
+  /// Opens the cache at a path, or creates it.
   ///
   /// - Parameters:
   ///   - path: a directory.
-  ///   - configuration: from the function of this name.
-  ///   - isShared: whether the answers go to several users: then `private` is not kept, nor what was asked for
-  ///     with `Authorization`, and `s-maxage` counts.
-  ///   - bodyByteLimit: a longer body is an error.
-  ///   - client: asks the origin.
+  ///   - configuration: see `configuration(byteLimit:memoryByteLimit:staleIfError:)`.
+  ///   - isShared: whether the responses go to several users. Then the cache keeps no `private`
+  ///     responses and, by default, none to requests with `Authorization`, and it respects
+  ///     `s-maxage`.
+  ///   - bodyByteLimit: the maximum size of a body. A longer one causes an error.
+  ///   - client: sends requests to the origin.
   public static func open(
     path: String, configuration: DiskCacheConfiguration, isShared: Bool = true,
     bodyByteLimit: Int = 16 << 20, client: HTTPClient = .shared
@@ -70,10 +76,11 @@ public struct HTTPClientCache: Sendable {
   /// Answers a request from the cache or the origin.
   ///
   /// - Parameters:
-  ///   - request: its body can be sent once only, so a request with one is never repeated.
-  ///   - timeout: for the origin.
-  /// - Returns: the response, with its `Age` where it is from the cache.
-  /// - Throws: what the client throws, where no response may be given instead.
+  ///   - request: the request. A body can be sent only once, so a request with a body is never
+  ///     repeated.
+  ///   - timeout: the time limit for the origin.
+  /// - Returns: the response, with its `Age` if it comes from the cache.
+  /// - Throws: the client's error, unless a stale response may be returned instead.
   public func execute(
     _ request: HTTPClientRequest, timeout: TimeAmount
   ) async throws -> HTTPClientResponse {
@@ -84,7 +91,7 @@ public struct HTTPClientCache: Sendable {
       }
       return answer.response(age: nil)
     }
-    // The first answer to a URL says by which headers they differ: then the key is another one.
+    // The first answer may say that responses vary by headers. Then the key changes.
     for _ in 1...3 {
       let names = try cache.value(forKey: request.kept.variationKey)?.variation ?? []
       if let response = try await answer(request, varyingBy: names, timeout) { return response }
@@ -92,7 +99,7 @@ public struct HTTPClientCache: Sendable {
     return try await fetch(request, timeout).response(age: nil)
   }
 
-  /// Removes what is kept of a URL.
+  /// Removes all responses of a URL.
   public func remove(url: String) async throws {
     try await cache.removeAll(tagged: StoredRequest(url: url, headers: [:]).tag)
   }
@@ -100,11 +107,11 @@ public struct HTTPClientCache: Sendable {
   /// Closes the cache.
   public func close() async throws { try await cache.close() }
 
-  /// - Returns: `nil` if what is kept under this key answers another request.
+  /// - Returns: `nil` if the response under this key is for a different request.
   private func answer(
     _ request: HTTPClientRequest, varyingBy names: [String], _ timeout: TimeAmount
   ) async throws -> HTTPClientResponse? {
-    // What may not be kept goes to the task that asked for it, past the cache.
+    // A response that must not be kept goes directly to the task that requested it.
     let passed = Mutex<StoredResponse?>(nil)
     let loaded: Loaded<StoredResponse>?
     do {
@@ -153,7 +160,7 @@ public struct HTTPClientCache: Sendable {
       try await cache.setValue(marker, forKey: kept.variationKey, options: .tags([kept.tag]))
       let key = kept.key(varyingBy: answer.variation)
       try await cache.setValue(answer, forKey: key, options: options)
-      // The response is under another key now. Callers that wait for this load look again.
+      // The response is under another key now. Callers that wait for this load look it up again.
       options.lifetime = .after(.zero)
     }
     return .loaded(answer, options: options)
@@ -172,13 +179,13 @@ public struct HTTPClientCache: Sendable {
   }
 }
 
-/// The origin answered that it cannot answer.
+/// The origin answered with a server error.
 private struct OriginFailure: Error { let answer: StoredResponse }
 
 extension HTTPClientRequest {
   fileprivate var kept: StoredRequest { StoredRequest(url: url, headers: headers) }
 
-  /// Whether the cache may answer it.
+  /// Whether the cache may answer the request.
   fileprivate var isCacheable: Bool {
     let passing = [
       "Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range",
@@ -191,7 +198,9 @@ extension HTTPClientRequest {
 }
 
 extension StoredResponse {
-  /// The response to give, with how old it is; `nil`: it is from the origin.
+  /// The response to return.
+  ///
+  /// - Parameter age: the time since it was cached; `nil` if it comes from the origin.
   fileprivate func response(age: Duration?) -> HTTPClientResponse {
     HTTPClientResponse(
       status: HTTPResponseStatus(statusCode: Int(status)), headers: headers(age: age),

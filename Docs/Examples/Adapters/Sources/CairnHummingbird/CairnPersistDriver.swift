@@ -2,35 +2,37 @@ import Cairn
 import Foundation
 import Hummingbird
 
-/// Hummingbird's persist framework over a Cairn cache on disk: what is kept survives a restart, and no other
-/// process is needed for it.
+/// A driver for Hummingbird's persist framework, on a Cairn cache on disk. Values survive a
+/// restart, and no other process is needed.
 ///
 ///     let persist = try await CairnPersistDriver.open(path: "/var/lib/example/persist")
 ///     let app = Application(router: router, services: [persist])
 ///
-/// As a service of the application it is closed after the server has answered its last request. Values are
-/// kept as JSON. What has expired is removed in the background.
+/// As a service of the application, the driver is closed after the server's last response. Values
+/// are stored as JSON. Expired values are removed in the background.
 ///
-/// A read takes microseconds and is done where it is asked for. A write waits for the disk without a thread.
+/// A read takes microseconds and runs on the calling thread. A write holds no thread while it waits
+/// for the disk.
 public struct CairnPersistDriver: PersistDriver {
-  /// What the values are kept in, for what a persist driver does not offer: limits, statistics, backups.
+  /// The underlying cache. Use it for limits, statistics and backups, which a persist driver lacks.
   public let cache: DiskCache<String, Data>
 
-  /// What a write survives once it is acknowledged. It may differ for several drivers over one cache.
+  /// What an acknowledged write survives. Drivers on the same cache may differ in this.
   public var durability: Durability
 
-  /// Makes a driver over a cache that is open.
+  /// Creates a driver on an open cache.
   public init(cache: DiskCache<String, Data>, durability: Durability = .durable) {
     self.cache = cache
     self.durability = durability
   }
 
-  /// Opens the cache at a path, or makes one there. It holds all that it is given, until that expires.
+  /// Opens the cache at a path, or creates it. The cache has no limits: it keeps each value until
+  /// it expires or is removed.
   ///
   /// - Parameters:
   ///   - path: a directory.
-  ///   - durability: what a write survives once it is acknowledged.
-  ///   - log: where the cache reports what no call throws.
+  ///   - durability: what an acknowledged write survives.
+  ///   - log: receives reports of problems that no call throws.
   public static func open(
     path: String, durability: Durability = .durable, log: DiagnosticLog = .standardError
   ) async throws -> CairnPersistDriver {
@@ -40,16 +42,16 @@ public struct CairnPersistDriver: PersistDriver {
       cache: try await .open(.path(path), configuration: configuration), durability: durability)
   }
 
-  /// The same values, with writes of another durability.
+  /// A driver on the same cache whose writes have another durability.
   public func writing(_ durability: Durability) -> CairnPersistDriver {
     CairnPersistDriver(cache: cache, durability: durability)
   }
 
   // MARK: Hummingbird's PersistDriver
 
-  /// Sets the value of a key that has none. Of several who try at once, one succeeds.
+  /// Sets the value of a key that has none. If several callers try at once, one succeeds.
   ///
-  /// - Throws: `PersistError.duplicate` where the key has a value.
+  /// - Throws: `PersistError.duplicate` if the key has a value.
   public func create(
     key: String, value: some Codable & Sendable, expires: Duration?
   ) async throws {
@@ -59,7 +61,7 @@ public struct CairnPersistDriver: PersistDriver {
     if case .mismatch = result { throw PersistError.duplicate }
   }
 
-  /// Sets the value of a key. Where `expires` is `nil`, a value that is there keeps its time of expiry.
+  /// Sets the value of a key. If `expires` is `nil`, an existing value keeps its expiry.
   public func set(key: String, value: some Codable & Sendable, expires: Duration?) async throws {
     let data = try JSONEncoder().encode(value)
     try await cache.update(
@@ -67,16 +69,16 @@ public struct CairnPersistDriver: PersistDriver {
     ) { _ in data }
   }
 
-  /// The value of a key, or `nil` where there is none or it has expired.
+  /// The value of a key, or `nil` if there is none or it has expired.
   ///
-  /// - Throws: `PersistError.invalidConversion` where it is of another type.
+  /// - Throws: `PersistError.invalidConversion` if the value has another type.
   public func get<Object: Codable & Sendable>(
     key: String, as type: Object.Type
   ) async throws -> Object? {
     try cache.value(forKey: key).map { try Self.decode($0) }
   }
 
-  /// The value of a key, and how long it will live; as `get`.
+  /// Like `get`, but also returns the rest of the value's lifetime.
   public func getWithTTL<Object: Codable & Sendable>(
     key: String, as type: Object.Type
   ) async throws -> (object: Object, ttl: Duration?)? {
@@ -93,20 +95,20 @@ public struct CairnPersistDriver: PersistDriver {
     try await cache.close()
   }
 
-  // MARK: More than Hummingbird asks for
+  // MARK: Beyond PersistDriver
 
-  /// Changes the value of a key, so that no change is lost that another makes at the same time.
+  /// Changes the value of a key atomically: no concurrent change is lost.
   ///
   ///     let count = try await persist.update(key: "visits", as: Int.self) { ($0 ?? 0) + 1 }
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - type: what the value is.
-  ///   - expires: when the value will expire; `nil`: when it would have expired.
-  ///   - change: makes the new value of the old one, which is `nil` where there is none. Called again where
-  ///     somebody else was faster.
+  ///   - type: the type of the value.
+  ///   - expires: the new lifetime; `nil` keeps the current expiry.
+  ///   - change: returns the new value for the old one, or for `nil` if there is none. Called again
+  ///     if another caller wrote first.
   /// - Returns: the new value.
-  /// - Throws: what `change` throws; otherwise as `get` and `set`. The value is as before then.
+  /// - Throws: the errors of `change`, `get` and `set`. The value is then unchanged.
   @discardableResult
   public func update<Object: Codable & Sendable>(
     key: String, as type: Object.Type, expires: Duration? = nil,
@@ -117,14 +119,14 @@ public struct CairnPersistDriver: PersistDriver {
     ) { data in
       try JSONEncoder().encode(change(data.map { try Self.decode($0) }))
     }
-    // There is one: nothing was to be removed.
+    // `update` returns `nil` only for a removal, which the closure never requests.
     guard let updated else { throw PersistError.invalidConversion }
     return try Self.decode(updated.value)
   }
 
-  // MARK: How
+  // MARK: Implementation
 
-  /// How long an entry will live; `nil`: for ever.
+  /// The rest of an entry's lifetime, or `nil` if the entry never expires.
   private func timeToLive(of entry: CacheEntry<String, Data>) -> Duration? {
     entry.info.expires.map { expires in
       let now = cache.configuration.store.clock.now()

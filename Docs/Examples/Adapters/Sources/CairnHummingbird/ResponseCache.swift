@@ -2,30 +2,32 @@ import Cairn
 import Hummingbird
 import ServiceLifecycle
 
-/// Responses that are made once for all who ask: in memory, and behind it on disk.
+/// Caches responses in memory and on disk. Each response is computed once for all requests.
 ///
 ///     router.get("report/:year", use: responses.caching(for: .seconds(60)) { request, context in
 ///       CachedResponse(contentType: "text/html", body: try await render(context.parameters.require("year")))
 ///     })
 ///
-/// Responses are known by the path and the query of their request. Use it for what is the same for everybody.
+/// The key of a response is the path and query of its request, so use the cache only for responses
+/// that are the same for all users.
 ///
-/// It wraps a handler, and is no middleware: a load goes on for all who wait when the request that began it is
-/// over, and a middleware must not call what comes next after that.
+/// The cache wraps a handler and is not a middleware. A load continues for all waiting requests
+/// even if the request that began it has ended, and a middleware must not call its next handler
+/// after that.
 public struct ResponseCache: Service {
-  /// What the responses are kept in.
+  /// The underlying cache.
   public let cache: DiskCache<String, CachedResponse>
 
-  /// Makes one over a cache that is open.
+  /// Creates a response cache on an open cache.
   public init(cache: DiskCache<String, CachedResponse>) { self.cache = cache }
 
-  /// Opens the cache at a path, or makes one there.
+  /// Opens the cache at a path, or creates it.
   ///
   /// - Parameters:
   ///   - path: a directory.
-  ///   - countLimit: how many responses there may be. The least recently used go.
-  ///   - memoryByteLimit: how many bytes of bodies are held in memory.
-  ///   - log: where the cache reports what no call throws.
+  ///   - countLimit: the maximum number of responses. The least recently used are evicted.
+  ///   - memoryByteLimit: the maximum number of bytes of bodies in memory.
+  ///   - log: receives reports of problems that no call throws.
   public static func open(
     path: String, countLimit: Int, memoryByteLimit: Int, log: DiagnosticLog = .standardError
   ) async throws -> ResponseCache {
@@ -39,10 +41,10 @@ public struct ResponseCache: Service {
       })
   }
 
-  /// A handler that answers from the cache, and calls `handler` for what is not there: once, however many ask
-  /// for it at the same time. What `handler` throws goes to all of them, and is not kept.
+  /// Returns a handler that answers from the cache, and calls `handler` once for simultaneous
+  /// requests for a missing response. An error of `handler` reaches all of them and is not cached.
   ///
-  /// - Parameter lifetime: how long a response lives, from its end on.
+  /// - Parameter lifetime: the lifetime of a response, from the time at which it is computed.
   public func caching<Context: RequestContext>(
     for lifetime: Duration,
     _ handler: @escaping @Sendable (Request, Context) async throws -> CachedResponse
@@ -54,14 +56,14 @@ public struct ResponseCache: Service {
     }
   }
 
-  /// Waits for the end of the application, and closes the cache.
+  /// Waits until the application shuts down, then closes the cache.
   public func run() async throws {
     try? await gracefulShutdown()
     try await cache.close()
   }
 }
 
-/// What is kept of a response.
+/// The cached part of a response.
 public struct CachedResponse: Codable, Sendable, ResponseGenerator {
   public var contentType: String
   public var body: ByteBuffer

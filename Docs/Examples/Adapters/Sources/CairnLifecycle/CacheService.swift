@@ -1,20 +1,20 @@
 import Cairn
 import ServiceLifecycle
 
-/// Closes a cache or a store when the program ends, after the last request.
+/// Closes a cache or a store when the program shuts down, after the last request.
 ///
 ///     let group = ServiceGroup(
 ///       services: [CacheService(closing: pages), CacheService(closing: sessions), server],
 ///       gracefulShutdownSignals: [.sigterm], logger: logger)
 ///
-/// A service group shuts its services down in the reverse of their order, each when the one behind it
-/// has ended. So stand this one *before* the server: the server then answers its last request first, and
-/// what that request writes is kept.
+/// A service group shuts its services down in reverse order, each after the next one has ended. So
+/// list this service *before* the server. Then the cache is still open for the writes of the
+/// server's last request.
 ///
-/// A close makes the next open fast, and keeps the order of use. A program that is killed instead loses
-/// nothing that was acknowledged.
+/// A close makes the next open fast and keeps the order of use. A program that is killed instead
+/// loses no acknowledged write.
 ///
-/// Hummingbird's `Application` does the same with the services that it is given.
+/// Hummingbird's `Application` treats its services in the same way.
 public struct CacheService: Service {
   private let close: @Sendable () async throws -> Void
 
@@ -28,11 +28,12 @@ public struct CacheService: Service {
     close = { try await store.close() }
   }
 
-  /// Waits for the graceful shutdown, or for the end of the task, and closes.
+  /// Waits for the graceful shutdown or the cancellation of the task, then closes.
   ///
-  /// - Throws: what the close throws, such as a full disk: the last writes of `.interval` may be lost.
+  /// - Throws: the errors of the close, for example if the disk is full. Then the last `.interval`
+  ///   writes may be lost.
   public func run() async throws {
-    // It throws where the task is cancelled: time to close as well.
+    // Throws if the task is cancelled. That also means: close.
     try? await gracefulShutdown()
     try await close()
   }

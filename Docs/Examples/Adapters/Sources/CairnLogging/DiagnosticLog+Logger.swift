@@ -2,16 +2,17 @@ import Cairn
 import Logging
 
 extension DiagnosticLog {
-  /// Hands all messages to a logger of swift-log.
+  /// Passes all messages to a swift-log logger.
   ///
   ///     var configuration = DiskCacheConfiguration(countLimit: 10_000, byteLimit: nil)
   ///     configuration.store.log = DiagnosticLog(Logger(label: "cairn"))
   ///
-  /// The levels have the same names. Each message has the metadata `category`, such as `damage`, and
-  /// `path`: the directory of the store. Alert on `error` with the category `damage` or `writing`.
+  /// The levels have the same names. Each message has the metadata `category`, such as `damage`,
+  /// and `path`, the directory of the store. Alert on messages with level `error` and category
+  /// `damage` or `writing`.
   ///
   /// - Parameters:
-  ///   - logger: its level decides what is logged.
+  ///   - logger: receives the messages. Its level determines which ones it logs.
   ///   - metadata: added to each message, such as the name of the cache.
   public init(_ logger: Logger, metadata: Logger.Metadata = [:]) {
     self.init { message in
@@ -24,6 +25,6 @@ extension DiagnosticLog {
 }
 
 extension Logger.Level {
-  /// The level of the same name; a level that is not known here counts as an error.
+  /// The level of the same name. An unknown level becomes `error`.
   init(_ level: DiagnosticLog.Level) { self = Logger.Level(rawValue: level.rawValue) ?? .error }
 }

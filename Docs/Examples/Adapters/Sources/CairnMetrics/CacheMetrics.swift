@@ -3,7 +3,7 @@ import Metrics
 import ServiceLifecycle
 import Synchronization
 
-/// Hands what a cache counts to swift-metrics.
+/// Reports a cache's statistics and events to swift-metrics.
 ///
 ///     let metrics = CacheMetrics(of: pages, named: "pages")
 ///     let app = Application(router: router, services: [metrics])
@@ -20,15 +20,15 @@ import Synchronization
 /// | `cairn_damaged_total` | counter, from the events | |
 /// | `cairn_load_duration` | timer, from the loaders | `result`: loaded, failed |
 ///
-/// The values of the dimensions are names in Cairn, and the one of `cache` is yours: no key becomes a
-/// label, so the number of time series is bounded, at about 50 for each cache.
+/// You choose the value of the dimension `cache`; the other values are names in Cairn. Keys never
+/// become labels, so each cache has about 50 time series.
 ///
-/// A get or a set does nothing for the counters from statistics: they are advanced by each `report()`,
-/// which `run()` calls. Each removal advances a counter from the events when it happens.
+/// Counters from the statistics add no cost to a get or a set: `report()`, which `run()` calls,
+/// advances them. Each removal advances a counter from the events at once.
 public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Service {
   private let cache: DiskCache<Key, Value>
   private let interval: Duration
-  /// What was told to the counters so far, by the names of the statistics.
+  /// The values reported to the counters so far, by the names of the statistics.
   private let told = Mutex<[String: UInt64]>([:])
   private let counters: [String: Counter]
   private let gauges: [String: Gauge]
@@ -36,13 +36,13 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
   private let loaded: Metrics.Timer
   private let failed: Metrics.Timer
 
-  /// Begins to count events. Call `report()`, or have `run()` call it.
+  /// Begins to count events. Call `report()` or `run()` to report statistics.
   ///
   /// - Parameters:
-  ///   - cache: the cache. Counts from before this call are told by the first report.
-  ///   - name: the value of the dimension `cache`: one for each cache of the program.
+  ///   - cache: the cache. The first report includes counts from before this call.
+  ///   - name: the value of the dimension `cache`, unique in the program.
   ///   - interval: how often `run()` reports.
-  ///   - factory: where the metrics go.
+  ///   - factory: creates the metrics.
   /// - Throws: `CacheError`, if the cache is closed.
   public init(
     of cache: DiskCache<Key, Value>, named name: String, interval: Duration = .seconds(10),
@@ -83,7 +83,7 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
 
   deinit { observation.cancel() }
 
-  /// Advances the counters by what happened since the last report, and sets the gauges.
+  /// Advances the counters by the changes since the last report, and sets the gauges.
   ///
   /// - Throws: `CacheError`, if the cache is closed.
   public func report() throws(CacheError) {
@@ -100,8 +100,8 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
     }
   }
 
-  /// Reports once per interval until the graceful shutdown, and then once more. Stand it behind the
-  /// service that closes the cache, so that it ends before that one.
+  /// Reports once per interval until the graceful shutdown, and then once more. List this service
+  /// after the one that closes the cache, so that this one ends first.
   public func run() async throws {
     do {
       try await cancelWhenGracefulShutdown { [self] in
@@ -114,7 +114,7 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
     try report()
   }
 
-  /// A loader that is timed. What it throws goes on.
+  /// Returns a loader that measures the duration of `load` and rethrows its errors.
   public func timing<Result: Sendable>(
     _ load: @escaping @Sendable () async throws -> Result
   ) -> @Sendable () async throws -> Result {
@@ -138,7 +138,7 @@ private struct StatisticName {
 
   init(_ name: String) { self.name = name }
 
-  /// Whether it is what a cache holds now. All other counts only grow.
+  /// Whether the value describes the current contents of the cache. All other values only grow.
   var isHeld: Bool {
     let held: Set = [
       "count", "sweepingTags", "liveBytes", "deadBytes", "allocatedBytes", "pinnedBytes",
@@ -147,7 +147,7 @@ private struct StatisticName {
     return held.contains(name)
   }
 
-  /// The label of the metric, and the dimension that tells it from the others.
+  /// The label of the metric, and the dimension that distinguishes it from others of that label.
   var place: (label: String, key: String, value: String) {
     if isHeld { return ("cairn_held", "unit", name) }
     let prefix = "loads."

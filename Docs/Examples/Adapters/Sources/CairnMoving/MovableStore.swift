@@ -2,7 +2,8 @@ import Cairn
 import Foundation
 import Synchronization
 
-/// A store that can move to another directory, such as one on another disk, while it is read and written.
+/// A store that can move to another directory, for example on another disk, while it is read and
+/// written.
 ///
 ///     let users = MovableStore(try await Store(path: "/disk1/users.cairn"))
 ///     try await users.write { try await $0.setValue("alice", forKey: "user/17") }
@@ -23,18 +24,18 @@ public final class MovableStore: Sendable {
   private let isMoving = Atomic(false)
   private let configuration: StoreConfiguration
 
-  /// - Parameter configuration: of the store, wherever it is.
+  /// - Parameter configuration: the configuration for the store in each directory.
   public init(_ store: Store, configuration: StoreConfiguration = StoreConfiguration()) {
     state = Mutex(State(store: store))
     self.configuration = configuration
   }
 
-  /// Where the store is.
+  /// The current path of the store.
   public var path: String { store.path }
 
   private var store: Store { state.withLock { $0.store } }
 
-  /// Calls `body` with the store, to read. It may be called again, if the store has moved meanwhile.
+  /// Calls `body` with the store, for reading. Calls `body` again if the store moves meanwhile.
   public func read<Result>(_ body: (Store) throws -> Result) throws -> Result {
     while true {
       let store = store
@@ -44,8 +45,9 @@ public final class MovableStore: Sendable {
     }
   }
 
-  /// Calls `body` with the store, to write. It waits while a move comes to its end, for milliseconds. Use the
-  /// store in `body` only; versions from another call are of no use after a move.
+  /// Calls `body` with the store, for writing. The call waits a few milliseconds while a move
+  /// finishes. Use the store only within `body`. Entry versions from other calls are invalid after
+  /// a move.
   public nonisolated(nonsending) func write<Result>(
     _ body: nonisolated(nonsending) (Store) async throws -> Result
   ) async throws -> Result {
@@ -71,12 +73,15 @@ public final class MovableStore: Sendable {
 
   /// Moves the store to another path. Writes wait during the last comparison.
   ///
-  /// If it throws, or the process dies, the store is where it was, with all that was written.
+  /// If this call throws, or the process dies during it, the store stays at its old path with all
+  /// writes.
   ///
   /// - Parameters:
-  ///   - replacing: whether what is at the path is removed first, such as what a move has left that did not end.
-  ///   - record: remembers the new place, durably. The move is done when it returns.
-  /// - Throws: `StoreError`, such as a full disk; `StoreIsMoving`; what `record` throws.
+  ///   - replacing: whether to remove first what is at the path, such as the remains of an
+  ///     unfinished move.
+  ///   - record: records the new place durably. The move takes effect when `record` returns.
+  /// - Throws: `StoreError`, for example if the disk is full; `StoreIsMoving`; the errors of
+  ///   `record`.
   public func move(
     to path: String, replacing: Bool = false, record: () async throws -> Void = {}
   ) async throws {
@@ -89,7 +94,7 @@ public final class MovableStore: Sendable {
     }
     var copy = try await StoreCopy.begin(of: source, at: path, configuration)
     do {
-      // Each time, less was written meanwhile.
+      // Each pass is shorter than the one before, so fewer writes happen meanwhile.
       for _ in 0..<8 { if try await copy.catchUp() <= 100 { break } }
       await pauseWrites()
       _ = try await copy.catchUp()
@@ -104,10 +109,10 @@ public final class MovableStore: Sendable {
     try await copy.end(removing: source)
   }
 
-  /// Closes the store. Call it when the last read and write have ended.
+  /// Closes the store. Call it after the last read and write have ended.
   public func close() async throws { try await store.close() }
 
-  /// Lets no write begin, and waits for those that have.
+  /// Prevents writes from beginning, and waits for those that have begun.
   private func pauseWrites() async {
     await withCheckedContinuation { continuation in
       let isDrained = state.withLock { state in
@@ -131,5 +136,5 @@ public final class MovableStore: Sendable {
   }
 }
 
-/// Another move of the store is under way.
+/// Another move of the store is in progress.
 public struct StoreIsMoving: Error {}

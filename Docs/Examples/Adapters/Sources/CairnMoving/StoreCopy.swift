@@ -1,11 +1,12 @@
 import Cairn
 import Foundation
 
-/// A copy of a store that catches up with it: a backup, and what a follower has seen since.
+/// A copy of a store that catches up with its source: a backup, plus the changes that a follower
+/// has seen since.
 struct StoreCopy: Sendable {
   let store: Store
   let follower: Store
-  /// The last write of the source that the copy has.
+  /// The version of the last source write in the copy.
   private var version: UInt64
 
   static func begin(
@@ -23,9 +24,9 @@ struct StoreCopy: Sendable {
     }
   }
 
-  /// Copies what was written, extended and removed since the last time.
+  /// Copies the writes, extensions and removals since the last call.
   ///
-  /// - Returns: how many keys that were.
+  /// - Returns: the number of changed keys.
   mutating func catchUp() async throws -> Int {
     let (follower, last) = (follower, version)
     let (count, version) = try await store.perform { store in
@@ -35,7 +36,7 @@ struct StoreCopy: Sendable {
       try snapshot.forEachKey { key in
         let key = Array(copying: key)
         guard let info = try snapshot.info(forKey: key) else { return .next }
-        // An extension of a lifetime is no write.
+        // Extending a lifetime does not change the version.
         let known = try store.info(forKey: key)
         if info.version <= last, let known, known.expires == info.expires { return .next }
         guard let entry = try snapshot.entry(forKey: key) else { return .next }
@@ -56,7 +57,7 @@ struct StoreCopy: Sendable {
     return count
   }
 
-  /// Ends the copying. Of the two stores, one remains.
+  /// Ends the copying and deletes one of the two stores.
   func end(removing store: Store) async throws {
     try? await follower.close()
     try await store.close()

@@ -1,7 +1,7 @@
 import Cairn
 import Configuration
 
-/// A place and a configuration, as swift-configuration reads them.
+/// The path and configuration of a cache, read by swift-configuration.
 ///
 ///     let config = ConfigReader(provider: EnvironmentVariablesProvider())
 ///     let settings = try CacheSettings(config, section: "pages")
@@ -24,8 +24,9 @@ import Configuration
 /// | `pages.loads.staleWhileRevalidating` | `PAGES_LOADS_STALE_WHILE_REVALIDATING` | `30s` |
 /// | `pages.loads.timeLimit` | `PAGES_LOADS_TIME_LIMIT` | `10s` |
 ///
-/// Missing settings keep their values from `base`. An unusable setting throws a `SettingError`, which names
-/// its key. A cache must have a limit, from the settings or from `base`: one without fills the disk.
+/// Missing settings keep their values from `base`. An invalid setting causes a `SettingError`,
+/// which names its key. A cache must have a limit, from the settings or from `base`, because a
+/// cache without one fills the disk.
 public struct CacheSettings: Sendable {
   public var path: String
   public var configuration: DiskCacheConfiguration
@@ -33,9 +34,9 @@ public struct CacheSettings: Sendable {
   /// Reads the settings of a cache.
   ///
   /// - Parameters:
-  ///   - reader: where the settings are looked for.
+  ///   - reader: provides the settings.
   ///   - section: the first part of each key.
-  ///   - base: what is not set.
+  ///   - base: the values of missing settings.
   public init(
     _ reader: ConfigReader, section name: String,
     base: DiskCacheConfiguration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
@@ -60,8 +61,8 @@ public struct CacheSettings: Sendable {
   }
 }
 
-/// A place and a configuration of a store: `path`, and the keys of `CacheSettings` from `countLimit` to
-/// `durability`. A store may be without limits.
+/// The path and configuration of a store: `path`, and the keys of `CacheSettings` from `countLimit`
+/// to `durability`. A store needs no limits.
 public struct StoreSettings: Sendable {
   public var path: String
   public var configuration: StoreConfiguration

@@ -1,13 +1,13 @@
 import Cairn
 import Configuration
 
-/// A setting that cannot be used: its key, what stands there, and what is wrong with it.
+/// An invalid or missing setting.
 public struct SettingError: Error, Hashable, CustomStringConvertible {
-  /// The key, such as `cache.byteLimit`. In the environment that is `CACHE_BYTE_LIMIT`.
+  /// The key, such as `cache.byteLimit`, which is `CACHE_BYTE_LIMIT` in the environment.
   public var key: String
-  /// What stands there; `nil` if nothing does, or a list.
+  /// The value; `nil` if there is none, or if it is a list.
   public var value: String?
-  /// What is wrong with it, or would be right.
+  /// Why the value is invalid, or which values are valid.
   public var reason: String
 
   public var description: String { "\(key): \(value.map { "“\($0)” " } ?? "")\(reason)" }
@@ -18,10 +18,10 @@ struct Section {
   let name: String
   let reader: ConfigReader
 
-  /// What stands at a key; `nil` if nothing does.
+  /// The value of a key as text; `nil` if there is none.
   func text(_ key: String) throws(SettingError) -> String? {
     let path = ConfigKey("\(name).\(key)")
-    // A file has numbers as well as text; the environment has text.
+    // A file may have numbers; the environment has only text.
     if let number = reader.int(forKey: path) { return String(number) }
     if let text = reader.string(forKey: path) { return text }
     if let number = reader.double(forKey: path) {
@@ -37,13 +37,13 @@ struct Section {
     SettingError(key: "\(name).\(key)", value: value, reason: reason)
   }
 
-  /// A text that must be there.
+  /// The value of a key that must be set.
   func required(_ key: String) throws(SettingError) -> String {
     guard let text = try text(key), !text.isEmpty else { throw error(key, nil, "must be set") }
     return text
   }
 
-  /// A number of things, such as `10000`.
+  /// A count, such as `10000`.
   func count(_ key: String) throws(SettingError) -> Int? {
     try parsed(key, "must be a whole number from 0, such as 10000") { Self.number($0, [("", 1)]) }
   }
@@ -64,7 +64,7 @@ struct Section {
     }
   }
 
-  /// `process`, `durable`, or a duration: the interval in which writes are synced.
+  /// `process`, `durable`, or a duration: the interval between syncs.
   func durability(_ key: String) throws(SettingError) -> Durability? {
     switch try text(key) {
     case nil: return nil
@@ -86,7 +86,8 @@ struct Section {
     return value
   }
 
-  /// A number with a unit, in the smallest one; `nil` if it is none, or too large.
+  /// Parses a number with a unit, and converts it to the smallest unit. Returns `nil` if the text
+  /// is invalid or the number too large.
   private static func number(_ text: String, _ units: [(name: String, size: Int)]) -> Int? {
     for unit in units where text.hasSuffix(unit.name) {
       let digits = text.dropLast(unit.name.count)

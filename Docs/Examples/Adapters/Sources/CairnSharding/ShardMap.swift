@@ -1,39 +1,43 @@
-/// Which shard has a key, and which place should have a shard: the same in every process and every run.
+/// Maps keys to shards, and shards to places. The result is the same in every process and every
+/// run.
 ///
 ///     let map = ShardMap(places: ["/disk1", "/disk2", "/disk3"])
-///     let shard = map.shard(forKey: "user/17")  // from 0 to 255, for ever
+///     let shard = map.shard(forKey: "user/17")  // from 0 to 255; never changes
 ///     let place = map.place(ofShard: shard)     // one of the three
 ///
-/// The number of shards never changes, so a key keeps its shard. Places come and go: by rendezvous hashing
-/// (Thaler and Ravishankar 1998), a new place takes shards from all others and nothing else moves; a place
-/// that goes gives its shards to all others. A place is a directory, or the name of a machine or process.
+/// The number of shards never changes, so a key keeps its shard. Places may be added and removed.
+/// The map uses rendezvous hashing (Thaler and Ravishankar, 1998): a new place takes shards from
+/// all others, a removed place leaves its shards to all others, and no other shard moves. A place
+/// is a directory, or the name of a machine or process.
 public struct ShardMap: Sendable, Hashable {
   /// The places, in any order.
   public var places: [String]
-  /// How many shards there are. Never change it once there is data.
+  /// The number of shards. Never change it once there is data.
   public let shardCount: Int
 
-  /// Makes a map. There must be at least one place and one shard.
+  /// Creates a map with at least one place and one shard.
   public init(places: [String], shardCount: Int = 256) {
     precondition(!places.isEmpty && shardCount > 0, "a map needs a place and a shard")
     self.places = places
     self.shardCount = shardCount
   }
 
-  /// The shard of a key. `hashValue` would be another one in each process.
+  /// The shard of a key. Does not use `hashValue`, which differs between processes.
   public func shard(forKey key: String) -> Int {
     Int(Self.hash(key) % UInt64(shardCount))
   }
 
-  /// Where a shard should be: at the place that has the highest number for it.
+  /// The place where a shard should be: the one with the highest weight for the shard.
   public func place(ofShard shard: Int) -> String {
     func weight(_ place: String) -> UInt64 { Self.hash("\(shard) \(place)") }
-    // Of equal numbers, which hardly occur, the greater name decides, whatever the order.
+    // If weights are equal, which is very rare, the greater name wins, whatever the order of
+    // places.
     let best = places.max { (weight($0), $0) < (weight($1), $1) }
     return best ?? places[0]
   }
 
-  /// FNV-1a, mixed by the last steps of MurmurHash3: names that differ by one digit differ in all bits.
+  /// FNV-1a, followed by the final mix of MurmurHash3. If names differ in one digit, each bit of
+  /// their hashes may differ.
   static func hash(_ text: String) -> UInt64 {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }

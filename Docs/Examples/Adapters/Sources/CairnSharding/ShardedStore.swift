@@ -2,7 +2,8 @@ import Cairn
 import CairnMoving
 import Foundation
 
-/// Spreads keys over many stores. Each store can move to another place while reads and writes go on.
+/// Spreads keys over many stores. Each store can move to another place while reads and writes
+/// continue.
 ///
 ///     let users = try await ShardedStore.open(
 ///       catalogue: "/disk1/users.catalogue", places: ["/disk1/users", "/disk2/users"])
@@ -12,33 +13,34 @@ import Foundation
 ///       try await users.move(shard, to: users.map.place(ofShard: shard))
 ///     }
 ///
-/// A place is a directory, such as one for each disk. The catalogue is a small store that has the place of
-/// each shard; a move is done when it is written there. Batches are atomic within one shard.
+/// A place is a directory, for example one per disk. The catalogue is a small store that records
+/// the place of each shard. A move takes effect when the catalogue records it. Batches are atomic
+/// within one shard.
 ///
-/// Each store takes some 7 open files, so 256 need `ulimit -n` of 4096.
+/// Each store has about 7 open files, so 256 stores need `ulimit -n 4096`.
 public struct ShardedStore: Sendable {
-  /// Which shard has a key, and where shards should be.
+  /// Maps keys to shards, and shards to the places where they should be.
   public let map: ShardMap
   private let catalogue: Store
   private let configuration: StoreConfiguration
   private let shards: [MovableStore]
 
-  /// What a shard needs little of: segments of 4 MiB, so that an empty one is small.
+  /// A configuration with segments of 4 MiB, so that an empty shard is small.
   public static var standardConfiguration: StoreConfiguration {
     var configuration = StoreConfiguration()
     configuration.segmentByteLimit = 4 << 20
     return configuration
   }
 
-  /// Opens all shards where the catalogue says, and makes those that are not there yet.
+  /// Opens all shards at the places in the catalogue, and creates the shards that are not in it.
   ///
   /// - Parameters:
-  ///   - path: the catalogue: a store of its own.
+  ///   - path: the catalogue, a separate store.
   ///   - places: where shards should be. A shard may be elsewhere: see `misplacedShards`.
-  ///   - shardCount: for ever the same.
-  ///   - configuration: of each shard. Limits are those of one.
-  /// - Throws: `StoreError`; `ShardError` if the catalogue is of another number of shards, or knows nothing of
-  ///   data that is there.
+  ///   - shardCount: the number of shards, which must never change.
+  ///   - configuration: the configuration of each shard. Its limits apply to one shard.
+  /// - Throws: `StoreError`; `ShardError` if the catalogue has another number of shards, or if a
+  ///   store with data is not in it.
   public static func open(
     catalogue path: String, places: [String], shardCount: Int = 256,
     configuration: StoreConfiguration = standardConfiguration
@@ -75,7 +77,7 @@ public struct ShardedStore: Sendable {
   ) async throws -> Store {
     var configuration = configuration
     if let place = try catalogue.value(forKey: "shard \(number)") {
-      // One that is missing is an error, and no reason to begin with an empty one.
+      // If the store is missing, throw instead of creating an empty one.
       configuration.createsStore = false
       let place = String(decoding: place, as: UTF8.self)
       return try await Store(path: directory(number, at: place), configuration: configuration)
@@ -98,34 +100,35 @@ public struct ShardedStore: Sendable {
     "\(place)/\(shard).cairn"
   }
 
-  /// Calls `body` with the store that has a key, to read: `MovableStore.read`.
+  /// Calls `body` with the key's store, for reading. See `MovableStore.read`.
   public func read<Result>(forKey key: String, _ body: (Store) throws -> Result) throws -> Result {
     try shards[map.shard(forKey: key)].read(body)
   }
 
-  /// Calls `body` with the store that has a key, to write: `MovableStore.write`.
+  /// Calls `body` with the key's store, for writing. See `MovableStore.write`.
   public nonisolated(nonsending) func write<Result>(
     forKey key: String, _ body: nonisolated(nonsending) (Store) async throws -> Result
   ) async throws -> Result {
     try await shards[map.shard(forKey: key)].write(body)
   }
 
-  /// Where a shard is.
+  /// The current place of a shard.
   public func place(ofShard shard: Int) -> String {
     URL(filePath: shards[shard].path).deletingLastPathComponent().path
   }
 
-  /// The shards that should be elsewhere, since places came or went.
+  /// The shards that should be elsewhere, because places were added or removed.
   public var misplacedShards: [Int] {
     shards.indices.filter { place(ofShard: $0) != map.place(ofShard: $0) }
   }
 
-  /// Moves a shard to another place while it is read and written. What was left there by a move that did not
-  /// end is removed.
+  /// Moves a shard to another place while it is read and written. First removes what an unfinished
+  /// move left there.
   ///
-  /// If it throws, or the process dies, the shard is where it was, with all that was written.
+  /// If this call throws, or the process dies during it, the shard stays at its old place with all
+  /// writes.
   ///
-  /// - Throws: as `MovableStore.move`.
+  /// - Throws: the errors of `MovableStore.move`.
   public func move(_ number: Int, to place: String) async throws {
     try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
     try await shards[number].move(to: Self.directory(number, at: place), replacing: true) {
@@ -133,17 +136,17 @@ public struct ShardedStore: Sendable {
     }
   }
 
-  /// Closes all shards. Call it when the last read and write have ended.
+  /// Closes all shards. Call it after the last read and write have ended.
   public func close() async throws {
     for shard in shards { try await shard.close() }
     try await catalogue.close()
   }
 }
 
-/// Why shards cannot be opened.
+/// The reason why shards cannot be opened.
 public enum ShardError: Error, Hashable {
-  /// The catalogue is of so many shards.
+  /// The catalogue has a different number of shards: this one.
   case otherCount(String)
-  /// There is a store with data that the catalogue does not know.
+  /// The store at this path has data, but is not in the catalogue.
   case unknownData(String)
 }

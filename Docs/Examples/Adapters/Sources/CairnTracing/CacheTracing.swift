@@ -1,31 +1,31 @@
 import Cairn
 import Tracing
 
-/// Spans around what takes long in a cache: loads always, and other calls when they were slow.
+/// Creates spans for all loads of a cache, and for other calls if they were slow.
 ///
 ///     let tracing = CacheTracing(of: "pages")
 ///     let page = try await pages.value(
 ///       forKey: url, lifetime: .hours(1), orLoad: tracing.loading { try await fetch(url) })
 ///     try await tracing.slow("setValue") { try await pages.setValue(page, forKey: url) }
 ///
-/// A get that finds its value makes no span: it takes a microsecond, and a span costs more than that. A
-/// load has the span of the request that began it as its parent, because Cairn runs it with the task-local
-/// values of who came first. Who joins a load has no span of it.
+/// A hit gets no span, because the span would take longer than the hit. The parent of a load's span
+/// is the span of the request that began the load, because Cairn runs the load with that request's
+/// task-local values. A request that joins a load gets no span for it.
 ///
-/// Spans have the attributes `cache.name` and `cache.operation`, and an error if one was thrown. They
-/// never have keys or values.
+/// Spans have the attributes `cache.name` and `cache.operation`, and an error if one was thrown.
+/// They never contain the keys or values of the cache.
 public struct CacheTracing: Sendable {
   private let name: String
   private let limit: Duration
   private let tracer: any Tracer
   private let now: @Sendable () -> DefaultTracerClock.Timestamp
 
-  /// Makes spans for a cache.
+  /// Creates the tracing of one cache.
   ///
   /// - Parameters:
   ///   - name: the attribute `cache.name`.
-  ///   - limit: how long a call of `slow` takes at least for a span.
-  ///   - tracer: where the spans go.
+  ///   - limit: the minimum duration of a `slow` call that gets a span.
+  ///   - tracer: receives the spans.
   ///   - now: the time of day. For tests.
   public init(
     of name: String, slowerThan limit: Duration = .milliseconds(10),
@@ -38,7 +38,7 @@ public struct CacheTracing: Sendable {
     self.now = now
   }
 
-  /// A loader with a span, for `value(forKey:orLoad:)`.
+  /// Returns a loader with a span, for `value(forKey:orLoad:)`.
   public func loading<Value: Sendable>(
     _ load: @escaping @Sendable () async throws -> Value
   ) -> @Sendable () async throws -> Value {
@@ -51,8 +51,8 @@ public struct CacheTracing: Sendable {
     }
   }
 
-  /// A loader with a span, for `loaded(forKey:orLoad:)`. The attribute `cache.prior` is `none`, `fresh`
-  /// or `stale`.
+  /// Returns a loader with a span, for `loaded(forKey:orLoad:)`. The attribute `cache.prior` is
+  /// `none`, `fresh` or `stale`.
   public func loading<Value: Sendable>(
     _ load: @escaping @Sendable (PriorValue<Value>?) async throws -> LoadResult<Value>
   ) -> @Sendable (PriorValue<Value>?) async throws -> LoadResult<Value> {
@@ -66,10 +66,10 @@ public struct CacheTracing: Sendable {
     }
   }
 
-  /// Makes a call, and a span of it if it took long. The span begins when the call began.
+  /// Makes a call, and creates a span for it if it was slow. The span begins with the call.
   ///
   /// - Parameters:
-  ///   - operation: the name of the call: the span is `cache.` and this.
+  ///   - operation: the name of the call. The span's name is `cache.` followed by this name.
   ///   - body: makes the call.
   public func slow<Result, Failure>(
     _ operation: String, _ body: () throws(Failure) -> Result
@@ -85,7 +85,7 @@ public struct CacheTracing: Sendable {
     }
   }
 
-  /// The same for an asynchronous call.
+  /// Makes an asynchronous call, and creates a span for it if it was slow.
   public nonisolated(nonsending) func slow<Result, Failure>(
     _ operation: String,
     _ body: nonisolated(nonsending) () async throws(Failure) -> Result

@@ -1,7 +1,7 @@
 import Cairn
 import Foundation
 
-/// What RFC 9111 allows.
+/// The rules of RFC 9111.
 package struct HTTPRules: Sendable {
   let isShared: Bool
   let staleIfError: Duration
@@ -13,7 +13,7 @@ package struct HTTPRules: Sendable {
     self.clock = clock
   }
 
-  /// Section 3: whether a response may be kept, and is worth it.
+  /// Section 3: whether a response may be stored, and is worth storing.
   package func mayKeep(_ response: StoredResponse, to request: StoredRequest) -> Bool {
     let control = response.cacheControl
     guard [200, 203, 204, 300, 301, 308, 404, 410].contains(response.status),
@@ -28,12 +28,12 @@ package struct HTTPRules: Sendable {
       || response["Last-Modified"] != nil
   }
 
-  /// Section 4.2: how long a response is fresh from now on; zero if it must be validated each time.
+  /// Section 4.2: how long a response stays fresh from now; zero if it must be validated each time.
   package func lifetime(of response: StoredResponse) -> Duration {
     max(.zero, freshness(of: response) - .seconds(response.initialAge))
   }
 
-  /// Section 4.2.1: how long a response is fresh after the origin has made it.
+  /// Section 4.2.1: how long a response is fresh after the origin created it.
   private func freshness(of response: StoredResponse) -> Duration {
     let control = response.cacheControl
     if control["no-cache"] != nil { return .zero }
@@ -44,7 +44,7 @@ package struct HTTPRules: Sendable {
     return .seconds(max(0, expires.timeIntervalSince(date)))
   }
 
-  /// Section 4.2.4 and RFC 5861: whether a response may be given that ended before the origin failed.
+  /// Section 4.2.4 and RFC 5861: whether a stale response may be returned while the origin fails.
   package func mayGive(_ response: StoredResponse, age: Duration) -> Bool {
     let control = response.cacheControl
     let shared = ["proxy-revalidate", "s-maxage"].contains { control[$0] != nil }
@@ -55,8 +55,8 @@ package struct HTTPRules: Sendable {
     return age - lifetime(of: response) <= limit ?? staleIfError
   }
 
-  /// Whether a response that was validated need not be written again: it is fresh for as long as before, and
-  /// nothing in it is new that lasts.
+  /// Whether a validated response need not be rewritten, because its lifetime and its lasting
+  /// headers are the same as before.
   package func isSame(_ response: StoredResponse, as prior: StoredResponse) -> Bool {
     func lasting(_ response: StoredResponse) -> Set<StoredResponse.Field> {
       Set(response.fields.filter { !["date", "age", "expires"].contains($0.name.lowercased()) })
@@ -64,7 +64,7 @@ package struct HTTPRules: Sendable {
     return lasting(response) == lasting(prior) && lifetime(of: response) == lifetime(of: prior)
   }
 
-  /// A date as HTTP writes it.
+  /// Parses a date in HTTP's format.
   private static func date(_ text: String) -> Date? {
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")

@@ -1,7 +1,7 @@
 import Foundation
 import NIOHTTP1
 
-/// What is kept of a response.
+/// The stored form of a response.
 public struct StoredResponse: Codable, Sendable {
   struct Field: Codable, Sendable, Hashable {
     var name: String
@@ -11,19 +11,19 @@ public struct StoredResponse: Codable, Sendable {
   package var status: UInt
   var fields: [Field]
   package var body: Data
-  /// The headers of requests by which responses to this URL differ, in lower case and sorted; and what this
-  /// one's request had in them.
+  /// The request headers by which responses to this URL vary, in lower case and sorted, and their
+  /// values in the request for this response.
   package var variation: [String]
   package var selecting: [String]
-  /// How old it was when it came, in seconds.
+  /// The age of the response on arrival, in seconds.
   var initialAge: Int
 
-  /// Says by which headers the responses to a URL differ.
+  /// A marker that lists the headers by which the responses to a URL vary.
   package init(varyingBy names: [String]) {
     (status, fields, body, variation, selecting, initialAge) = (0, [], Data(), names, [], 0)
   }
 
-  /// - Parameter delay: how long the origin took, in seconds.
+  /// - Parameter delay: how long the request took, in seconds.
   package init(
     status: UInt, headers: HTTPHeaders, body: Data, to request: StoredRequest, delay: Int
   ) {
@@ -46,7 +46,8 @@ public struct StoredResponse: Codable, Sendable {
 
   subscript(name: String) -> String? { headers.first(name: name) }
 
-  /// The directives, in lower case. Of several of a name, the first counts.
+  /// The directives, with names in lower case. If a name occurs more than once, the first one
+  /// counts.
   var cacheControl: [String: String] {
     let blanks = CharacterSet.whitespaces.union(CharacterSet(charactersIn: "\""))
     let pairs = headers[canonicalForm: "Cache-Control"].map { directive in
@@ -57,13 +58,13 @@ public struct StoredResponse: Codable, Sendable {
     return Dictionary(pairs) { first, _ in first }
   }
 
-  /// What asks the origin whether this is still the response (section 4.3.1).
+  /// The headers of a conditional request that validates this response (section 4.3.1).
   package var conditions: [(String, String)] {
     let pairs = [("If-None-Match", self["ETag"]), ("If-Modified-Since", self["Last-Modified"])]
     return pairs.compactMap { name, value in value.map { (name, $0) } }
   }
 
-  /// This response with the headers of an answer that it is still valid (section 3.2).
+  /// This response, updated with the headers of a 304 answer (section 3.2).
   package func renewed(by answer: StoredResponse) -> StoredResponse {
     var renewed = self
     let new = answer.fields.filter { $0.name.lowercased() != "content-length" }
@@ -73,7 +74,9 @@ public struct StoredResponse: Codable, Sendable {
     return renewed
   }
 
-  /// The headers to give, with how old the response is; `nil`: it is from the origin.
+  /// The headers to return.
+  ///
+  /// - Parameter age: the time since the response was cached; `nil` if it comes from the origin.
   package func headers(age: Duration?) -> HTTPHeaders {
     var headers = headers
     if let age, age > .zero || initialAge > 0 {

@@ -20,7 +20,7 @@ final class HTTPClientCacheTests: Sendable {
     return try await .open(path: path, configuration: configuration, isShared: isShared)
   }
 
-  /// Runs an origin, and a cache of what it answers.
+  /// Runs an origin, and a cache of its answers.
   private func run(
     isShared: Bool = true, _ origin: Origin,
     _ body: @Sendable (HTTPClientCache, String) async throws -> Void
@@ -40,7 +40,7 @@ final class HTTPClientCacheTests: Sendable {
     ["Cache-Control": "max-age=100", "Age": "40"],
   ]
 
-  @Test("A response is fresh for as long as it says", arguments: headers)
+  @Test("A response is fresh for the time in its headers", arguments: headers)
   func freshness(headers: [String: String]) async throws {
     let origin = Origin { _ in .text("page", headers) }
     try await run(origin) { (http, url) async throws in
@@ -64,7 +64,7 @@ final class HTTPClientCacheTests: Sendable {
       formatter.locale = Locale(identifier: "en_US_POSIX")
       formatter.timeZone = TimeZone(identifier: "GMT")
       formatter.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
-      // The server adds the date of now.
+      // The server adds the current date.
       return .text("page", ["Expires": formatter.string(from: Date(timeIntervalSinceNow: 3600))])
     }
     try await run(origin) { [clock] (http, url) async throws in
@@ -76,7 +76,7 @@ final class HTTPClientCacheTests: Sendable {
     }
   }
 
-  @Test("A response is there after a restart")
+  @Test("Responses survive a restart")
   func restart() async throws {
     let origin = Origin { _ in .text("page", ["Cache-Control": "max-age=60"]) }
     try await origin.run { [self] url in
@@ -90,7 +90,7 @@ final class HTTPClientCacheTests: Sendable {
   }
 
   @Test(
-    "What must not be kept is not",
+    "Responses that must not be stored are not stored",
     arguments: [
       ["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "private, max-age=60"],
       ["Cache-Control": "max-age=60", "Vary": "*"], ["Expires": "0"], [:],
@@ -105,7 +105,7 @@ final class HTTPClientCacheTests: Sendable {
   }
 
   @Test(
-    "A cache of one user keeps what is private; a shared one nothing that was asked with a password"
+    "A private cache stores private responses; a shared cache stores none that needed a password"
   )
   func users() async throws {
     let origin = Origin { _ in .text("page", ["Cache-Control": "private, max-age=60"]) }
@@ -120,7 +120,7 @@ final class HTTPClientCacheTests: Sendable {
     }
   }
 
-  @Test("At the end of its life, a response is asked for by its tag and date; 304 lets it live on")
+  @Test("An expired response is validated by its tag and date, and a 304 renews it")
   func validation() async throws {
     let headers = [
       "Cache-Control": "max-age=60", "ETag": "\"1\"",
@@ -141,7 +141,7 @@ final class HTTPClientCacheTests: Sendable {
         origin.asked.last?.headerFields[.ifModifiedSince] == "Fri, 15 Jan 2027 07:00:00 GMT")
       #expect(http.cache.loadStatistics.notModifiedCount == 2)
 
-      // A 304 that says something new is kept with it.
+      // New headers of a 304 are stored.
       origin.answer = { _ in
         .text("", ["Cache-Control": "max-age=600", "ETag": "\"1\""], status: .notModified)
       }
@@ -150,7 +150,7 @@ final class HTTPClientCacheTests: Sendable {
       #expect(try await http.get(url).text == "page")
       #expect(origin.asked.count == 4)
 
-      // Another one takes its place.
+      // A different response replaces the old one.
       clock.advance(by: .seconds(2))
       origin.answer = { _ in .text("new", ["Cache-Control": "max-age=60"]) }
       #expect(try await http.get(url).text == "new")
@@ -171,7 +171,7 @@ final class HTTPClientCacheTests: Sendable {
     }
   }
 
-  @Test("Requests that differ in a header that Vary names have responses of their own")
+  @Test("Requests that differ in a header named by Vary have separate responses")
   func vary() async throws {
     let origin = Origin { request in
       .text(
@@ -198,7 +198,7 @@ final class HTTPClientCacheTests: Sendable {
     }
   }
 
-  @Test("However many ask at once, the origin is asked once")
+  @Test("Simultaneous requests cause one request to the origin")
   func singleFlight() async throws {
     let origin = Origin { _ in
       try await Task.sleep(for: .milliseconds(50))
@@ -217,7 +217,7 @@ final class HTTPClientCacheTests: Sendable {
     }
   }
 
-  @Test("While the origin fails, or is gone, the old response is given for as long as it may be")
+  @Test("While the origin fails or is down, the old response is returned up to its limit")
   func staleIfError() async throws {
     let http = try await open()
     let origin = Origin { request in
@@ -242,7 +242,7 @@ final class HTTPClientCacheTests: Sendable {
       #expect(try await http.get(url + "/strict").text == "new")
       origin.answer = { _ in .text("down", [:], status: .badGateway) }
     }
-    // Nobody listens there any more; the default of this cache is 600 s.
+    // The origin no longer listens. The default limit of this cache is 600 s.
     let url = "http://" + (try #require(origin.asked.first?.authority))
     clock.advance(by: .seconds(100))
     #expect(try await http.get(url + "/page", timeout: 1) == Seen("page", age: "200"))
@@ -253,7 +253,7 @@ final class HTTPClientCacheTests: Sendable {
     try await http.close()
   }
 
-  @Test("What changes a page removes what is kept of it; ranges and conditions pass by")
+  @Test("Changing a page removes its responses; ranges and conditions bypass the cache")
   func otherRequests() async throws {
     let origin = Origin { request in
       request.method == .post

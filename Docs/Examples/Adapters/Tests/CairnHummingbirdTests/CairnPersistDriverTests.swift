@@ -24,7 +24,7 @@ final class CairnPersistDriverTests {
     try await persist.shutdown()
   }
 
-  @Test("gives back what was set, and nil for what was not or was removed")
+  @Test("returns values that were set, and nil for keys that were not set or were removed")
   func setAndGet() async throws {
     try await withDriver { persist in
       let user = User(name: "alice", visitCount: 3)
@@ -49,7 +49,7 @@ final class CairnPersistDriverTests {
     }
   }
 
-  @Test("creates a key once, however many try, and again when it has expired")
+  @Test("creates a key once, even if many tasks try, and again after it has expired")
   func create() async throws {
     try await withDriver { persist in
       let winners = await withTaskGroup(of: Bool.self) { group in
@@ -71,7 +71,7 @@ final class CairnPersistDriverTests {
     }
   }
 
-  @Test("keeps the time of expiry unless another is given")
+  @Test("keeps the expiry unless a new one is given")
   func expiry() async throws {
     try await withDriver { persist in
       func ttl() async throws -> Duration? {
@@ -88,7 +88,7 @@ final class CairnPersistDriverTests {
       #expect(kept > .seconds(50) && kept <= first + .milliseconds(10))
       try await persist.set(key: "key", value: 4, expires: .seconds(1000))
       #expect(try #require(try await ttl()) > .seconds(500))
-      // One that has expired has no time that could be kept.
+      // An expired value has no expiry to keep.
       try await persist.set(key: "key", value: 5, expires: .zero)
       #expect(try await persist.get(key: "key", as: Int.self) == nil)
       try await persist.set(key: "key", value: 6)
@@ -97,7 +97,7 @@ final class CairnPersistDriverTests {
     }
   }
 
-  @Test("loses no change of those made at once")
+  @Test("loses no concurrent change")
   func updates() async throws {
     try await withDriver { persist in
       let counts = try await withThrowingTaskGroup(of: Int.self) { group in
@@ -115,7 +115,7 @@ final class CairnPersistDriverTests {
     }
   }
 
-  @Test("has after a restart what it had before")
+  @Test("keeps its values across a restart")
   func restart() async throws {
     try await withDriver { persist in
       try await persist.set(key: "key", value: "value", expires: .seconds(100))
@@ -132,7 +132,7 @@ final class CairnPersistDriverTests {
     }
   }
 
-  @Test("is closed by a shutdown, also in a task that is cancelled")
+  @Test("is closed by a shutdown, even in a cancelled task")
   func shutdown() async throws {
     let persist = try await CairnPersistDriver.open(path: path)
     let task = Task {

@@ -12,7 +12,7 @@ final class ResponseCacheTests {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Calls `body` with a client of a server that counts how often its page is made.
+  /// Calls `body` with a client of a server that counts how often it computes its page.
   private func withServer(
     lifetime: Duration, _ madeCount: Counter,
     _ body: @Sendable (any TestClientProtocol) async throws -> Void
@@ -29,11 +29,11 @@ final class ResponseCacheTests {
         return CachedResponse(contentType: "text/plain", body: ByteBuffer(string: "made \(count)"))
       })
     try await Application(router: router, services: [responses]).test(.router, body)
-    // As the end of the application does it.
+    // As the application does when it ends.
     try await responses.cache.close()
   }
 
-  @Test("has a response made once for all who ask, and for those after a restart")
+  @Test("computes a response once for all requests, before and after a restart")
   func singleFlight() async throws {
     let madeCount = Counter()
     for _ in 1...2 {
@@ -54,7 +54,7 @@ final class ResponseCacheTests {
     #expect(madeCount.value == 1)
   }
 
-  @Test("keeps no failure, nothing for longer than it lives, and queries apart")
+  @Test("caches no errors, respects lifetimes, and distinguishes queries")
   func kept() async throws {
     let madeCount = Counter()
     try await withServer(lifetime: .milliseconds(50), madeCount) { client in

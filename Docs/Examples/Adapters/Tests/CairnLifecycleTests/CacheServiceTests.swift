@@ -11,7 +11,7 @@ final class CacheServiceTests {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// A server whose last request ends when its shutdown has begun.
+  /// A server whose last request ends after the shutdown has begun.
   private struct Server: Service {
     let cache: DiskCache<String, String>
     let begun: AsyncStream<Void>.Continuation
@@ -27,7 +27,7 @@ final class CacheServiceTests {
     try await .open(.path(path), configuration: .unlimited)
   }
 
-  @Test("The last request writes, and the cache is closed after it")
+  @Test("The cache is closed after the last request has written to it")
   func shutdown() async throws {
     let cache = try await open()
     let store = try await Store(path: path + "-store")
@@ -50,7 +50,7 @@ final class CacheServiceTests {
     try await reopened.close()
   }
 
-  @Test("A task that is cancelled closes the cache as well")
+  @Test("Cancelling the task also closes the cache")
   func cancelled() async throws {
     let cache = try await open()
     let task = Task { try await CacheService(closing: cache).run() }

@@ -18,7 +18,7 @@ final class DiagnosticLogTests {
     return try await .open(.path(path), configuration: configuration)
   }
 
-  @Test("A message has its level, and its category and path as metadata")
+  @Test("A message keeps its level, and has its category and path as metadata")
   func message() async throws {
     let handler = RecordingHandler()
     let cache = try await open(handler)
@@ -31,7 +31,7 @@ final class DiagnosticLogTests {
     try await cache.close()
   }
 
-  @Test("Damage of a file is told as an error of the category damage")
+  @Test("Damage to a file is logged as an error of the category damage")
   func damage() async throws {
     let cache = try await open(RecordingHandler())
     try await cache.setValue(Data(repeating: 7, count: 10_000), forKey: "key", durability: .durable)
@@ -42,7 +42,7 @@ final class DiagnosticLogTests {
     }
     let handler = RecordingHandler()
     let damaged = try await open(handler)
-    // Found by the opening or by this read.
+    // Either the open or this read finds the damage.
     _ = try? await damaged.value(forKey: "key", lifetime: .seconds(60)) { Data() }
     try await damaged.close()
     #expect(handler.lines.contains { $0.contains(" pages damage ") }, "\(names) \(handler.lines)")
@@ -57,7 +57,7 @@ final class DiagnosticLogTests {
   }
 }
 
-/// Keeps what is logged.
+/// Records the logged messages.
 private final class RecordingHandler: LogHandler {
   private let held = Mutex<[String]>([])
   var lines: [String] { held.withLock { $0 } }

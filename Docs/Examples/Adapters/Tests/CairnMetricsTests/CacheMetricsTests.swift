@@ -33,7 +33,7 @@ final class CacheMetricsTests {
     factory.counterTotal(label: label, dimensions: [("cache", "pages"), (key, value)])
   }
 
-  @Test("Counters advance by what happened since the last report, and gauges are set")
+  @Test("A report advances the counters by the changes since the last report, and sets the gauges")
   func statistics() async throws {
     try await withCache { cache in
       let metrics = try CacheMetrics(of: cache, named: "pages", factory: factory)
@@ -55,7 +55,7 @@ final class CacheMetricsTests {
     }
   }
 
-  @Test("Removals are counted by their cause when they happen, without a report")
+  @Test("Removals are counted by cause at once, without a report")
   func events() async throws {
     try await withCache { cache in
       let metrics = try CacheMetrics(of: cache, named: "pages", factory: factory)
@@ -73,7 +73,7 @@ final class CacheMetricsTests {
     }
   }
 
-  @Test("Loads are counted by their result and timed, those that fail apart")
+  @Test("Loads are counted by result and timed, with failures separate")
   func loads() async throws {
     struct Unreachable: Error {}
     try await withCache { cache in
@@ -97,7 +97,7 @@ final class CacheMetricsTests {
     }
   }
 
-  @Test("The number of series is the same, however many keys there are")
+  @Test("The number of series does not depend on the number of keys")
   func bounded() async throws {
     try await withCache { cache in
       let metrics = try CacheMetrics(of: cache, named: "pages", factory: factory)
@@ -114,7 +114,7 @@ final class CacheMetricsTests {
     }
   }
 
-  @Test("As a service it reports until the shutdown, and what came last as well")
+  @Test("As a service, it reports until the shutdown, and once more at the end")
   func service() async throws {
     try await withCache { cache in
       let metrics = try CacheMetrics(

@@ -18,7 +18,7 @@ final class MovableStoreTests: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: root) }
 
-  /// Opens the store `1`, with `a` in it.
+  /// Opens the store `1`, which contains the key `a`.
   private func withStore(_ body: (MovableStore) async throws -> Void) async throws {
     let store = MovableStore(
       try await Store(path: root + "/1", configuration: configuration),
@@ -41,14 +41,14 @@ final class MovableStoreTests: Sendable {
     try store.read { try $0.value(forKey: "a") }.map { String(decoding: $0, as: UTF8.self) }
   }
 
-  @Test("It is at the new path, with what was written, and nothing is left at the old one")
+  @Test("After a move, the store is at the new path with all writes, and the old path is empty")
   func move() async throws {
     try await withStore { store in
       try await store.move(to: root + "/2")
       #expect(store.path == root + "/2")
       #expect(!FileManager.default.fileExists(atPath: root + "/1"))
       #expect(try text(in: store) == "1")
-      // Where it is already, nothing is done, least of all is what is there replaced.
+      // A move to the current path does nothing, and does not replace the store.
       try await store.move(to: root + "/2", replacing: true)
       #expect(try text(in: store) == "1")
     }
@@ -57,7 +57,7 @@ final class MovableStoreTests: Sendable {
     try await store.close()
   }
 
-  @Test("While a move ends, reads go on, a write waits for the new place, and no other move begins")
+  @Test("While a move finishes, reads continue, writes wait for it, and no other move begins")
   func endOfMove() async throws {
     try await withStore { store in
       let gate = Gate()
@@ -84,7 +84,7 @@ final class MovableStoreTests: Sendable {
     }
   }
 
-  @Test("Where the new place cannot be remembered, the store is where it was, and writes go on")
+  @Test("If the new place cannot be recorded, the store stays at its old path, and writes continue")
   func unrecordedMove() async throws {
     struct Failure: Error {}
     try await withStore { store in
@@ -98,7 +98,7 @@ final class MovableStoreTests: Sendable {
     }
   }
 
-  @Test("What is in the way is removed only where that is asked for")
+  @Test("Files at the new path are removed only on request")
   func inTheWay() async throws {
     let other = try await Store(path: root + "/2", configuration: configuration)
     try await other.setValue("other", forKey: "a")
@@ -113,7 +113,7 @@ final class MovableStoreTests: Sendable {
   }
 }
 
-/// Holds a move until it is opened, and says when it has come.
+/// Blocks a move until the gate is opened, and reports when the move has arrived.
 private actor Gate {
   private var isOpen = false
   private var hasArrived = false

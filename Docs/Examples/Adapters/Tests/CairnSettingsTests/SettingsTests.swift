@@ -38,7 +38,7 @@ final class SettingsTests {
     #expect(configuration.loadPolicy.timeLimit == .milliseconds(1500))
   }
 
-  @Test("A file has numbers and text, the environment comes first, and the rest stays as it was")
+  @Test("A file may have numbers and text, the environment wins, and other values are unchanged")
   func file() async throws {
     let path = NSTemporaryDirectory() + "/settings-\(UUID().uuidString).json"
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -64,7 +64,7 @@ final class SettingsTests {
   }
 
   @Test(
-    "What cannot be used is an error that names the key",
+    "An invalid value causes an error that names the key",
     arguments: [
       ("BYTE_LIMIT", "byteLimit", "1GB"), ("BYTE_LIMIT", "byteLimit", "-5"),
       ("BYTE_LIMIT", "byteLimit", "9999999TiB"), ("BYTE_LIMIT", "byteLimit", ""),
@@ -87,7 +87,7 @@ final class SettingsTests {
     #expect(error?.description.hasPrefix("pages.\(key): “\(value)” must be ") == true)
   }
 
-  @Test("A path and a limit must be there")
+  @Test("A path and a limit must be set")
   func missing() {
     let noPath = #expect(throws: SettingError.self) {
       try CacheSettings(environment(["PAGES_COUNT_LIMIT": "5"]), section: "pages")
@@ -99,7 +99,7 @@ final class SettingsTests {
     #expect(error?.key == "pages.byteLimit")
   }
 
-  @Test("A value of a file that is no number or text is an error as well")
+  @Test("A value in a file that is neither an integer nor text is an error")
   func kinds() async throws {
     for (json, value) in [("1.5", "1.5"), ("[1, 2]", nil), (#"["a"]"#, nil)] {
       let path = NSTemporaryDirectory() + "/settings-\(UUID().uuidString).json"

@@ -22,7 +22,7 @@ struct ShardMapTests {
     #expect(places(disks) == places(disks.reversed()))
   }
 
-  @Test("A new place takes shards from all others, and nothing else moves")
+  @Test("A new place takes shards from all others, and no other shard moves")
   func addition() {
     for count in 1..<8 {
       let before = places(Array(disks[..<count]))
@@ -30,13 +30,13 @@ struct ShardMapTests {
       let moved = (0..<256).filter { before[$0] != after[$0] }
       #expect(moved.allSatisfy { after[$0] == disks[count] })
       #expect(Set(moved.map { before[$0] }) == Set(disks[..<count]))
-      // Its share, give or take a half.
+      // The new place's share, plus or minus half.
       let share = 256 / (count + 1)
       #expect((share / 2...share * 3 / 2).contains(moved.count))
     }
   }
 
-  @Test("A place that goes gives its shards to all others, and nothing else moves")
+  @Test("A removed place leaves its shards to all others, and no other shard moves")
   func removal() {
     let before = places(disks)
     for gone in disks {
@@ -47,15 +47,15 @@ struct ShardMapTests {
     }
   }
 
-  @Test("Keys are spread over the shards, and shards over the places")
+  @Test("Keys are spread evenly over shards, and shards over places")
   func balance() {
     let map = ShardMap(places: disks)
     var keys = [Int](repeating: 0, count: 256)
     for number in 0..<100_000 { keys[map.shard(forKey: "user/\(number)")] += 1 }
-    // 391 each. Five standard deviations of a fair draw are 99.
+    // The mean is 391. Five standard deviations of a fair draw are 99.
     #expect(keys.allSatisfy { (292...490).contains($0) })
     let shards = Dictionary(grouping: 0..<256, by: map.place(ofShard:)).mapValues(\.count)
-    // 32 each; five standard deviations are 26.
+    // The mean is 32. Five standard deviations are 26.
     #expect(shards.count == 8)
     #expect(shards.values.allSatisfy { (6...58).contains($0) })
   }

@@ -34,7 +34,7 @@ final class ShardedStoreTests {
     try await shards.close()
   }
 
-  @Test("Each key is in the shard of its own, and there after a restart")
+  @Test("Each key is in its shard, even after a restart")
   func keys() async throws {
     try await withShards(16, places: 1, 2) { shards in
       #expect(shards.misplacedShards.isEmpty)
@@ -60,7 +60,7 @@ final class ShardedStoreTests {
     #expect(Set(stores.map { URL(filePath: $0).deletingLastPathComponent().path }).count == 2)
   }
 
-  @Test("A new place gets its shards by moves, and nothing else moves")
+  @Test("Shards move to a new place, and no other shard moves")
   func rebalancing() async throws {
     try await withShards(32, places: 1, 2) { shards in
       for number in 0..<500 { try await set(number, in: shards) }
@@ -92,13 +92,13 @@ final class ShardedStoreTests {
       .map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// What a writer knows of its keys.
+  /// The values that a writer has written.
   private struct Known: Sendable {
     var counts: [String: Int64] = [:]
     var values: [String: String?] = [:]
   }
 
-  @Test("Shards that move again and again while they are written and read lose nothing")
+  @Test("Shards that move repeatedly while they are written and read lose nothing")
   func movingUnderWrites() async throws {
     let isMoved = Flag()
     var known = Known()
@@ -134,7 +134,7 @@ final class ShardedStoreTests {
   private func check(_ known: Known, in shards: ShardedStore) throws {
     #expect(known.counts.values.reduce(0, +) > 100)
     for (key, count) in known.counts {
-      // An increment by 0 would be a write.
+      // Reads the bytes, because incrementing by 0 would be a write.
       let value = try shards.read(forKey: key) { try $0.value(forKey: key) }
       var bytes: [UInt8] = []
       for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: count >> (8 * shift))) }
@@ -176,7 +176,7 @@ final class ShardedStoreTests {
     return known
   }
 
-  /// A counter never goes back.
+  /// Checks that a counter never decreases.
   private static func read(
     counter: String, of shards: ShardedStore, until isMoved: Flag
   ) async throws {
@@ -190,7 +190,7 @@ final class ShardedStoreTests {
     }
   }
 
-  @Test("A move takes ends of lifetimes, metadata and extensions along")
+  @Test("A move keeps lifetimes, metadata and extensions")
   func options() async throws {
     try await withShards(1, places: 1) { shards in
       let keys = ["until", "extended", "forever"]
@@ -216,16 +216,16 @@ final class ShardedStoreTests {
     }
   }
 
-  @Test("A move that fails leaves the shard where it was, and what is in its way is no danger")
+  @Test("A failed move leaves the shard at its old place; remains of a move do no harm")
   func failures() async throws {
     try await withShards(1, places: 1) { shards in
       try await set(1, in: shards)
-      // A file where the directory should be.
+      // A file is in the directory's place.
       try Data().write(to: URL(filePath: place(2)))
       await #expect(throws: (any Error).self) { try await shards.move(0, to: place(2)) }
       #expect(shards.place(ofShard: 0) == place(1))
       try await set(2, in: shards)
-      // What a process that died has left.
+      // The remains of a move by a process that died.
       let left = ShardedStore.directory(0, at: place(3))
       try FileManager.default.createDirectory(
         atPath: place(3), withIntermediateDirectories: true)
@@ -237,7 +237,7 @@ final class ShardedStoreTests {
     }
   }
 
-  @Test("A catalogue of another number of shards, or without what is there, is refused")
+  @Test("A catalogue is refused if it has another number of shards, or lacks an existing store")
   func catalogues() async throws {
     try await withShards(2, places: 1) { shards in
       for number in 0..<20 { try await set(number, in: shards) }
@@ -249,7 +249,7 @@ final class ShardedStoreTests {
     await #expect(throws: ShardError.self) { try await withShards(2, places: 1) { _ in } }
   }
 
-  @Test("256 shards take as many files as the documentation says")
+  @Test("256 shards open as many files as documented")
   func fileCount() async throws {
     try await withShards(256, places: 1, 2, 3) { (shards) async throws in
       let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter {
@@ -261,7 +261,7 @@ final class ShardedStoreTests {
   }
 }
 
-/// Says to all tasks that something has happened.
+/// Tells all tasks that an event has happened.
 private final class Flag: Sendable {
   private let value = Atomic(false)
   var isSet: Bool { value.load(ordering: .acquiring) }

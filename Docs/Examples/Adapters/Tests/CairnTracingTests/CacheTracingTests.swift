@@ -30,7 +30,7 @@ final class CacheTracingTests {
     return text
   }
 
-  @Test("A load has a span below that of the request, and a hit has none")
+  @Test("The span of a load is a child of the request's span, and a hit has none")
   func loads() async throws {
     let tracing = CacheTracing(of: "pages", tracer: tracer)
     try await withCache { cache in
@@ -50,7 +50,7 @@ final class CacheTracingTests {
     #expect(!"\(load.attributes)".contains("secret"))
   }
 
-  @Test("A loader that throws leaves its error in the span")
+  @Test("A loader's error is recorded in its span")
   func failures() async throws {
     struct Unreachable: Error {}
     let tracing = CacheTracing(of: "pages", tracer: tracer)
@@ -63,14 +63,14 @@ final class CacheTracingTests {
     #expect(tracer.finishedSpans.first?.errors.first?.error is Unreachable)
   }
 
-  @Test("A loader that sees the old value says whether there was one")
+  @Test("The span of a loader that gets the old value says whether there was one")
   func priors() async throws {
     let tracing = CacheTracing(of: "pages", tracer: tracer)
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(60)
     try await withCache { cache in
       for _ in 1...2 {
-        // It has expired when it is asked for again.
+        // The page has expired before the next request.
         let page = try await cache.loaded(
           forKey: "/", policy: policy,
           orLoad: tracing.loading { _ in .loaded("page", options: .lifetime(.after(.zero))) })
@@ -80,7 +80,7 @@ final class CacheTracingTests {
     #expect(tracer.finishedSpans.map { text($0, "cache.prior") } == ["none", "stale"])
   }
 
-  @Test("A slow call has a span from its beginning to its end, a fast one has none")
+  @Test("A slow call has a span from its start to its end; a fast call has none")
   func slow() async throws {
     let time = Mutex<UInt64>(1_000_000_000)
     let tracing = CacheTracing(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HTTPCaching
 
-/// The rules alone. What a client does by them is in the tests of `CairnHTTPClient`.
+/// Tests the rules alone. The tests of `CairnHTTPClient` check how a client applies them.
 @Suite("The rules of HTTP caches")
 struct HTTPRulesTests {
   private func rules(isShared: Bool = true) -> HTTPRules {
@@ -24,7 +24,7 @@ struct HTTPRulesTests {
   }
 
   @Test(
-    "How long a response is fresh: in a shared cache, and in one of one user",
+    "How long a response is fresh in a shared and in a private cache",
     arguments: [
       ("max-age=60", 60, 60), ("MAX-AGE=60", 60, 60), (" public , max-age = \"60\" ", 60, 60),
       ("max-age=60, s-maxage=10", 10, 60), ("max-age=60, max-age=10", 60, 60),
@@ -38,7 +38,7 @@ struct HTTPRulesTests {
     #expect(rules(isShared: false).lifetime(of: response) == .seconds(own))
   }
 
-  @Test("Without a max-age, the time from Date to Expires counts; what is no date is the past")
+  @Test("Without a max-age, the time from Date to Expires counts; an invalid date means the past")
   func expires() {
     let date = "Fri, 15 Jan 2027 07:00:00 GMT"
     let later = response(["Date": date, "Expires": "Fri, 15 Jan 2027 08:00:00 GMT"])
@@ -52,7 +52,7 @@ struct HTTPRulesTests {
   }
 
   @Test(
-    "What it was old when it came, and what it took to come, counts",
+    "The age on arrival and the duration of the request shorten the lifetime",
     arguments: [
       ("40", 20), ("x", 60), ("-5", 60), ("61", 0), ("9223372036854775807", 0),
     ])
@@ -65,7 +65,7 @@ struct HTTPRulesTests {
   }
 
   @Test(
-    "What may be kept: in a shared cache, in one of one user, and of a request with a password",
+    "What may be stored: in a shared cache, in a private one, and for a request with a password",
     arguments: [
       ("max-age=60", true, true, false), ("max-age=60, private", false, true, false),
       ("max-age=60, public", true, true, true), ("s-maxage=60", true, false, true),
@@ -82,7 +82,7 @@ struct HTTPRulesTests {
   }
 
   @Test(
-    "What can be validated is worth keeping; a partial response, or one to a mistake, is not kept")
+    "Responses that can be validated are stored; partial responses and errors are not")
   func statuses() {
     for name in ["ETag", "Last-Modified"] {
       #expect(rules().mayKeep(response([name: "x"]), to: request()))
@@ -96,7 +96,7 @@ struct HTTPRulesTests {
   }
 
   @Test(
-    "For how long a response is given after its end, while the origin fails",
+    "How long a response is returned after its lifetime, while the origin fails",
     arguments: [
       ("max-age=60", 660, 660), ("max-age=60, stale-if-error=30", 90, 90),
       ("max-age=60, must-revalidate", -1, -1), ("max-age=60, proxy-revalidate", -1, 660),
@@ -111,7 +111,7 @@ struct HTTPRulesTests {
     }
   }
 
-  @Test("Headers of the connection are not kept, nor those that the connection names")
+  @Test("Headers of the connection, and headers that Connection names, are not stored")
   func connection() {
     let response = response([
       "Connection": "close, X-Hop", "X-Hop": "1", "Transfer-Encoding": "chunked", "X-Page": "2",
@@ -120,7 +120,7 @@ struct HTTPRulesTests {
     for name in ["Connection", "X-Hop", "Transfer-Encoding"] { #expect(response[name] == nil) }
   }
 
-  @Test("An answer that a response is still valid brings new headers, and keeps the others")
+  @Test("A 304 answer replaces the headers that it contains, and keeps the others")
   func renewal() {
     let old = response([
       "ETag": "1", "X-A": "1", "Content-Length": "5", "Cache-Control": "max-age=60",
@@ -135,7 +135,7 @@ struct HTTPRulesTests {
     #expect(rules().isSame(same, as: old))
   }
 
-  @Test("Requests that differ in a header that Vary names have keys of their own")
+  @Test("Requests that differ in a header named by Vary have different keys")
   func keys() {
     let german: HTTPHeaders = ["Accept-Language": "de", "Accept": "a"]
     let response = response(["Vary": "accept-language, Accept-Encoding"], to: german)

@@ -3,7 +3,8 @@ import Foundation
 import NearCache
 import NearCacheTrial
 
-/// Near cache against plain Redis, in turns. All is on one machine: over a network, plain Redis is slower by its round trip.
+/// Compares a near cache with plain Redis, in turns, on one machine. Over a network, plain Redis is
+/// slower by the round trip.
 struct Bench {
   private let seconds: Int
   private let rounds: Int
@@ -19,7 +20,7 @@ struct Bench {
     part = options.text("part")
   }
 
-  /// One way to ask.
+  /// One of the compared clients.
   struct Contender: Sendable {
     var name: String
     var get: @Sendable (String) async throws -> Bool
@@ -74,7 +75,7 @@ struct Bench {
       try await near.setValues(
         (start..<min(texts, start + 1000)).map { (key: "key/\($0)", value: value) })
     }
-    // Near is what was asked for before; the least of it is in memory.
+    // Read all keys, so that each has a near copy. Most copies are on disk.
     try await near.catchUp()
     for start in stride(from: 0, to: texts, by: 1000) {
       _ = try await near.values(forKeys: (start..<min(texts, start + 1000)).map { "key/\($0)" })
@@ -111,11 +112,11 @@ struct Bench {
     try await near.close()
   }
 
-  /// The seconds that this process and the server have used of processors. Unlike rates, these are about the same while
-  /// others use the machine.
+  /// The processor time of this process and of the server, in seconds. Unlike rates, it hardly
+  /// depends on other load on the machine.
   private func processorTime(_ client: EngineClient) async throws -> (own: Double, server: Double) {
     guard case .bytes(let bytes) = try await client.reply(to: Command("INFO", "cpu")) else {
-      throw TrialFailure("the server does not tell its times")
+      throw TrialFailure("the server does not report its processor time")
     }
     let lines = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline)
     let times = ["used_cpu_sys:", "used_cpu_user:"].compactMap { name in
@@ -124,12 +125,12 @@ struct Bench {
     return (Double(clock()) / Double(CLOCKS_PER_SEC), times.reduce(0, +))
   }
 
-  /// Asks as fast as it is answered.
+  /// Sends requests as fast as they are answered.
   private func measure(
     _ contender: Contender, _ keys: Zipf, _ value: [UInt8], _ writeShare: Double
   ) async throws -> Meter {
     let texts = (0..<keys.count).map { "key/\($0)" }
-    // Drawn before the time begins: drawing takes longer than a get from memory.
+    // Draw the keys before the measurement, because drawing takes longer than a get from memory.
     var random = FastRandom(state: UInt64(bitPattern: bootTime()))
     let drawn = (0..<1 << 18).map { _ in texts[keys.draw(&random)] }
     let bound = UInt64(writeShare * Double(UInt32.max))
@@ -143,7 +144,7 @@ struct Bench {
           while true {
             let key = drawn[(turns &+ task << 14) & (1 << 18 - 1)]
             let isWrite = random.next() >> 32 < bound
-            // One in eight is measured: the clock takes as long as a get from memory.
+            // Measure one in eight, because reading the clock takes as long as a get from memory.
             let start = turns % 8 == 0 ? bootTime() : nil
             turns += 1
             if isWrite {
@@ -155,7 +156,7 @@ struct Bench {
             }
             if turns % 64 == 0 {
               if bootTime() > end { return meter }
-              // What does not wait would have the processor to itself.
+              // Without this, a task that never waits would keep the processor to itself.
               await Task.yield()
             }
           }
@@ -175,7 +176,7 @@ extension Bench.Contender {
       set: { try await cache.setValue($1, forKey: $0) })
   }
 
-  /// Tasks that share a connection, so that their calls go out together.
+  /// Plain Redis with one connection for all tasks, so that their calls go out together.
   static func plain(_ client: EngineClient, shared: Bool) -> Bench.Contender {
     Bench.Contender(
       name: shared ? "plain Redis, one connection for all tasks" : "plain Redis",
@@ -186,7 +187,7 @@ extension Bench.Contender {
       })
   }
 
-  /// A connection and a thread for each task.
+  /// Plain Redis with a connection and a thread for each task.
   static func connections(
     _ configuration: EngineConfiguration, count: Int
   ) async throws -> Bench.Contender {
@@ -203,7 +204,7 @@ func median(_ values: [Double]) -> Double {
   values.isEmpty ? 0 : values.sorted()[values.count / 2]
 }
 
-/// With three digits that count.
+/// Formats a number with about three significant digits.
 func rounded(_ value: Double) -> String {
   if value >= 100 { return "\(Int(value))" }
   return "\((value * 10).rounded() / 10)"

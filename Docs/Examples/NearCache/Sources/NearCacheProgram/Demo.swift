@@ -3,7 +3,7 @@ import Foundation
 import NearCache
 import NearCacheTrial
 
-/// Three machines in one process, and what each of them reads while things happen.
+/// Shows what three machines, all in one process, read while values change and the server fails.
 enum Demo {
   static func run() async throws {
     let directory = NSTemporaryDirectory() + "/near-cache-demo-\(getpid())"
@@ -33,7 +33,7 @@ enum Demo {
       }
       print("\(what):\n  \(texts.joined(separator: "\n  "))")
     }
-    await read("first read, made once by the origin")
+    await read("first read, loaded once from the origin")
     await read("again")
     await read("again")
     try await machines[0].setValue("written by a", forKey: "/")
@@ -57,7 +57,7 @@ enum Demo {
 
     func make() -> String {
       count += 1
-      return "made by the origin, \(count)"
+      return "load \(count) from the origin"
     }
   }
 }

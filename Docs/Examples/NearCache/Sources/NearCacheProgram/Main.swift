@@ -1,14 +1,14 @@
 import Foundation
 import NearCacheTrial
 
-/// Shows a near cache at work, measures it, or is one of the machines of a test.
+/// Demonstrates or measures a near cache, or runs one machine of a test.
 @main
 enum Main {
   static let help = """
-    near-cache demo                 three machines, a server that is killed, and what each reads
+    near-cache demo                 shows what three machines read while the server is killed
     near-cache bench [--seconds N] [--rounds N] [--tasks N] [--outage N] [--part hot|read|zipf|outage]
-                                    near cache against plain Redis: gets a second and p99; what an outage does
-    Each starts a redis-server of its own on a free port of 127.0.0.1, and ends it.
+                                    compares gets a second, p99 and an outage with plain Redis
+    Each command starts a redis-server on a free port of 127.0.0.1, and stops it at the end.
     """
 
   static func main() async {

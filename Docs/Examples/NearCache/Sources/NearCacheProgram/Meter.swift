@@ -1,14 +1,14 @@
-/// Counts what took how long, in buckets that are a sixteenth wide.
+/// A histogram of durations, with buckets a sixteenth wide.
 struct Meter {
   private(set) var count = 0
   private(set) var errorCount = 0
-  /// The seconds that this process and the server used of processors meanwhile.
+  /// The processor time of this process and of the server during the measurement, in seconds.
   var ownTime = 0.0
   var serverTime = 0.0
   private var sampleCount = 0
   private var buckets = [Int](repeating: 0, count: 64 * 16)
 
-  /// - Parameter duration: in nanoseconds; `nil`: it was not measured.
+  /// - Parameter duration: in nanoseconds; `nil` if it was not measured.
   mutating func note(_ duration: Int64?) {
     count += 1
     guard let duration else { return }
@@ -27,7 +27,7 @@ struct Meter {
     for index in buckets.indices { buckets[index] += other.buckets[index] }
   }
 
-  /// What a share of the samples took at most, in microseconds.
+  /// The quantile of the durations, in microseconds.
   func quantile(_ share: Double) -> Double {
     var rest = Int((Double(sampleCount) * share).rounded(.up))
     for (index, count) in buckets.enumerated() {
@@ -41,7 +41,8 @@ struct Meter {
   }
 }
 
-/// Draws numbers by Zipf's law: the second is drawn 2^s times less often than the first.
+/// Draws numbers by Zipf's law: the second is drawn 2^s times less often than the first, where s is
+/// the exponent.
 struct Zipf: Sendable {
   private let sums: [Double]
 
@@ -55,7 +56,7 @@ struct Zipf: Sendable {
 
   var count: Int { sums.count }
 
-  /// - Returns: from 0 on.
+  /// - Returns: a number from 0 to `count` − 1.
   func draw(_ random: inout some RandomNumberGenerator) -> Int {
     let target = Double.random(in: 0..<(sums.last ?? 1), using: &random)
     var (low, high) = (0, sums.count - 1)
@@ -67,7 +68,7 @@ struct Zipf: Sendable {
   }
 }
 
-/// A generator that costs little: SplitMix64.
+/// A fast generator, SplitMix64.
 struct FastRandom: RandomNumberGenerator {
   var state: UInt64
 

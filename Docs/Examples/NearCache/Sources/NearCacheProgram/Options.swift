@@ -1,6 +1,6 @@
 import NearCacheTrial
 
-/// `--name value` after the first word.
+/// Parses options of the form `--name value`.
 struct Options {
   private var values: [String: String] = [:]
 
@@ -29,7 +29,7 @@ struct Options {
   func number(_ name: String, default standard: Int? = nil) throws -> Int {
     if values[name] == nil, let standard { return standard }
     guard let number = Int(try required(name)) else {
-      throw TrialFailure("--\(name) is no number: \(try required(name))")
+      throw TrialFailure("--\(name) is not a number: \(try required(name))")
     }
     return number
   }

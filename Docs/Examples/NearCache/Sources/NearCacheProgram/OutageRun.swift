@@ -3,9 +3,9 @@ import Foundation
 import NearCache
 import NearCacheTrial
 
-/// What an outage of the server does to a near cache and to plain Redis, which are asked side by side.
+/// Compares a near cache and plain Redis, side by side, during an outage of the server.
 ///
-/// Both are asked 2,000 times a second, so that neither takes the processors from the other.
+/// Each gets 2,000 requests a second, so neither takes the processors from the other.
 struct OutageRun {
   let server: RedisServer
   let directory: String
@@ -50,7 +50,7 @@ struct OutageRun {
             var random = FastRandom(state: UInt64(task + 1))
             var next = start
             while next < end {
-              // Half a thousand a second and task.
+              // 500 a second for each task.
               next += second / 500
               let rest = next - bootTime()
               if rest > 0 { try? await Task.sleep(for: .nanoseconds(rest)) }
@@ -102,7 +102,8 @@ struct OutageRun {
     }
   }
 
-  /// Kills the server for a while. It comes back empty, and is filled at once.
+  /// Kills the server, and restarts it after the outage. The server is then empty, and is filled at
+  /// once.
   private func fail(
     from down: Int64, to up: Int64, _ near: NearCache<String, [UInt8]>, _ keyCount: Int
   ) async throws {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One after the other.
+/// Numbers from 0 to `count` − 1, in turn.
 final class Turn: Sendable {
   private let number = Atomic(0)
 

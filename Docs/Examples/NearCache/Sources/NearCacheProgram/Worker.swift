@@ -3,14 +3,15 @@ import NearCache
 import NearCacheTrial
 import Synchronization
 
-/// One machine of a trial, as a process of its own: reads and writes until its input ends, and writes what it saw to its output.
+/// One machine of a trial, in a separate process. Reads and writes until its input ends, and writes
+/// its events to its output.
 enum Worker {
   static func run(_ options: Options) async throws {
     let configuration = Workload.configuration(
       EngineEndpoint(port: try options.number("port")),
       lossPolicy: options.text("loss") == "limit" ? .expireAtLimit : .expireAtOnce)
     let directory = try options.required("directory")
-    // The one before was killed: the system may be about to unlock the directory.
+    // The previous worker was killed, and the kernel may not have unlocked the directory yet.
     var near = configuration
     near.near.store.lockTimeout = .seconds(5)
     let cache = try await NearCache<String, String>.open(at: directory, near, coder: .string)

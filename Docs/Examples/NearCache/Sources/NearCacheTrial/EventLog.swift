@@ -1,27 +1,29 @@
 import Foundation
 import Synchronization
 
-/// What a reader or a writer has seen. All times are those of `bootTime`, which all processes of a machine share.
+/// An event that a reader or writer has seen. All times are from `bootTime`, which all processes of
+/// a machine share.
 package struct Event: Sendable {
   package enum Kind: String, Sendable {
-    /// A write that has begun.
+    /// A write began.
     case begun = "B"
-    /// A write that was acknowledged.
+    /// A write was acknowledged.
     case acknowledged = "W"
     case read = "R"
   }
 
   package var kind: Kind
-  /// Who; a process that is started again is another one.
+  /// The number of the process. A restarted process gets another number.
   package var process: Int
   package var key: Int
-  /// What was written or read: writes of a key have rising numbers. 0: there was none.
+  /// The number that was written or read, or 0 if there was no value. Numbers written to a key
+  /// increase.
   package var number: Int64
   package var start: Int64
   package var end: Int64
-  /// Of a read: whether it was given as one that may be stale.
+  /// For a read: whether the answer was marked as stale.
   package var isStale = false
-  /// Of a read: when the last `catchUp` had begun that had returned before the read.
+  /// For a read: the start of the last `catchUp` that returned before the read.
   package var fence: Int64 = 0
 
   package init(
@@ -36,7 +38,7 @@ package struct Event: Sendable {
     "\(kind.rawValue) \(process) \(key) \(number) \(start) \(end) \(isStale ? 1 : 0) \(fence)\n"
   }
 
-  /// - Returns: `nil` where a kill has cut it off.
+  /// - Returns: `nil` if a kill cut the line off.
   init?(line: some StringProtocol) {
     let parts = line.split(separator: " ")
     guard parts.count == 8, let kind = Kind(rawValue: String(parts[0])) else { return nil }
@@ -55,7 +57,7 @@ package struct Event: Sendable {
   }
 }
 
-/// Takes events: in memory, or written to a file one by one, so that a kill takes none.
+/// Collects events in memory, or writes each to a file at once, so that a kill loses none.
 package final class EventLog: Sendable {
   private let events = Mutex<[Event]>([])
   private let file: FileHandle?

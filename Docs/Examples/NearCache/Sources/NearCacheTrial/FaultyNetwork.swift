@@ -1,19 +1,19 @@
 import Foundation
 import Synchronization
 
-/// A way to a port that can be slow, silent or cut: what is sent to its own port goes there.
+/// A proxy for a port that can be slow, silent or cut.
 package final class FaultyNetwork: Sendable {
-  /// Which connections of a near cache: those that ask, or the one that invalidations come over.
+  /// The connections of a near cache: those for calls, and the one for invalidations.
   package enum Kind: Hashable, Sendable, CaseIterable { case calls, feed }
 
-  /// What becomes of bytes.
+  /// How to treat bytes.
   package enum Mode: Hashable, Sendable {
     case open
-    /// They come so many milliseconds later.
+    /// Bytes are delayed by this many milliseconds.
     case slow(UInt32)
-    /// They are held back, and nobody is told.
+    /// Bytes are held back without an error.
     case silent
-    /// Connections end.
+    /// Connections are closed.
     case refusing
   }
 
@@ -48,7 +48,7 @@ package final class FaultyNetwork: Sendable {
   private let listener: Socket
   private let state = Mutex(State())
 
-  /// Listens on a port of its own.
+  /// Listens on a free port.
   package init(to target: Int) throws {
     self.target = target
     listener = try Socket.listening()
@@ -56,20 +56,20 @@ package final class FaultyNetwork: Sendable {
     Thread { self.accept() }.start()
   }
 
-  /// Sets what becomes of bytes from now on; of new connections too.
+  /// Sets the mode of existing and new connections.
   package func set(_ mode: Mode, for kinds: [Kind] = Kind.allCases) {
     state.withLock { state in for kind in kinds { state.modes[kind] = mode } }
     if mode == .refusing { cut(kinds) }
   }
 
-  /// Ends the connections that there are.
+  /// Closes all existing connections.
   package func cut(_ kinds: [Kind] = Kind.allCases) {
     state.withLock { state in
       for link in state.links.values where kinds.contains(link.kind) { link.cut() }
     }
   }
 
-  /// How many connections were made so far.
+  /// The number of connections so far.
   package var connectionCount: Int { state.withLock { $0.connectionCount } }
 
   package func close() {
@@ -118,7 +118,7 @@ package final class FaultyNetwork: Sendable {
       if !sink.write(bytes) { break }
     }
     link.cut()
-    // The other end may use the sockets still.
+    // The other thread may still use the sockets.
     if link.openEnds.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 {
       state.withLock { _ = $0.links.removeValue(forKey: ObjectIdentifier(link)) }
       link.client.close()

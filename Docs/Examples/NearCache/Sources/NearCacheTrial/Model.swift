@@ -1,34 +1,35 @@
-/// What reads may return, given all writes.
+/// Checks what reads may return, given all writes.
 ///
-/// Writes of a key have rising numbers, and one writer at a time. A write that was not acknowledged may take effect at any
-/// time, so its number may always be read.
+/// Writes of a key have increasing numbers, and a key has one writer at a time. An unacknowledged
+/// write may take effect at any time, so its number may always be read.
 package struct Model {
-  /// What was found.
+  /// The result of a check.
   package struct Report: Sendable, CustomStringConvertible {
     package var readCount = 0
     package var staleReadCount = 0
     package var writeCount = 0
     package var unacknowledgedCount = 0
     package var violations: [String] = []
-    /// How long before the beginning of a read a write was acknowledged at most that the read did not show.
+    /// The longest time from the acknowledgement of a write to the start of a read that did not
+    /// reflect it.
     package var greatestStaleness: Duration = .zero
-    /// The same of reads that were given as stale.
+    /// The same for reads that were marked as stale.
     package var greatestStaleStaleness: Duration = .zero
 
     package var description: String {
       """
-      \(readCount) changes of what reads returned, \(staleReadCount) stale, \(writeCount) writes, \
-      \(unacknowledgedCount) without an acknowledgement; not shown for \(greatestStaleness) at most, \
-      stale for \(greatestStaleStaleness) at most; \(violations.count) violations
+      \(readCount) changes in reads, \(staleReadCount) stale, \(writeCount) writes, \
+      \(unacknowledgedCount) unacknowledged; reads at most \(greatestStaleness) old, \
+      stale reads at most \(greatestStaleStaleness); \(violations.count) violations
       \(violations.prefix(10).joined(separator: "\n"))
       """
     }
   }
 
-  /// The writes of a key that were acknowledged, in the order of their acknowledgements.
+  /// The acknowledged writes of a key, in the order of their acknowledgements.
   private struct History {
     var ends: [Int64] = []
-    /// The highest number until then.
+    /// The highest number up to each of them.
     var highest: [Int64] = []
 
     mutating func add(_ event: Event) {
@@ -36,13 +37,13 @@ package struct Model {
       highest.append(max(event.number, highest.last ?? 0))
     }
 
-    /// The highest number that was acknowledged before a time.
+    /// The highest number acknowledged before a time.
     func highest(before time: Int64) -> Int64 {
       let index = ends.partition { $0 >= time }
       return index == 0 ? 0 : highest[index - 1]
     }
 
-    /// When the first was acknowledged that is higher.
+    /// When the first higher number was acknowledged.
     func end(above number: Int64) -> Int64? {
       let index = highest.partition { $0 > number }
       return index < ends.count ? ends[index] : nil
@@ -62,8 +63,8 @@ package struct Model {
   /// Checks all reads.
   ///
   /// - Parameters:
-  ///   - stalenessLimit: for how long a write may not be shown.
-  ///   - staleLimit: the same of reads that were given as stale.
+  ///   - stalenessLimit: how long after its acknowledgement a write may be missing from reads.
+  ///   - staleLimit: the same for reads that were marked as stale.
   package static func check(
     _ events: [Event], stalenessLimit: Duration, staleLimit: Duration
   ) -> Report {
@@ -88,7 +89,7 @@ package struct Model {
       let write = Write(key: event.key, number: event.number)
       if event.number != 0 {
         guard let start = begun[write], start <= event.end else {
-          report.violations.append("read before it was written: \(event)")
+          report.violations.append("read before the write: \(event)")
           continue
         }
         if !acknowledged.contains(write) { continue }
@@ -106,8 +107,8 @@ package struct Model {
       let mine = own[Place(process: event.process, key: event.key)] ?? History()
       for (required, rule) in [
         (history.highest(before: event.start - limit.nanoseconds), "older than promised"),
-        (history.highest(before: event.fence), "older than a catchUp before it"),
-        (mine.highest(before: event.start), "older than an own write"),
+        (history.highest(before: event.fence), "older than an earlier catchUp"),
+        (mine.highest(before: event.start), "older than the machine's own write"),
       ] where event.number < required {
         report.violations.append("\(rule): \(required) was acknowledged, read was \(event)")
       }
@@ -117,7 +118,8 @@ package struct Model {
 }
 
 extension Array {
-  /// The index of the first element that a rising condition holds for.
+  /// The index of the first element that satisfies a condition. All later elements must satisfy it
+  /// too.
   fileprivate func partition(_ holds: (Element) -> Bool) -> Int {
     var (low, high) = (0, count)
     while low < high {

@@ -2,9 +2,11 @@ import Foundation
 import NearCache
 import Synchronization
 
-/// A redis-server or valkey-server of one's own, on a port of this machine, with its files in a directory of its own.
+/// A separate redis-server or valkey-server, on a free port of this machine, with its files in its
+/// own directory.
 ///
-/// What it has acknowledged survives its being killed. It ends with the process that has started it.
+/// Acknowledged writes survive a kill of the server. The server ends with the process that started
+/// it.
 package final class RedisServer: Sendable {
   private struct Running {
     var shell: Process
@@ -12,7 +14,7 @@ package final class RedisServer: Sendable {
     var server: Int32
   }
 
-  /// Where the program is; `nil`: nowhere.
+  /// The path of the program, or `nil` if it is not installed.
   package static let executable: String? = {
     let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
     for name in ["redis-server", "valkey-server"] {
@@ -24,7 +26,7 @@ package final class RedisServer: Sendable {
     return nil
   }()
 
-  /// What tests say that are skipped.
+  /// The message of skipped tests.
   package static let missing: String =
     "redis-server is missing: install Debian's package redis-server"
 
@@ -34,8 +36,8 @@ package final class RedisServer: Sendable {
   private let running = Mutex<Running?>(nil)
 
   /// - Parameters:
-  ///   - directory: it is made.
-  ///   - isLogged: whether it keeps what it has when it is killed.
+  ///   - directory: the server's directory, which is created.
+  ///   - isLogged: whether the server keeps its data when it is killed.
   package init(directory: String, isLogged: Bool = true) throws {
     self.directory = directory
     self.isLogged = isLogged
@@ -47,14 +49,14 @@ package final class RedisServer: Sendable {
 
   package var endpoint: EngineEndpoint { EngineEndpoint(port: port) }
 
-  /// Starts it, and waits until it answers.
+  /// Starts the server and waits until it answers.
   package func start() async throws {
     guard let executable = Self.executable else { throw TrialFailure(Self.missing) }
     try running.withLock { running in
       let shell = Process()
       let (input, output) = (Pipe(), Pipe())
       shell.executableURL = URL(filePath: "/bin/sh")
-      // Where this process ends, so does `cat`.
+      // When this process ends, `cat` ends too, and the shell kills the server.
       shell.arguments =
         [
           "-c", "\"$@\" >/dev/null & echo $!; cat >/dev/null; kill -9 $! 2>/dev/null", "sh",
@@ -67,7 +69,7 @@ package final class RedisServer: Sendable {
       let line = output.fileHandleForReading.availableData
       let text = String(decoding: line, as: UTF8.self).trimmingCharacters(
         in: .whitespacesAndNewlines)
-      guard let server = Int32(text) else { throw TrialFailure("no number of a process: \(text)") }
+      guard let server = Int32(text) else { throw TrialFailure("not a process number: \(text)") }
       running = Running(shell: shell, input: input, server: server)
     }
     let client = EngineClient(EngineConfiguration(endpoint: endpoint))
@@ -81,7 +83,7 @@ package final class RedisServer: Sendable {
     }
   }
 
-  /// Kills it, and waits for its end.
+  /// Kills the server and waits until it has exited.
   package func kill() {
     running.withLock { running in
       guard let process = running else { return }
@@ -92,7 +94,7 @@ package final class RedisServer: Sendable {
     }
   }
 
-  /// Has it do nothing, with all connections open.
+  /// Stops the server, with all connections open.
   package func suspend() { signal(SIGSTOP) }
 
   package func resume() { signal(SIGCONT) }

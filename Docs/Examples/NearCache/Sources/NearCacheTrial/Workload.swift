@@ -2,12 +2,12 @@ import Cairn
 import NearCache
 import Synchronization
 
-/// Readers and writers of one machine, at full speed.
+/// The readers and writers of one machine, at full speed.
 package struct Workload: Sendable {
-  /// This machine's number, from 0, and how many there are: each key is written by one of them.
+  /// This machine's number, from 0, and the number of machines. Each key is written by one machine.
   package var machine: Int
   package var machineCount: Int
-  /// How often the machine was started before.
+  /// The number of earlier starts of this machine.
   package var incarnation: Int
   package var keyCount = 120
   package var writerCount = 2
@@ -17,7 +17,7 @@ package struct Workload: Sendable {
     (self.machine, self.machineCount, self.incarnation) = (machine, machineCount, incarnation)
   }
 
-  /// How the near caches of trials are made: with short times, so that much happens.
+  /// The configuration of near caches in trials. Its times are short, so that many events happen.
   package static func configuration(
     _ endpoint: EngineEndpoint, lossPolicy: LossPolicy = .expireAtOnce
   ) -> NearCacheConfiguration {
@@ -28,7 +28,7 @@ package struct Workload: Sendable {
     var configuration = NearCacheConfiguration(
       prefix: "trial:", engine: engine,
       near: DiskCacheConfiguration(
-        // Half of the keys are read from disk.
+        // Memory has room for half of the keys. The others are read from disk.
         countLimit: 1000, byteLimit: 64 << 20,
         memory: MemoryTierConfiguration(countLimit: 60, costLimit: nil)))
     configuration.stalenessLimit = .milliseconds(500)
@@ -44,7 +44,7 @@ package struct Workload: Sendable {
 
   /// Reads and writes until `isOver`.
   ///
-  /// - Returns: how many reads there were.
+  /// - Returns: the number of reads.
   package func run(
     _ cache: NearCache<String, String>, _ log: EventLog,
     until isOver: @escaping @Sendable () -> Bool
@@ -97,13 +97,14 @@ package struct Workload: Sendable {
         // Keys are read more often than they are written.
         try await Task.sleep(for: .microseconds(Int.random(in: 0...2000)))
       } catch {
-        // A circuit that is open answers at once.
+        // Calls fail at once while the circuit is open, so wait.
         try? await Task.sleep(for: .milliseconds(2))
       }
     }
   }
 
-  /// Of reads that return the same, the last is the one of which most is demanded: it alone is logged.
+  /// Logs only the last of successive reads with the same result, because the model makes the
+  /// strictest demands on it.
   private func read(
     _ cache: NearCache<String, String>, _ log: EventLog, _ fence: Fence, _ isOver: () -> Bool
   ) async -> Int {

@@ -5,12 +5,13 @@ import NearCacheTrial
 import Synchronization
 import Testing
 
-/// Reads and writes at full speed, while all that can fail does, checked by a model.
+/// Reads and writes at full speed while everything that can fail does, and checks the reads with a
+/// model.
 @Suite(
   "Coherence", .serialized,
   .enabled(if: RedisServer.executable != nil, Comment(rawValue: RedisServer.missing)))
 struct CoherenceTests {
-  /// The seconds of each run; `NEAR_CACHE_SECONDS` says otherwise.
+  /// The seconds of each run, unless `NEAR_CACHE_SECONDS` is set.
   private static let seconds =
     ProcessInfo.processInfo.environment["NEAR_CACHE_SECONDS"].flatMap { Int($0) } ?? 10
 
@@ -22,9 +23,10 @@ struct CoherenceTests {
     return report
   }
 
-  @Test("Three near caches, a server that is killed, and networks that are cut, slow and silent")
+  @Test("Three near caches, a killed server, and networks that are cut, slow and silent")
   func instances() async throws {
-    // The third has all reads go by loads of the near cache, which begin before a copy ends.
+    // In the third variant, all reads go through loads of the near cache, which start before a copy
+    // expires.
     let variants: [(name: String, change: (inout NearCacheConfiguration) -> Void)] = [
       ("expire at once", { $0.lossPolicy = .expireAtOnce }),
       ("expire at the limit", { $0.lossPolicy = .expireAtLimit }),
@@ -60,7 +62,7 @@ struct CoherenceTests {
     }
   }
 
-  @Test("Three processes, which are killed and started again, and a server that is killed")
+  @Test("Three processes that are killed and restarted, and a killed server")
   func processes() async throws {
     try await withCluster { cluster in
       var networks: [FaultyNetwork] = []
@@ -96,16 +98,16 @@ struct CoherenceTests {
       let report = check(events, "three processes, \(kills) kills")
       #expect(report.readCount > 500)
       #expect(report.writeCount - report.unacknowledgedCount > 300)
-      // One that is killed at once has logged nothing; most have.
+      // A worker killed right after its start has logged nothing, but most workers have.
       #expect(Set(events.map(\.process)).count > 3 + kills / 2)
     }
   }
 
-  /// Has all fail that can, for the time of the run.
+  /// Makes everything fail that can, for the time of the run.
   private func disturb(_ server: RedisServer, _ networks: [FaultyNetwork]) async throws {
     let end = ContinuousClock.now + .seconds(Self.seconds)
     while .now < end {
-      // Some time without failures, in which sessions begin and near copies are made.
+      // A time without failures, so that sessions begin and near copies are kept.
       try await Task.sleep(for: .milliseconds(Int.random(in: 200...800)))
       switch Int.random(in: 0..<6) {
       case 0:
@@ -128,7 +130,8 @@ struct CoherenceTests {
     }
   }
 
-  /// Has one network hold back what is sent on it, of some or all connections; then all comes, or none.
+  /// Makes one network hold back bytes on some or all connections. Then the bytes arrive, or the
+  /// connections are cut.
   private func beSilent(_ networks: [FaultyNetwork]) async throws {
     guard let network = networks.randomElement() else { return }
     let kinds: [FaultyNetwork.Kind] = Bool.random() ? [.feed] : FaultyNetwork.Kind.allCases
@@ -145,7 +148,7 @@ private final class Flag: Sendable {
   func set() { value.store(true, ordering: .releasing) }
 }
 
-/// A machine as a process: the program beside the tests, as `near-cache worker`.
+/// A machine in a separate process, which runs `near-cache worker`.
 private final class WorkerProcess {
   private let machine: Int
   private let port: Int
@@ -191,7 +194,7 @@ private final class WorkerProcess {
     try start()
   }
 
-  /// Has it end by itself, and checks that it does.
+  /// Lets the process end by itself, and checks that it does.
   func end() throws {
     try input.fileHandleForWriting.close()
     process.waitUntilExit()

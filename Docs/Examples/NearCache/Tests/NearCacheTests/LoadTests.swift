@@ -8,7 +8,7 @@ import Testing
   "Loads across machines", .serialized,
   .enabled(if: RedisServer.executable != nil, Comment(rawValue: RedisServer.missing)))
 struct LoadTests {
-  @Test("A hundred callers on three machines: the origin is asked once")
+  @Test("A hundred callers on three machines cause one request to the origin")
   func oneLoad() async throws {
     try await withCluster(machines: 3) { cluster in
       let origin = CountingOrigin()
@@ -32,7 +32,7 @@ struct LoadTests {
     }
   }
 
-  @Test("The lease of an owner that is gone ends, and another one loads")
+  @Test("If an owner disappears, its lease ends and another caller loads")
   func lostOwner() async throws {
     try await withCluster(machines: 1) { cluster in
       let machine = cluster.machines[0]
@@ -42,13 +42,13 @@ struct LoadTests {
       let value = try await machine.value(forKey: "a", lifetime: nil) { "made" }
       #expect(value == "made")
       #expect(.now - start > .milliseconds(250))
-      // Without an origin nobody waits.
+      // A caller without an origin does not wait.
       #expect(try await machine.value(forKey: "b") == nil)
     }
   }
 
   @Test(
-    "What an owner brings after its lease has ended does not replace what the next one brought",
+    "A value loaded after the end of its lease does not replace the next owner's value",
     .timeLimit(.minutes(1)))
   func lateOwner() async throws {
     try await withCluster { cluster in
@@ -67,7 +67,7 @@ struct LoadTests {
   }
 
   @Test(
-    "While another machine loads, a stale copy is given by a policy that allows it",
+    "While another machine loads, a stale copy is returned if the policy allows it",
     .timeLimit(.minutes(1)))
   func staleWhileLoading() async throws {
     try await withCluster { cluster in
@@ -99,7 +99,7 @@ struct LoadTests {
     }
   }
 
-  @Test("What the origin said before somebody wrote does not replace what was written")
+  @Test("An origin's answer from before a write does not replace the written value")
   func overtakenOrigin() async throws {
     try await withCluster(machines: 2) { cluster in
       let origin = CountingOrigin()
@@ -117,7 +117,7 @@ struct LoadTests {
     }
   }
 
-  @Test("A removal takes the lock, too: the owner loads again")
+  @Test("A removal also deletes the lock, so the owner loads again")
   func overtakenByRemoval() async throws {
     try await withCluster(machines: 2) { cluster in
       let origin = CountingOrigin()
@@ -134,7 +134,7 @@ struct LoadTests {
     }
   }
 
-  @Test("What the origin throws comes to the caller, and the lock is given back")
+  @Test("The origin's error reaches the caller, and the lock is released")
   func failingOrigin() async throws {
     struct Failure: Error {}
     try await withCluster(machines: 2) { cluster in
@@ -149,7 +149,7 @@ struct LoadTests {
     }
   }
 
-  @Test("By a policy that loads early, a near copy is loaded anew before its end")
+  @Test("With a policy that loads early, a near copy is reloaded before it expires")
   func loadingEarly() async throws {
     try await withCluster { cluster in
       let machine = try await cluster.addMachine {

@@ -1,12 +1,12 @@
 import NearCacheTrial
 import Testing
 
-/// The model itself: that it finds what it is made to find.
+/// Tests that the model detects violations.
 @Suite("The model")
 struct ModelTests {
   private static let second: Int64 = 1_000_000_000
 
-  /// A write of number 1 that is acknowledged at 1 s, and one of number 2 at 2 s.
+  /// Number 1 is written and acknowledged at 1 s, number 2 at 2 s.
   private static let writes: [Event] = [1, 2].flatMap { number in
     [Event.Kind.begun, .acknowledged].map { kind in
       Event(
@@ -29,7 +29,7 @@ struct ModelTests {
       end: Int64(start * 1e9) + 5, isStale: isStale, fence: Int64(fence * 1e9))
   }
 
-  @Test("A read may be as old as was promised")
+  @Test("A read may be as old as promised")
   func staleness() {
     #expect(violations(read(1, at: 2.9)) == 0)
     #expect(violations(read(1, at: 3.1)) == 1)
@@ -39,7 +39,7 @@ struct ModelTests {
     #expect(violations(read(1, at: 12.1, isStale: true)) == 1)
   }
 
-  @Test("After a catchUp, and after an own write, it may not")
+  @Test("A read may not be older than a catchUp or the machine's own write")
   func fences() {
     #expect(violations(read(1, at: 2.2, fence: 2.1)) == 1)
     #expect(violations(read(1, at: 2.2, isStale: true, fence: 2.1)) == 1)
@@ -48,13 +48,13 @@ struct ModelTests {
     #expect(violations(read(2, at: 2.2, process: 0)) == 0)
   }
 
-  @Test("Nothing is read before it is written")
+  @Test("A value must not be read before it is written")
   func invented() {
     #expect(violations(read(3, at: 2.2)) == 1)
     #expect(violations(read(2, at: 1.5)) == 1)
   }
 
-  @Test("A write that was not acknowledged may be read at any time")
+  @Test("An unacknowledged write may be read at any time")
   func unacknowledged() {
     let begun = Event(kind: .begun, process: 0, key: 5, number: 3, start: 100, end: 0)
     #expect(violations(read(3, at: 9), more: [begun]) == 0)

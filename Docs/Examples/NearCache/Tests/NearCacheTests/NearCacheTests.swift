@@ -9,7 +9,7 @@ import Testing
   "With a server", .serialized,
   .enabled(if: RedisServer.executable != nil, Comment(rawValue: RedisServer.missing)))
 struct NearCacheTests {
-  @Test("A value that one machine sets, the others read, and then have near")
+  @Test("If one machine sets a value, the others read it and then have near copies")
   func sharing() async throws {
     try await withCluster(machines: 3) { cluster in
       let machines = cluster.machines
@@ -32,7 +32,7 @@ struct NearCacheTests {
     }
   }
 
-  @Test("A near copy is read from disk where memory has no room")
+  @Test("A near copy is read from disk if memory has no room")
   func tiers() async throws {
     try await withCluster { cluster in
       let machine = try await cluster.addMachine {
@@ -47,7 +47,7 @@ struct NearCacheTests {
     }
   }
 
-  @Test("Keys are asked for together, and set together")
+  @Test("Many keys are read together and set together")
   func batches() async throws {
     try await withCluster(machines: 2) { cluster in
       let pairs = (0..<500).map { (key: "\($0)", value: "value \($0)") }
@@ -61,14 +61,14 @@ struct NearCacheTests {
     }
   }
 
-  @Test("What is asked for together takes a round trip, and so does what is set together")
+  @Test("Reading many keys takes one round trip, and so does setting many")
   func pipelining() async throws {
     try await withCluster { cluster in
       let machine = try await cluster.addMachine {
         $0.engine.callTimeout = .seconds(20)
         $0.stalenessLimit = .seconds(30)
       }
-      // A round trip takes 0.1 s: one after the other, 600 calls would take a minute.
+      // A round trip takes 0.1 s, so 600 separate calls would take a minute.
       cluster.networks[0].set(.slow(50), for: [.calls])
       let start = ContinuousClock.now
       try await machine.setValues((0..<300).map { (key: "\($0)", value: "value \($0)") })
@@ -92,7 +92,7 @@ struct NearCacheTests {
     }
   }
 
-  @Test("A write past the near caches, and an emptied server, are noticed too")
+  @Test("Writes by other clients, and an emptied server, are noticed too")
   func strangers() async throws {
     try await withCluster(machines: 2) { cluster in
       let stranger = EngineClient(EngineConfiguration(endpoint: cluster.server.endpoint))
@@ -118,11 +118,11 @@ struct NearCacheTests {
   func overtakenLoad() async throws {
     try await withCluster(machines: 2) { cluster in
       try await cluster.machines[0].setValue("1", forKey: "a")
-      // The answer of the engine is on its way for long, and the invalidation overtakes it.
+      // The engine's answer is slow, so the invalidation overtakes it.
       cluster.networks[1].set(.slow(60), for: [.calls])
       let machine = cluster.machines[1]
       async let old = machine.value(forKey: "a")
-      // The request takes 60 ms to the server; this is 30 ms after its arrival.
+      // The request takes 60 ms to reach the server, so this is 30 ms after its arrival.
       try await Task.sleep(for: .milliseconds(90))
       try await cluster.machines[0].setValue("2", forKey: "a")
       try await cluster.machines[1].catchUp()
@@ -132,13 +132,13 @@ struct NearCacheTests {
     }
   }
 
-  @Test("An own write is read at once, also where its invalidation comes late")
+  @Test("A machine reads its own write at once, even if the invalidation is late")
   func ownWrites() async throws {
     try await withCluster(machines: 1) { cluster in
       let machine = cluster.machines[0]
       cluster.networks[0].set(.slow(20), for: [.feed])
       for number in 1...1000 {
-        // Reads whose answers are older than the write come at the same time.
+        // Concurrent reads may get answers that are older than the write.
         try await withThrowingTaskGroup(of: Void.self) { group in
           for _ in 0..<4 { group.addTask { _ = try await machine.value(forKey: "a") } }
           group.addTask {
@@ -151,7 +151,7 @@ struct NearCacheTests {
     }
   }
 
-  @Test("A value of three megabytes goes through")
+  @Test("A value of three megabytes can be set and read")
   func largeValue() async throws {
     try await withCluster(machines: 1) { cluster in
       let large = String(repeating: "0123456789", count: 300_000)
@@ -161,7 +161,7 @@ struct NearCacheTests {
     }
   }
 
-  @Test("A server that speaks of nothing but errors is no outage, and the error says which")
+  @Test("Errors in a server's answers are not an outage, and the thrown error quotes them")
   func refusal() async throws {
     try await withCluster(machines: 1) { cluster in
       let client = cluster.machines[0].client

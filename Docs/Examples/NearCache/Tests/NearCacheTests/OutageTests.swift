@@ -9,7 +9,7 @@ import Testing
   "Outages", .serialized,
   .enabled(if: RedisServer.executable != nil, Comment(rawValue: RedisServer.missing)))
 struct OutageTests {
-  @Test("While the server is down, near copies are given as stale, for as long as was said")
+  @Test("While the server is down, near copies are returned as stale, up to the limit")
   func staleOnError() async throws {
     try await withCluster(machines: 2) { cluster in
       let machine = cluster.machines[0]
@@ -20,17 +20,18 @@ struct OutageTests {
       let answer = try await machine.answer(forKey: "a")
       #expect(answer?.value == "1")
       #expect(answer?.source == .stale)
-      // It was written by nobody since, but nobody knows: after two seconds it is not given any more.
+      // Nothing wrote the key since, but the machine cannot know that. So after two seconds, it no
+      // longer returns the copy.
       try await eventually("it is too old") { (try? await machine.value(forKey: "a")) == nil }
       try await cluster.server.start()
-      try await eventually("it is read anew") {
+      try await eventually("it is read again") {
         (try? await machine.value(forKey: "a")) == "1"
       }
     }
   }
 
   @Test(
-    "A near copy that another machine has written past is gone, also where the server dies next")
+    "A near copy that another machine has overwritten is gone, even if the server then dies")
   func noStaleCopyAfterInvalidation() async throws {
     try await withCluster(machines: 2) { cluster in
       for machine in cluster.machines {
@@ -46,7 +47,7 @@ struct OutageTests {
     }
   }
 
-  @Test("Without a near copy the origin is asked, and what it says is not kept")
+  @Test("Without a near copy, the origin is asked, and its answer is not kept")
   func originDuringOutage() async throws {
     try await withCluster { cluster in
       let machine = try await cluster.addMachine { $0.loadPolicy.staleOnError = .zero }
@@ -62,7 +63,7 @@ struct OutageTests {
     }
   }
 
-  @Test("After some failures calls fail at once, and go again when the server is back")
+  @Test("After some failures, calls fail at once; they succeed again when the server is back")
   func circuit() async throws {
     try await withCluster(machines: 1) { cluster in
       let machine = cluster.machines[0]
@@ -75,7 +76,7 @@ struct OutageTests {
         #expect(!error.mayHaveHappened)
         #expect("\(error)".contains("SET trial:a at 127.0.0.1:\(cluster.networks[0].port)"))
       }
-      // Tried one by one, they would take the timeouts of a hundred calls.
+      // If each call were tried, this would take a hundred timeouts.
       #expect(.now - start < .seconds(5))
       try await cluster.server.start()
       try await eventually("the circuit closes") { machine.client.outage == nil }
@@ -84,7 +85,7 @@ struct OutageTests {
     }
   }
 
-  @Test("A silent network ends calls in time, with the call that had no answer")
+  @Test("On a silent network, calls end in time, and the error names the unanswered call")
   func timeouts() async throws {
     try await withCluster(machines: 1) { cluster in
       let machine = cluster.machines[0]
@@ -98,14 +99,14 @@ struct OutageTests {
       #expect(time < .seconds(2))
       cluster.networks[0].cut()
       cluster.networks[0].set(.open)
-      try await eventually("calls go again") {
+      try await eventually("calls succeed again") {
         (try? await machine.setValue("2", forKey: "a")) != nil
       }
       #expect(try await machine.value(forKey: "a") == "2")
     }
   }
 
-  @Test("A server that accepts connections and says nothing is an outage")
+  @Test("A server that accepts connections but does not answer is an outage")
   func silentServer() async throws {
     try await withCluster { cluster in
       let network = try FaultyNetwork(to: cluster.server.port)
@@ -118,7 +119,7 @@ struct OutageTests {
       try await eventually("the circuit opens") { client.outage != nil }
       #expect(client.outage?.hasSuffix("no answer within 0.1 seconds") == true)
       network.set(.open)
-      try await eventually("calls go again") {
+      try await eventually("calls succeed again") {
         (try? await client.reply(to: Command("PING"))) == .status("PONG")
       }
     }
@@ -137,16 +138,17 @@ struct OutageTests {
       defer { client.close() }
       let (start, before) = (ContinuousClock.now, network.connectionCount)
       try await eventually("it is tried often") { network.connectionCount >= before + 12 }
-      // Waits of 5 ms would take 60 ms. These take 3 s in the mean, and one time in 50,000 less than this.
+      // Waits of 5 ms would take 60 ms. These take 3 s on average, and less than this once in
+      // 50,000 runs.
       #expect(.now - start > .milliseconds(300))
       network.set(.open)
-      try await eventually("calls go again") {
+      try await eventually("calls succeed again") {
         (try? await client.reply(to: Command("PING"))) == .status("PONG")
       }
     }
   }
 
-  @Test("Calls that wait hold no thread that tasks run on")
+  @Test("Waiting calls hold no threads that tasks run on")
   func waitingCalls() async throws {
     try await withCluster { cluster in
       let machine = try await cluster.addMachine {
@@ -163,7 +165,7 @@ struct OutageTests {
             ended.add()
           }
         }
-        // Tasks that begin after these have come and gone while all of them wait.
+        // Later tasks run to completion while all of these wait.
         try await eventually("all wait") { begun.count == 64 }
         for _ in 0..<64 { await Task {}.value }
         #expect(ended.count == 0)
@@ -173,7 +175,7 @@ struct OutageTests {
     }
   }
 
-  @Test("A server that stands still ends calls in time")
+  @Test("If the server is stopped, calls end in time")
   func suspendedServer() async throws {
     try await withCluster(machines: 1) { cluster in
       cluster.server.suspend()
@@ -182,13 +184,13 @@ struct OutageTests {
       #expect(.now - start < .seconds(2))
       #expect(error.isOutage)
       cluster.server.resume()
-      try await eventually("calls go again") {
+      try await eventually("calls succeed again") {
         (try? await cluster.machines[0].setValue("2", forKey: "a")) != nil
       }
     }
   }
 
-  @Test("A feed that is lost has all near copies expire at once: the server is asked again")
+  @Test("If the feed is lost, all near copies expire at once and the server is asked again")
   func lostFeed() async throws {
     try await withCluster(machines: 2) { cluster in
       let (reader, writer) = (cluster.machines[0], cluster.machines[1])
@@ -196,7 +198,7 @@ struct OutageTests {
       try await haveNear("a", reader)
       cluster.networks[0].set(.refusing, for: [.feed])
       try await eventually("the loss is noticed") { reader.invalidationOutage != nil }
-      // No invalidation comes, and yet each read is right.
+      // No invalidations arrive, yet each read is right.
       for number in 2...20 {
         try await writer.setValue("\(number)", forKey: "a")
         let answer = try await reader.answer(forKey: "a")
@@ -210,7 +212,7 @@ struct OutageTests {
     }
   }
 
-  @Test("An answer that was on its way while the feed was lost is given, and not kept")
+  @Test("An answer that was on its way while the feed was lost is returned but not kept")
   func answerAcrossSessions() async throws {
     try await withCluster { cluster in
       for _ in 0..<2 {
@@ -222,7 +224,7 @@ struct OutageTests {
       let (reader, writer) = (cluster.machines[0], cluster.machines[1])
       try await writer.setValue("1", forKey: "a")
       try await reader.catchUp()
-      // The request comes to the server after half a second, and the answer half a second later.
+      // The request reaches the server after half a second. The answer takes another half second.
       cluster.networks[0].set(.slow(500), for: [.calls])
       async let old = reader.value(forKey: "a")
       try await Task.sleep(for: .milliseconds(600))
@@ -232,14 +234,14 @@ struct OutageTests {
       try await writer.setValue("2", forKey: "a")
       cluster.networks[0].set(.open)
       try await eventually("invalidations come") { reader.invalidationOutage == nil }
-      // All that is needed is that the new session began before the answer came.
+      // The test requires only that the new session began before the answer arrived.
       #expect(try await old == "1")
       #expect(try await reader.value(forKey: "a") == "2")
     }
   }
 
   @Test(
-    "By choice, near copies are given up to the staleness limit after the loss",
+    "With expireAtLimit, near copies are returned up to the staleness limit after the loss",
     .timeLimit(.minutes(1)))
   func lostFeedWithLimit() async throws {
     try await withCluster { cluster in
@@ -265,7 +267,7 @@ struct OutageTests {
     }
   }
 
-  @Test("A feed that is silent is noticed: near copies are not given after the limit")
+  @Test("A silent feed is noticed: near copies are not returned after the limit")
   func silentFeed() async throws {
     try await withCluster(machines: 2) { cluster in
       let (reader, writer) = (cluster.machines[0], cluster.machines[1])
@@ -282,7 +284,7 @@ struct OutageTests {
     }
   }
 
-  @Test("The near cache opens while the server is down, with what is on disk as stale copies")
+  @Test("The near cache opens while the server is down, and returns copies on disk as stale")
   func openingDuringOutage() async throws {
     try await withCluster { cluster in
       let change: (inout NearCacheConfiguration) -> Void = {

@@ -5,13 +5,13 @@ import Testing
 
 @Suite("Without a server")
 struct UnitTests {
-  @Test("Commands are encoded as the protocol has it")
+  @Test("Commands are encoded as the protocol requires")
   func encoding() {
     #expect(Command("GET", "a\r\nb").encoded == Array("*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n".utf8))
     #expect(Command("GET", "key").name == "GET key")
   }
 
-  @Test("Waits double up to the longest, and begin anew after a success")
+  @Test("Waits double up to a maximum, and start over after a success")
   func backoff() {
     var configuration = EngineConfiguration()
     configuration.firstRetryDelay = .milliseconds(10)
@@ -25,7 +25,8 @@ struct UnitTests {
       }.sorted()
     }
     for limit: Int64 in [10, 20, 40, 50, 50] {
-      // From zero up to the limit: many machines do not come back at once.
+      // Waits are random, from zero up to the limit, so that many machines do not reconnect at
+      // once.
       let draws = draws()
       #expect((0..<limit * 250_000).contains(draws[0]), "of \(limit) ms")
       #expect((limit * 750_000...limit * 1_000_000).contains(draws[199]), "of \(limit) ms")
@@ -51,7 +52,7 @@ struct UnitTests {
     freshness.end()
     #expect(freshness.current == Freshness.noSession)
     #expect(!freshness.isFresh(7) { 11 * second })
-    // A confirmation that comes after the end says nothing.
+    // A confirmation after the end has no effect.
     freshness.confirm(20 * second)
     #expect(!freshness.isFresh(7) { 11 * second })
     freshness.begin(8, at: 20 * second)
@@ -60,7 +61,7 @@ struct UnitTests {
   }
 
   @Test(
-    "By choice, near copies outlive a lost connection up to the limit, unless they cannot be removed"
+    "With expireAtLimit, copies outlive a lost connection up to the limit, unless ended as unsafe"
   )
   func sessionThatOutlives() {
     let freshness = Freshness(limit: .seconds(2), policy: .expireAtLimit)
@@ -69,7 +70,7 @@ struct UnitTests {
     freshness.end()
     #expect(freshness.isFresh(7) { 12 * second })
     #expect(!freshness.isFresh(7) { 12 * second + 1 })
-    // The next session does not prolong it.
+    // The next session does not extend the old one.
     freshness.begin(8, at: 11 * second)
     freshness.confirm(30 * second)
     #expect(!freshness.isFresh(7) { 13 * second })
@@ -77,7 +78,7 @@ struct UnitTests {
     #expect(!freshness.isFresh(8) { 30 * second })
   }
 
-  @Test("After a catchUp, near copies of earlier sessions are given neither as fresh nor as stale")
+  @Test("After a catchUp, copies of earlier sessions are returned neither as fresh nor as stale")
   func floor() {
     let freshness = Freshness(limit: .seconds(2), policy: .expireAtLimit)
     let (now, second) = (bootTime(), Int64(1_000_000_000))
@@ -97,7 +98,7 @@ struct UnitTests {
     #expect(freshness.mayBeStale(Freshness.noSession, asked: SystemClock().now()))
   }
 
-  @Test("A near copy of an ended session was right when the session was confirmed last")
+  @Test("A near copy of an ended session was right when the session was last confirmed")
   func lastKnownRight() {
     let freshness = Freshness(limit: .seconds(2), policy: .expireAtOnce)
     let hour = Timestamp(millisecondsSinceEpoch: 3_600_000)
@@ -124,7 +125,7 @@ struct UnitTests {
     #expect(throws: Never.self) { try configuration.validate() }
   }
 
-  @Test("Errors name host, port and call")
+  @Test("Errors name the host, the port and the call")
   func errorText() {
     let error = EngineError(
       .timedOut(.milliseconds(500)), EngineEndpoint(host: "cache-1", port: 7000), call: "GET a")

@@ -1,8 +1,7 @@
 import Cairn
 import Foundation
 
-/// Goes through what a cache of pages lives through, and checks it: exits with 1 where something is not as
-/// it should be.
+/// Demonstrates a page cache and checks each step. Exits with status 1 if a check fails.
 @main
 enum Main {
   static func main() async throws {
@@ -20,7 +19,7 @@ enum Main {
         return counts
       }
 
-      // A thousand readers at once: each page is fetched once.
+      // With a thousand concurrent readers, each page is fetched once.
       try await withThrowingTaskGroup(of: Void.self) { group in
         for reader in 0..<1000 {
           group.addTask {
@@ -31,29 +30,29 @@ enum Main {
         }
         try await group.waitForAll()
       }
-      expect(await origin.requestCount == 10, "each page is fetched once")
+      expect(await origin.requestCount == 10, "a page was not fetched exactly once")
 
-      // A failure is told to who asked, and not kept.
+      // An error reaches the caller and is not cached.
       for attempt in 1...2 {
         do {
           _ = try await pages.page("/nowhere")
-          expect(false, "a page that is not there")
+          expect(false, "a missing page was returned")
         } catch is Origin.NotFound {}
-        expect(await origin.requestCount == 10 + attempt, "a failure is not cached")
+        expect(await origin.requestCount == 10 + attempt, "an error was cached")
       }
 
-      // What has expired is fetched anew.
+      // An expired page is fetched again.
       let news = try await pages.page("/page/news", keptFor: .milliseconds(50))
       await origin.publishAnew()
       try await Task.sleep(for: .milliseconds(80))
       let later = try await pages.page("/page/news", keptFor: .milliseconds(50))
-      expect(news != later, "an expired page is fetched anew")
+      expect(news != later, "an expired page was not fetched again")
 
-      // However many there are: the limit holds, and those that were read last stay.
+      // The limit holds, and the most recently read pages stay.
       for number in 10..<40 { _ = try await pages.page("/page/\(number)") }
-      expect(try pages.cache.count() <= 20, "the limit holds")
-      expect(try pages.cache.contains("/page/39"), "the newest is there")
-      expect(try !pages.cache.contains("/page/0"), "the one read longest ago is not")
+      expect(try pages.cache.count() <= 20, "the limit was exceeded")
+      expect(try pages.cache.contains("/page/39"), "the newest page was evicted")
+      expect(try !pages.cache.contains("/page/0"), "the least recently read page was kept")
 
       for (name, value) in try pages.cache.statistics().metrics where value > 0 {
         print(name.padding(toLength: 28, withPad: " ", startingAt: 0), value)
@@ -61,20 +60,20 @@ enum Main {
       try await pages.cache.close()
     }
 
-    // The stream ends with the close.
+    // Closing the cache ends the stream.
     let told = await events.value
     print(told.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: "\n"))
-    expect(told["inserted", default: 0] >= 42, "every page was told of")
+    expect(told["inserted", default: 0] >= 42, "an inserted page had no event")
     expect(
-      told["evicted, countLimit", default: 0] > 0, "evictions are told, with the cause")
+      told["evicted, countLimit", default: 0] > 0, "evictions had no events with their cause")
 
-    // After a restart the pages are there.
+    // After a restart, the cache still has the pages.
     let before = await origin.requestCount
     let pages = try PageCache(directory: directory, origin: origin, countLimit: 20)
     for number in 30..<40 { _ = try await pages.page("/page/\(number)") }
-    expect(await origin.requestCount == before, "a restart costs no requests")
+    expect(await origin.requestCount == before, "the restart caused requests")
     try await pages.cache.close()
-    print("all as it should be, with \(before) requests")
+    print("all checks passed, with \(before) requests")
   }
 
   private static func name(of event: CacheEvent<String>) -> String {
@@ -92,6 +91,6 @@ enum Main {
 
 func expect(_ holds: Bool, _ what: String) {
   if holds { return }
-  print("NOT SO: \(what)")
+  print("FAILED: \(what)")
   exit(1)
 }

@@ -1,11 +1,11 @@
-/// A page as the program works with it: any `Codable` type can be cached.
+/// A page. Any `Codable` type can be cached.
 struct Page: Codable, Sendable, Equatable {
   var url: String
   var title: String
   var body: String
 }
 
-/// Where pages come from, slowly: in a real program a server. This one counts what it is asked for.
+/// A slow source of pages, in place of a server. Counts the requests.
 actor Origin {
   struct NotFound: Error {
     var url: String

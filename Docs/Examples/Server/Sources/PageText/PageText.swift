@@ -1,12 +1,12 @@
-/// The text of a page: everything follows from its first line, so that whoever gets it can tell whether it is
-/// whole.
+/// The text of a page. The first line determines the rest, so a client can check that a page is
+/// complete.
 public struct PageText: Sendable, Hashable {
   public var number: Int
-  /// When it was made, in milliseconds since 1970.
+  /// The time at which the page was computed, in milliseconds since 1970.
   public var made: Int64
-  /// The process that made it.
+  /// The process that computed the page.
   public var process: Int32
-  /// How many this process had made by then.
+  /// The number of pages that this process had computed, including this one.
   public var ordinal: Int
 
   public init(number: Int, made: Int64, process: Int32, ordinal: Int) {
@@ -16,7 +16,7 @@ public struct PageText: Sendable, Hashable {
     self.ordinal = ordinal
   }
 
-  /// Reads the first line of a text; `nil` where it is not that of a page.
+  /// Parses the first line of a text. Returns `nil` if it is not the first line of a page.
   public init?(firstLineOf text: String) {
     let words = text.prefix { $0 != "\n" }.split(separator: " ")
     guard words.count == 8, let number = Int(words[1]), let made = Int64(words[3]),
@@ -25,7 +25,7 @@ public struct PageText: Sendable, Hashable {
     self.init(number: number, made: made, process: process, ordinal: ordinal)
   }
 
-  /// The whole text: from 4 to 12 KiB, depending on the number.
+  /// The whole text: 4 to 12 KiB, depending on the number.
   public var text: String {
     let first = "page \(number) made \(made) process \(process) ordinal \(ordinal)"
     let lines = (1...(60 + number % 120)).map { "line \($0) of \(first)" }

@@ -1,7 +1,8 @@
 import CairnHummingbird
 import Hummingbird
 
-/// Counters: a `POST` adds one and answers with the count, a `GET` answers with it.
+/// Adds the routes of the counters. A `POST` increments a counter and returns the count; a `GET`
+/// returns the count.
 func addCounters(to router: Router<BasicRequestContext>, persist: CairnPersistDriver) {
   router.post("counters/:name") { _, context in
     let count = try await persist.update(key: try key(context), as: Int.self) { ($0 ?? 0) + 1 }

@@ -5,7 +5,8 @@ import Foundation
 import Hummingbird
 import Logging
 
-/// A server with sessions and counters that survive a restart, and pages that are made once for all who ask.
+/// A server with sessions and counters that survive a restart, and pages that are computed once for
+/// all requests.
 @main
 enum Main {
   static func main() async throws {
@@ -13,7 +14,7 @@ enum Main {
       print("usage: Server \(Options.usage)")
       exit(2)
     }
-    // What the caches report goes where the server's own messages go.
+    // The caches report to the server's own log.
     let log = DiagnosticLog(Logger(label: "cairn"))
     let persist = try await CairnPersistDriver.open(
       path: options.directory + "/persist", log: log)
@@ -21,18 +22,18 @@ enum Main {
       path: options.directory + "/pages", countLimit: 2_000, memoryByteLimit: 4 << 20, log: log)
 
     let router = Router()
-    // A counter that was told to somebody survives a power loss.
+    // An acknowledged count survives a power loss.
     addCounters(to: router, persist: persist)
-    // Of sessions, a power loss may take the last second; a crash of the server takes nothing.
+    // A power loss can lose the last second of session writes; a crash of the server loses nothing.
     addSessions(
       to: router, persist: persist.writing(.interval(.seconds(1))),
       lifetime: .seconds(options.sessionSeconds))
-    // Pages can be made again.
+    // Pages can be recreated.
     addPages(to: router, cache: pages, lifetime: .seconds(options.pageSeconds))
     router.get("statistics") { _, _ in
       try Statistics(pages: pages.cache.statistics(), persist: persist.cache.statistics())
     }
-    // For Prometheus. Each cache has its prefix, and its store's names follow.
+    // For Prometheus. A prefix names each cache; its store's metrics share the prefix.
     router.get("metrics") { _, _ in
       let text =
         try pages.cache.statistics().prometheus(prefix: "pages")
@@ -52,7 +53,7 @@ enum Main {
   }
 }
 
-/// What the caches have done since the server was started, and what they hold.
+/// Counters of the page cache since the server started, and the size of the persist cache.
 struct Statistics: ResponseEncodable {
   var pages: [String: UInt64]
   var persist: [String: Int]
@@ -66,7 +67,7 @@ struct Statistics: ResponseEncodable {
   }
 }
 
-/// What the command line says.
+/// The command-line options.
 struct Options {
   static let usage = "--directory PATH [--port N] [--session-seconds N] [--page-seconds N]"
 
@@ -75,7 +76,7 @@ struct Options {
   var sessionSeconds = 3600
   var pageSeconds = 60
 
-  /// - Returns: `nil` where it says something else.
+  /// - Returns: `nil` if the arguments are invalid.
   init?(_ arguments: ArraySlice<String>) {
     guard arguments.count.isMultiple(of: 2) else { return nil }
     var arguments = arguments

@@ -4,7 +4,7 @@ import Hummingbird
 import PageText
 import Synchronization
 
-/// Pages by their number, each of which takes a while to make.
+/// Adds the route of numbered pages, which are slow to compute.
 func addPages(
   to router: Router<BasicRequestContext>, cache: ResponseCache, lifetime: Duration
 ) {
@@ -14,7 +14,7 @@ func addPages(
     use: cache.caching(for: lifetime) { _, context in
       let number = try context.parameters.require("number", as: Int.self)
       let ordinal = madeCount.next()
-      // Whatever it is that takes so long.
+      // Stands for the slow computation.
       try await Task.sleep(for: .milliseconds(20))
       let page = PageText(
         number: number, made: Int64(Date().timeIntervalSince1970 * 1000), process: getpid(),
@@ -24,7 +24,7 @@ func addPages(
     })
 }
 
-/// How many pages were made.
+/// Counts the pages that this process has computed.
 final class PageCount: Sendable {
   private let count = Atomic(0)
 

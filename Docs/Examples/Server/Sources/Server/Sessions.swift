@@ -1,14 +1,14 @@
 import CairnHummingbird
 import Hummingbird
 
-/// What the server knows of somebody who has logged in.
+/// The session of a user who has logged in.
 struct Session: Codable, Sendable {
   var user: String
   var visitCount: Int
 }
 
-/// Sessions: a `POST` with a user begins one and sets its cookie; each `GET` counts a visit and answers with the
-/// user and the count, and a `DELETE` ends it.
+/// Adds the routes of sessions. A `POST` with a user begins a session and sets its cookie. A `GET`
+/// counts a visit and returns the user and the count. A `DELETE` ends the session.
 func addSessions(
   to router: Router<BasicRequestContext>, persist: CairnPersistDriver, lifetime: Duration
 ) {
@@ -24,7 +24,7 @@ func addSessions(
   }
 
   router.get("session") { request, _ in
-    // No `expires`: the session ends when it would have ended.
+    // Without `expires`, the session keeps its expiry.
     let session = try await persist.update(key: try key(request), as: Session.self) { session in
       guard var session else { throw HTTPError(.unauthorized) }
       session.visitCount += 1

@@ -1,7 +1,8 @@
 import Cairn
 import Foundation
 
-/// One run: three quarters of the time with kills, and a quarter without, in which growth would be seen.
+/// One run. The server is killed repeatedly for three quarters of the time. In the last quarter it
+/// runs undisturbed, to show whether anything grows.
 final class CheckRun {
   private let seconds: Int
   private let script: String
@@ -20,7 +21,7 @@ final class CheckRun {
   init(seconds: Int, server: String, script: String, directory: URL) throws {
     (self.seconds, self.script, self.directory) = (seconds, script, directory)
     let port = 8000 + Int(getpid()) % 1000
-    // Short enough that many end while it runs.
+    // Short enough for many sessions to expire during the run.
     sessionSeconds = min(120, max(15, seconds / 10))
     let pageSeconds = min(30, max(5, seconds / 20))
     client = Client(port: port)
@@ -79,7 +80,7 @@ final class CheckRun {
     report.print(seconds: seconds)
   }
 
-  /// Kills the server again and again; every fifth time it is asked to end.
+  /// Kills and restarts the server repeatedly. Every fifth time, sends SIGTERM instead of SIGKILL.
   private func restart(until end: ContinuousClock.Instant) async throws {
     let pause = seconds < 600 ? 3.0...12.0 : 5.0...30.0
     var number = 0
@@ -91,7 +92,7 @@ final class CheckRun {
       number += 1
       if number % 5 == 0 {
         let status = try await server.end(by: SIGTERM)
-        findings.expect(status == 0, "asked to end, the server ended with \(status ?? -1)")
+        findings.expect(status == 0, "after SIGTERM, the server exited with \(status ?? -1)")
         report.restarts.append(try await server.start(client: client))
       } else {
         _ = try await server.end(by: SIGKILL)
@@ -100,7 +101,7 @@ final class CheckRun {
     }
   }
 
-  /// Looks at what the server takes, each second.
+  /// Samples the server's resources every second.
   private func watch(
     until end: ContinuousClock.Instant, _ note: (Resources) -> Void
   ) async throws {
@@ -112,34 +113,35 @@ final class CheckRun {
     }
   }
 
-  /// Adds what this process of the server has counted.
+  /// Adds the statistics of the current server process.
   private func addStatistics() async throws {
     let answer = try await client.get("/statistics")
     report.add(try JSONDecoder().decode(Report.Statistics.self, from: Data(answer.body.utf8)))
   }
 
-  /// wrk's answered additions are there, and no more than it asked for.
+  /// Checks that wrk's counters include all acknowledged increments, and no more than wrk
+  /// requested.
   private func checkLoads() async throws {
     var sum = 0
     for number in 0..<10 { sum += Int(try await client.get("/counters/wrk-\(number)").body) ?? 0 }
     for (kind, result) in report.loads {
       findings.expect(
         result.unexpected == 0,
-        "\(result.unexpected) answers to wrk's \(kind), the last one \(result.unexpectedStatus)")
+        "wrk, \(kind): \(result.unexpected) unexpected answers, last \(result.unexpectedStatus)")
       if kind != "counters" { continue }
-      // At each restart, and at the end, each connection may have had one request open.
+      // At each restart and at the end, each connection may have had one unanswered request.
       let openCount =
         (report.recoveries.count + report.restarts.count + 1) * LoadTool.connectionCount
       findings.expect(
         (result.acknowledged...result.acknowledged + openCount).contains(sum),
-        "wrk's counters are at \(sum), and it was answered \(result.acknowledged) times")
+        "wrk's counters add up to \(sum), but \(result.acknowledged) increments were acknowledged")
     }
   }
 
   private func stopAndVerify() async throws {
     try await client.close()
     let status = try await server.end(by: SIGTERM)
-    findings.expect(status == 0, "asked to end, the server ended with \(status ?? -1)")
+    findings.expect(status == 0, "after SIGTERM, the server exited with \(status ?? -1)")
     for name in ["persist", "pages"] {
       let verification = try await Store.verify(path: directory.appending(path: name).path)
       findings.expect(verification.errors.isEmpty, "\(name): \(verification.errors)")
@@ -158,7 +160,7 @@ final class CheckRun {
     expectNoGrowth("descriptors", \.descriptorCount, slack: 8)
     for (name, measure) in [("persist", \Resources.persistDiskBytes), ("pages", \.pagesDiskBytes)] {
       let taken = report.calm.median(measure, from: 0.75, to: 1)
-      findings.expect(taken <= 256 << 20, "\(name) took \(taken) bytes on disk when left alone")
+      findings.expect(taken <= 256 << 20, "\(name) took \(taken) bytes on disk without kills")
     }
   }
 

@@ -2,15 +2,15 @@ import AsyncHTTPClient
 import Foundation
 import Synchronization
 
-/// What the server answered.
+/// A response of the server.
 struct Answer: Sendable {
   var status: Int
   var body: String
-  /// The name and the value of the cookie that it set.
+  /// The name and value of the cookie in the response.
   var cookie: String?
 }
 
-/// Asks the server.
+/// Sends requests to the server.
 struct Client: Sendable {
   let url: String
   private let http: HTTPClient
@@ -18,7 +18,7 @@ struct Client: Sendable {
 
   final class Counts: Sendable {
     let answered = Atomic(0)
-    /// Requests without an answer: nobody knows whether the server did what they asked for.
+    /// Requests without an answer. The server may or may not have carried them out.
     let unanswered = Atomic(0)
   }
 
@@ -37,7 +37,7 @@ struct Client: Sendable {
     case delete = "DELETE"
   }
 
-  /// - Returns: `nil` where there was no answer, since the server was killed or was not there.
+  /// - Returns: `nil` if there was no answer because the server was killed or not running.
   func ask(_ method: Method, _ path: String, cookie: String? = nil) async -> Answer? {
     var request = HTTPClientRequest(url: url + path)
     request.method = .RAW(value: method.rawValue)
@@ -56,13 +56,13 @@ struct Client: Sendable {
     }
   }
 
-  /// Whether a `GET` is answered. Is not counted.
+  /// Whether a `GET` succeeds. The request is not counted.
   func isAnswered(_ path: String) async -> Bool {
     let answer = try? await http.execute(HTTPClientRequest(url: url + path), timeout: .seconds(20))
     return answer?.status == .ok
   }
 
-  /// Asks until there is an answer: for what changes nothing.
+  /// Repeats a `GET` until there is an answer.
   func get(_ path: String, within limit: Duration = .seconds(60)) async throws -> Answer {
     let end = ContinuousClock.now + limit
     while ContinuousClock.now < end {
@@ -74,14 +74,14 @@ struct Client: Sendable {
   func close() async throws { try await http.shutdown() }
 }
 
-/// Why the check cannot go on.
+/// The reason why the check cannot continue.
 struct CheckFailure: Error, CustomStringConvertible {
   var description: String
 
   init(_ description: String) { self.description = description }
 }
 
-/// What is not as it should be.
+/// The failed expectations of a run.
 final class Findings: Sendable {
   private let list = Mutex<[String]>([])
 
@@ -90,8 +90,8 @@ final class Findings: Sendable {
       list.append(finding)
       return list.count
     }
-    // At once, however long the rest takes.
-    if count <= 50 { FileHandle.standardError.write(Data("NOT SO: \(finding)\n".utf8)) }
+    // Printed at once, because the run may take much longer.
+    if count <= 50 { FileHandle.standardError.write(Data("FAILED: \(finding)\n".utf8)) }
   }
 
   func expect(_ holds: Bool, _ finding: @autoclosure () -> String) {

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Adds to counters, and checks that no addition that was answered is lost or counted twice.
+/// Increments counters, and checks that no acknowledged increment is lost or counted twice.
 final class CounterCheck: Sendable {
   let client: Client
   let findings: Findings
-  /// Those that all add to.
+  /// The counters that all tasks increment.
   private let shared = (0..<4).map { SharedCounter(name: "shared-\($0)") }
   private let additions = Atomic(0)
 
@@ -12,20 +12,20 @@ final class CounterCheck: Sendable {
     (self.client, self.findings) = (client, findings)
   }
 
-  /// How many additions were answered.
+  /// The number of acknowledged increments.
   var additionCount: Int { additions.load(ordering: .relaxed) }
 
-  /// Adds to a counter of its own and to those of all, by turns.
+  /// Increments a counter of its own and a shared one in turn.
   func run(_ number: Int) async throws {
     let name = "own-\(number)"
-    // The count that was answered last, and how many additions since then had no answer.
+    // The last count returned, and the number of increments since then without an answer.
     var (count, openCount) = (0, 0)
     while !Task.isCancelled {
       if let answer = await client.ask(.post, "/counters/\(name)") {
         let new = Int(answer.body) ?? -1
         findings.expect(
           answer.status == 200 && new > count && new <= count + openCount + 1,
-          "\(name) was \(count), with \(openCount) open, and became \(answer.status) \(answer.body)"
+          "\(name) was \(count), \(openCount) unanswered, then \(answer.status) \(answer.body)"
         )
         (count, openCount) = (new, 0)
         additions.add(1, ordering: .relaxed)
@@ -35,12 +35,12 @@ final class CounterCheck: Sendable {
       await add(to: shared[Int.random(in: shared.indices)])
       try? await Task.sleep(for: .milliseconds(2))
     }
-    // The task is cancelled, so what asks for the end is another.
+    // This task is cancelled, so another one reads the final count.
     let (last, open) = (count, openCount)
     let end = try await Task { [client] in try await client.get("/counters/\(name)") }.value
     findings.expect(
       (last...last + open).contains(Int(end.body) ?? -1),
-      "\(name) was \(last), with \(open) open, and ended with \(end.body)")
+      "\(name) was \(last), \(open) unanswered, and ended as \(end.body)")
   }
 
   private func add(to counter: SharedCounter) async {
@@ -52,26 +52,26 @@ final class CounterCheck: Sendable {
     let new = answer.status == 200 ? Int(answer.body) ?? -1 : -1
     findings.expect(
       new > before && counter.note(new),
-      "\(counter.name) was \(before) and became \(answer.status) \(answer.body)")
+      "\(counter.name) was \(before), then \(answer.status) \(answer.body)")
     additions.add(1, ordering: .relaxed)
   }
 
-  /// When nobody adds any more.
+  /// Checks the shared counters. Call once all increments have ended.
   func finish() async throws {
     for counter in shared {
       let end = Int(try await client.get("/counters/\(counter.name)").body) ?? -1
       let (answered, open) = counter.counts
       findings.expect(
         (answered...answered + open).contains(end),
-        "\(counter.name): \(answered) answered and \(open) open, and ended with \(end)")
+        "\(counter.name): \(answered) acknowledged, \(open) unanswered, ended as \(end)")
     }
   }
 }
 
-/// What is known of a counter that several add to.
+/// The answers so far for a counter that several tasks increment.
 private final class SharedCounter: Sendable {
   private struct State {
-    /// Which counts were answered.
+    /// Whether each count has been returned.
     var isTold: [Bool] = [true]
     var answeredCount = 0
     var openCount = 0
@@ -82,10 +82,10 @@ private final class SharedCounter: Sendable {
 
   init(name: String) { self.name = name }
 
-  /// The largest count that was answered: one that is asked for from now on is larger.
+  /// The largest count returned so far. An increment that starts now must return a larger one.
   func begin() -> Int { state.withLock { $0.isTold.count - 1 } }
 
-  /// - Returns: whether nobody else was answered this count.
+  /// - Returns: whether the count was returned for the first time.
   func note(_ count: Int) -> Bool {
     state.withLock { state in
       guard count > 0 else { return false }

@@ -1,10 +1,10 @@
 import Foundation
 
-/// Runs the server under load, kills and restarts it, and checks what it answers; `./run` starts this.
+/// Runs the server under load, kills and restarts it, and checks its answers. Started by `./run`.
 ///
 ///     ServerCheck SECONDS SERVER SCRIPT DIRECTORY
 ///
-/// Ends with 1 where something is not as it should be.
+/// Exits with status 1 if a check fails.
 @main
 enum Main {
   static func main() async throws {

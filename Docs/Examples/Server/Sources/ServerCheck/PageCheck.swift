@@ -2,12 +2,13 @@ import Foundation
 import PageText
 import Synchronization
 
-/// Reads pages, and checks that each is whole, no older than it may be, and made once in its life.
+/// Reads pages, and checks that each is complete, no older than its lifetime, and computed once in
+/// that time.
 final class PageCheck: Sendable {
   let client: Client
   let findings: Findings
   let lifetime: Duration
-  /// Of each page, when those that were seen last were made, and by whom.
+  /// The last versions of each page, by its number.
   private let seen = Mutex<[Int: [PageText]]>([:])
   private let reads = Atomic(0)
   private let rushes = Atomic(0)
@@ -17,11 +18,11 @@ final class PageCheck: Sendable {
   }
 
   var readCount: Int { reads.load(ordering: .relaxed) }
-  /// How many times many have asked at once for a page that was not there.
+  /// The number of bursts of requests for a new page.
   var rushCount: Int { rushes.load(ordering: .relaxed) }
   static let rushSize = 100
 
-  /// Reads pages that others read too.
+  /// Reads pages that other tasks also read.
   func run() async throws {
     while !Task.isCancelled {
       await read(Int.random(in: 0..<1000))
@@ -29,7 +30,7 @@ final class PageCheck: Sendable {
     }
   }
 
-  /// Has many ask at once for a page that nobody has asked for before.
+  /// Sends bursts of simultaneous requests for a page that was never requested before.
   func runRushes() async throws {
     var number = 1_000_000
     while !Task.isCancelled {
@@ -48,7 +49,7 @@ final class PageCheck: Sendable {
     guard answer.status == 200, let page = PageText(firstLineOf: answer.body),
       page.number == number, page.text.utf8.elementsEqual(answer.body.utf8)
     else {
-      findings.add("page \(number) was answered \(answer.status) \(answer.body.prefix(100))")
+      findings.add("page \(number): \(answer.status) \(answer.body.prefix(100))")
       return
     }
     let milliseconds = lifetime.components.seconds * 1000
@@ -65,7 +66,7 @@ final class PageCheck: Sendable {
     }
     if let other {
       findings.add(
-        "page \(number) was made twice within its life, at \(other.made) by \(other.process) and at "
+        "page \(number) was computed twice in its lifetime, at \(other.made) by \(other.process) and at "
           + "\(page.made) by \(page.process)")
     }
     reads.add(1, ordering: .relaxed)

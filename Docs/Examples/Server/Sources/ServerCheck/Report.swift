@@ -1,18 +1,18 @@
 import Foundation
 
-/// What is printed of a run, as tables for a document.
+/// The results of a run, printed as Markdown tables.
 struct Report {
-  /// What a process of the server has counted until it was last asked.
+  /// The last statistics that a server process returned.
   struct Statistics: Decodable {
     var pages: [String: Int]
     var persist: [String: Int]
   }
 
   var loads: [(kind: String, result: LoadTool.Result)] = []
-  /// From the start of a process to its first answer: after a kill, and after an orderly end.
+  /// Times from the start of a process to its first answer: after SIGKILL, and after SIGTERM.
   var recoveries: [Duration] = []
   var restarts: [Duration] = []
-  /// Each second, while the server was killed and after that.
+  /// One sample per second: with kills, and in the last quarter.
   var restless: [Resources] = []
   var calm: [Resources] = []
   var checks: [(what: String, count: Int)] = []

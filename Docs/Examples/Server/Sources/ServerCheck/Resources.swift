@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the server takes at one moment.
+/// The server's resources at one moment.
 struct Resources: Sendable {
-  /// All memory, with what is mapped from files; and without that.
+  /// Resident memory, with and without mapped files.
   var residentBytes: Int
   var ownBytes: Int
   var descriptorCount: Int
@@ -10,7 +10,7 @@ struct Resources: Sendable {
   var persistDiskBytes: Int
   var pagesDiskBytes: Int
 
-  /// - Returns: `nil` where the process is not there.
+  /// - Returns: `nil` if there is no such process.
   init?(process: Int32, directory: URL) {
     guard
       let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8),
@@ -30,7 +30,7 @@ struct Resources: Sendable {
     pagesDiskBytes = Self.diskBytes(of: directory.appending(path: "pages"))
   }
 
-  /// What the files of a directory take on the disk.
+  /// The disk space of a directory's files.
   private static func diskBytes(of directory: URL) -> Int {
     let names = (try? FileManager.default.contentsOfDirectory(atPath: directory.path)) ?? []
     return names.reduce(0) { sum, name in
@@ -42,12 +42,12 @@ struct Resources: Sendable {
 }
 
 extension [Resources] {
-  /// The largest of a measure.
+  /// The largest value of a measure.
   func largest(_ measure: KeyPath<Resources, Int>) -> Int {
     map { $0[keyPath: measure] }.max() ?? 0
   }
 
-  /// The median of a measure in the part from `start` to `end`, from 0 to 1.
+  /// The median of a measure in the samples from `start` to `end`, as fractions of the count.
   func median(_ measure: KeyPath<Resources, Int>, from start: Double, to end: Double) -> Int {
     let part = self[Int(Double(count) * start)..<Int(Double(count) * end)]
     let values = part.map { $0[keyPath: measure] }.sorted()

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The server under test: one process after the other, over the same directory.
+/// The server under test: one process after another, on the same directory.
 final class ServerProcess {
   private let executable: String
   private let arguments: [String]
@@ -14,9 +14,9 @@ final class ServerProcess {
 
   var identifier: Int32 { process.processIdentifier }
 
-  /// Starts it, and waits for its first answer.
+  /// Starts the server and waits for its first answer.
   ///
-  /// - Returns: how long that took.
+  /// - Returns: how long the first answer took.
   func start(client: Client) async throws -> Duration {
     process = Process()
     process.executableURL = URL(filePath: executable)
@@ -27,40 +27,40 @@ final class ServerProcess {
     while true {
       if await client.isAnswered("/counters/none") { return .now - began }
       if !process.isRunning {
-        throw CheckFailure("the server ended with \(process.terminationStatus)")
+        throw CheckFailure("the server exited with \(process.terminationStatus)")
       }
       if .now - began > .seconds(60) { throw CheckFailure("the server does not answer") }
       try await Task.sleep(for: .milliseconds(1))
     }
   }
 
-  /// Ends it by a signal, and waits for its end.
+  /// Sends a signal to the server and waits until it has exited.
   ///
-  /// - Returns: the status that it ended with, where it ended by itself.
+  /// - Returns: the exit status, or `nil` if the signal killed the server.
   func end(by signal: Int32) async throws -> Int32? {
     kill(identifier, signal)
     let began = ContinuousClock.now
     while process.isRunning {
-      if .now - began > .seconds(60) { throw CheckFailure("the server does not end") }
+      if .now - began > .seconds(60) { throw CheckFailure("the server does not exit") }
       try await Task.sleep(for: .milliseconds(1))
     }
     return process.terminationReason == .exit ? process.terminationStatus : nil
   }
 
-  /// Ends it where it still runs.
+  /// Kills the server if it is running.
   func abandon() { if process.isRunning { kill(identifier, SIGKILL) } }
 }
 
-/// wrk, which asks for one kind of thing with some connections for the whole time.
+/// A wrk process that sends one kind of request for the whole run.
 final class LoadTool {
-  /// What it counted, with latencies in microseconds.
+  /// wrk's results, with latencies in microseconds.
   struct Result: Decodable {
     var requests: Int
     var acknowledged: Int
     var unexpected: Int
-    /// The status of the last one that was unexpected.
+    /// The status of the last unexpected answer.
     var unexpectedStatus: Int
-    /// Answers after more than 20 s, which are not in the latencies.
+    /// Answers after more than 20 s. The latencies do not include them.
     var late: Int
     var p50: Int
     var p90: Int
@@ -89,12 +89,12 @@ final class LoadTool {
     try process.run()
   }
 
-  /// Waits for its end.
+  /// Waits until wrk has exited.
   func result() async throws -> Result {
     while process.isRunning { try await Task.sleep(for: .milliseconds(50)) }
     let text = try String(contentsOf: output, encoding: .utf8)
     guard let line = text.split(separator: "\n").last(where: { $0.hasPrefix("RESULT ") }) else {
-      throw CheckFailure("wrk told nothing: \(text)")
+      throw CheckFailure("wrk printed no result: \(text)")
     }
     return try JSONDecoder().decode(Result.self, from: Data(line.dropFirst(7).utf8))
   }
@@ -102,7 +102,7 @@ final class LoadTool {
   func abandon() { if process.isRunning { process.terminate() } }
 }
 
-/// Makes an empty file.
+/// Creates an empty file.
 private func newFile(_ url: URL) throws -> URL {
   try Data().write(to: url)
   return url

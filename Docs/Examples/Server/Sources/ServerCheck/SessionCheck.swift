@@ -1,11 +1,11 @@
 import Synchronization
 
-/// Begins, visits and ends sessions, and checks that they are valid for as long as they should be.
+/// Begins, visits and ends sessions, and checks that each is valid until its end and not after it.
 final class SessionCheck: Sendable {
   let client: Client
   let findings: Findings
   let lifetime: Duration
-  /// How far the times of client and server may lie apart.
+  /// How far the clocks of client and server may differ.
   private let tolerance: Duration = .seconds(2)
   private let visits = Atomic(0)
   private let refusals = Atomic(0)
@@ -13,11 +13,11 @@ final class SessionCheck: Sendable {
   private struct Session {
     var cookie: String
     var user: String
-    /// It was begun between these two.
+    /// The session began between `asked` and `answered`.
     var asked: ContinuousClock.Instant
     var answered: ContinuousClock.Instant
     var visitCount = 0
-    /// Visits without an answer since the last one that had one.
+    /// Visits without an answer since the last answered one.
     var openCount = 0
   }
 
@@ -26,7 +26,7 @@ final class SessionCheck: Sendable {
   }
 
   var visitCount: Int { visits.load(ordering: .relaxed) }
-  /// How many visits were refused as they should be: after the end of the session.
+  /// The number of visits that were rightly refused, after the end of the session.
   var refusalCount: Int { refusals.load(ordering: .relaxed) }
 
   func run(_ number: Int) async throws {
@@ -42,7 +42,7 @@ final class SessionCheck: Sendable {
         let session = sessions.remove(at: .random(in: sessions.indices))
         if let answer = await client.ask(.delete, "/session", cookie: session.cookie) {
           findings.expect(
-            answer.status == 204, "the end of a session was answered \(answer.status)")
+            answer.status == 204, "ending a session returned \(answer.status)")
           ended.append(session)
         }
       case 8..<12 where !ended.isEmpty:
@@ -51,7 +51,7 @@ final class SessionCheck: Sendable {
       default:
         let index = Int.random(in: sessions.indices)
         if await visit(&sessions[index]) {
-          // It has expired, and stays so.
+          // An expired session must stay expired.
           ended.append(sessions.remove(at: index))
         }
       }
@@ -63,13 +63,13 @@ final class SessionCheck: Sendable {
     let asked = ContinuousClock.now
     guard let answer = await client.ask(.post, "/session?user=\(user)") else { return nil }
     guard answer.status == 201, let cookie = answer.cookie else {
-      findings.add("a login was answered \(answer.status)")
+      findings.add("a login returned \(answer.status)")
       return nil
     }
     return Session(cookie: cookie, user: user, asked: asked, answered: .now)
   }
 
-  /// - Returns: whether it has expired.
+  /// - Returns: whether the session has expired.
   private func visit(_ session: inout Session) async -> Bool {
     let asked = ContinuousClock.now
     guard let answer = await client.ask(.get, "/session", cookie: session.cookie) else {
@@ -79,20 +79,20 @@ final class SessionCheck: Sendable {
     if answer.status == 401 {
       findings.expect(
         .now > session.asked + lifetime - tolerance,
-        "the session of \(session.user) was refused \(ContinuousClock.now - session.answered) after its begin"
+        "the session of \(session.user) was refused \(ContinuousClock.now - session.answered) after its start"
       )
       refusals.add(1, ordering: .relaxed)
       return true
     }
     findings.expect(
       asked < session.answered + lifetime + tolerance,
-      "the session of \(session.user) was valid \(asked - session.answered) after its begin")
+      "the session of \(session.user) was valid \(asked - session.answered) after its start")
     let words = answer.body.split(separator: " ")
     let count = words.count == 2 && words[0] == session.user ? Int(words[1]) ?? -1 : -1
     let most = session.visitCount + session.openCount + 1
     findings.expect(
       answer.status == 200 && count > session.visitCount && count <= most,
-      "visit \(session.visitCount + 1) of \(session.user), with \(session.openCount) open, was answered "
+      "visit \(session.visitCount + 1) of \(session.user), \(session.openCount) unanswered, returned "
         + "\(answer.status) \(answer.body)")
     (session.visitCount, session.openCount) = (count, 0)
     visits.add(1, ordering: .relaxed)
@@ -102,7 +102,7 @@ final class SessionCheck: Sendable {
   private func visitEnded(_ session: Session) async {
     guard let answer = await client.ask(.get, "/session", cookie: session.cookie) else { return }
     findings.expect(
-      answer.status == 401, "the session of \(session.user) was over and is back: \(answer.status)")
+      answer.status == 401, "the ended session of \(session.user) is back: \(answer.status)")
     refusals.add(1, ordering: .relaxed)
   }
 }

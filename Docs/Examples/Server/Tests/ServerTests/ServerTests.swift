@@ -14,7 +14,7 @@ final class ServerTests {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Calls `body` with a client of a server that has begun anew on the same directory.
+  /// Calls `body` with a client of a server that was restarted on the same directory.
   private func withServer(
     _ body: @Sendable (any TestClientProtocol) async throws -> Void
   ) async throws {
@@ -36,7 +36,7 @@ final class ServerTests {
     }
   }
 
-  @Test("Counters and pages are there after a restart")
+  @Test("Counters and pages survive a restart")
   func restart() async throws {
     let made = Mutex<[String]>([])
     for round in 1...2 {
@@ -57,7 +57,7 @@ final class ServerTests {
     #expect(Set(made.withLock { $0 }).count == 1)
   }
 
-  @Test("A session counts its visits, also after a restart, until it is ended")
+  @Test("A session counts visits, even across a restart, until it ends")
   func sessions() async throws {
     let cookie = Mutex("")
     try await withServer { client in

@@ -1,11 +1,11 @@
 import Foundation
 
-/// A chart as SVG: lines by formula and points by simulation, over lifetimes.
+/// A chart in SVG of values by lifetime. Lines are from the formula, points from the simulation.
 public struct Chart: Sendable {
   public struct Series: Sendable {
     var name: String
     var color: String
-    /// Lifetime in seconds, and the value.
+    /// Pairs of lifetime, in seconds, and value.
     var line: [(Double, Double)]
     var points: [(Double, Double)]
 
@@ -21,7 +21,7 @@ public struct Chart: Sendable {
 
   public struct Panel: Sendable {
     var title: String
-    /// The values at the bottom, the lines, and the top.
+    /// The values at the bottom, at the grid lines, and at the top.
     var ticks: [Double]
     var unit: String
     var series: [Series]
@@ -36,7 +36,7 @@ public struct Chart: Sendable {
 
   var title: String
   var panels: [Panel]
-  /// The lifetimes at the left and right: powers of ten.
+  /// The lifetimes at the left and right, as powers of ten.
   var exponents: ClosedRange<Int>
 
   public init(title: String, panels: [Panel], exponents: ClosedRange<Int>) {
@@ -100,7 +100,7 @@ public struct Chart: Sendable {
     return text + "</svg>\n"
   }
 
-  /// A number in few digits.
+  /// Formats a number with few digits.
   static func short(_ number: Double) -> String {
     number >= 10_000 ? "\(Int(number / 1000))k" : String(format: "%g", number)
   }

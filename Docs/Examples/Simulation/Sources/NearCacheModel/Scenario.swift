@@ -1,18 +1,20 @@
-/// Machines with near caches in front of one engine, and what is asked of them.
+/// Machines with near caches in front of one engine, and their load.
 public struct Scenario: Sendable, Hashable {
-  /// How many machines there are.
+  /// The number of machines.
   public var machineCount: Int
-  /// How many keys are read and written.
+  /// The number of keys that are read and written.
   public var keyCount: Int
-  /// The exponent of Zipf's law: the key of rank i is asked for in proportion to 1 / iˢ. 0 is all alike.
+  /// The exponent s of Zipf's law: the frequency of the key of rank i is proportional to 1 / iˢ. 0
+  /// means that all keys are equally frequent.
   public var exponent: Double
-  /// Reads a second of each machine.
+  /// The reads per second of each machine.
   public var readRate: Double
-  /// Writes a second, of all machines together. Keys are written as often as they are read, relatively.
+  /// The writes per second of all machines together. Writes follow the same distribution of keys as
+  /// reads.
   public var writeRate: Double
-  /// How long a near copy lives, in seconds.
+  /// The lifetime of a near copy, in seconds.
   public var lifetime: Double
-  /// How long the engine's invalidation takes to each machine, in seconds; infinite: there is none.
+  /// How long an invalidation takes to reach each machine, in seconds. Infinite if there are none.
   public var delay: Double
 
   public init(
@@ -30,15 +32,15 @@ public struct Scenario: Sendable, Hashable {
   }
 }
 
-/// What comes of a scenario.
+/// The results of a scenario.
 public struct Outcome: Sendable, Hashable {
   /// The share of reads that a near copy answers.
   public var hitRatio: Double
-  /// Calls a second that the engine gets: reads that find no near copy, and writes.
+  /// The engine's calls per second: reads that find no near copy, and writes.
   public var engineRate: Double
-  /// The share of reads that are answered with a value that was written over.
+  /// The share of reads that return an overwritten value.
   public var staleShare: Double
-  /// How long ago the value of a read was written over, in seconds, on average of all reads.
+  /// The time since the returned value was overwritten, in seconds, averaged over all reads.
   public var staleness: Double
 
   public init(hitRatio: Double, engineRate: Double, staleShare: Double, staleness: Double) {

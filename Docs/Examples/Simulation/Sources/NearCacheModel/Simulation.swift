@@ -1,16 +1,16 @@
 import Foundation
 
 extension Scenario {
-  /// The outcome of a simulation: every read and write is drawn, every near copy has the time it was made.
+  /// The outcome of a simulation that draws each read and write at random.
   ///
   /// - Parameters:
-  ///   - seed: for the draws.
-  ///   - duration: seconds that count, after as many lifetimes as let it settle.
+  ///   - seed: the seed of the random numbers.
+  ///   - duration: the number of seconds that count, after a warm-up of two lifetimes.
   public func simulated(seed: UInt64, duration: Double) -> Outcome {
     var random = SplitMix(state: seed)
     let cumulative = Zipf.cumulative(keyCount: keyCount, exponent: exponent)
-    // When each machine's copy of each key was made. They are of any age at first: copies that are all made
-    // at once would end at once for a long time.
+    // The creation time of each machine's copy of each key. Initial ages are random. Otherwise many
+    // copies would expire at the same time for a long while.
     var copies = (0..<machineCount).map { _ in
       (0..<keyCount).map { key in
         let share = cumulative[key] - (key > 0 ? cumulative[key - 1] : 0)
@@ -18,7 +18,7 @@ extension Scenario {
         return random.next() * (1 + reads) < reads ? -lifetime * random.next() : -.infinity
       }
     }
-    // When each key was written, in order.
+    // The times of each key's writes, in order.
     var writes = [[Double]](repeating: [], count: keyCount)
     var tally = Tally()
     let allReads = Double(machineCount) * readRate
@@ -64,7 +64,7 @@ extension Scenario {
     var writes = 0.0
   }
 
-  /// Forgets the writes that no copy which is still alive can have missed.
+  /// Removes writes that are older than any live copy.
   private func forget(_ writes: inout [Double], before time: Double) {
     guard writes.count >= 64 else { return }
     let count = writes.prefix { $0 < time - lifetime }.count
@@ -93,11 +93,12 @@ extension Scenario {
   }
 }
 
-/// SplitMix64 by Steele, Lea and Flood: the same draws for the same seed.
+/// The random number generator SplitMix64 (Steele, Lea and Flood). The same seed gives the same
+/// numbers.
 struct SplitMix {
   var state: UInt64
 
-  /// From 0 up to 1.
+  /// A number from 0 up to, but not including, 1.
   mutating func next() -> Double {
     state &+= 0x9e37_79b9_7f4a_7c15
     var bits = state

@@ -1,12 +1,13 @@
 import Foundation
 
-/// The popularity of keys by Zipf's law.
+/// The frequencies of keys by Zipf's law.
 struct Zipf {
-  /// Keys of about the same popularity: how many, and the share of each.
+  /// Groups of keys with about the same frequency: the number of keys, and the share of each key.
   private(set) var groups: [(count: Double, share: Double)] = []
 
-  /// Each of the first 10,000 keys is a group, and the others are in groups whose ranks differ by a thousandth,
-  /// so that a billion keys take no longer than a million.
+  /// Each of the first 10,000 keys is a group. The other groups contain keys whose ranks differ by
+  /// up to a thousandth, so the number of groups grows only with the logarithm of the number of
+  /// keys.
   init(keyCount: Int, exponent: Double) {
     var total = 0.0
     var first = 1
@@ -21,7 +22,7 @@ struct Zipf {
     for index in groups.indices { groups[index].share /= total }
   }
 
-  /// The sum of the shares of the first keys, for each number of them. For draws.
+  /// The cumulative shares of the keys in order of rank, for drawing keys at random.
   static func cumulative(keyCount: Int, exponent: Double) -> [Double] {
     var sums: [Double] = []
     sums.reserveCapacity(keyCount)

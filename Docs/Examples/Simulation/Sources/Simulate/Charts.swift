@@ -2,7 +2,7 @@ import Foundation
 import NearCacheModel
 
 enum Charts {
-  /// What the lifetime of near copies does, with invalidation and without.
+  /// The effect of the lifetime of near copies, with and without invalidation.
   static var lifetimes: Chart {
     var base = Scenario()
     base.delay = .infinity
@@ -35,7 +35,7 @@ enum Charts {
             series("invalidation in 1 ms", "#26a", tracking) { 100 * $0.staleShare },
           ]),
         Chart.Panel(
-          title: "Calls of the engine a second", ticks: [0, 200, 400, 600, 800, 1000], unit: "",
+          title: "Calls to the engine a second", ticks: [0, 200, 400, 600, 800, 1000], unit: "",
           series: [
             series("no invalidation", "#c44", none) { $0.engineRate },
             series("invalidation in 1 ms", "#26a", tracking) { $0.engineRate },

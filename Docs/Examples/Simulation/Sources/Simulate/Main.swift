@@ -1,16 +1,16 @@
 import Foundation
 import NearCacheModel
 
-/// What near caches do to an engine, for people who plan one.
+/// Estimates the effect of near caches on their engine.
 @main
 enum Main {
   static let usage = """
     usage: simulate [--machines N] [--keys N] [--zipf S] [--reads PER-MACHINE-AND-SECOND]
                     [--writes PER-SECOND] [--lifetime SECONDS] [--delay SECONDS] [--seed N]
-           simulate chart FILE    the chart of Docs/Scaling.md
+           simulate chart FILE    the chart of the README
            simulate scale         the table of Docs/Scaling.md, by formula
 
-    Without --delay, the engine invalidates nothing.
+    Without --delay, the engine sends no invalidations.
     """
 
   static func main() throws {
@@ -43,18 +43,18 @@ enum Main {
     }
     print(String(repeating: " ", count: 41) + "formula    simulated")
     row("hit ratio of near copies, %", "%.2f") { 100 * $0.hitRatio }
-    row("calls of the engine a second", "%.1f") { $0.engineRate }
+    row("calls to the engine a second", "%.1f") { $0.engineRate }
     row("stale reads, %", "%.4f") { 100 * $0.staleShare }
     row("staleness of a read, ms, mean", "%.4f") { 1000 * $0.staleness }
   }
 }
 
-/// What the command line says.
+/// The command-line options.
 struct Options {
   var scenario = Scenario()
   var seed: UInt64 = 1
 
-  /// - Returns: `nil` where it says something that cannot be.
+  /// - Returns: `nil` if the arguments are invalid.
   init?(_ arguments: [String]) {
     guard arguments.count.isMultiple(of: 2) else { return nil }
     for index in stride(from: 0, to: arguments.count, by: 2) {

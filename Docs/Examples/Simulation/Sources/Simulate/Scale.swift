@@ -1,10 +1,10 @@
 import Foundation
 import NearCacheModel
 
-/// From one machine to the internet, on paper.
+/// Computes how hits and calls scale with the number of machines.
 enum Scale {
-  /// For each machine: a million keys, 10,000 reads and 100 writes a second. Copies live 600 s, and
-  /// invalidations take 1 ms.
+  /// Prints the table for a million keys, 10,000 reads and 100 writes a second per machine. Copies
+  /// live for 600 s, and invalidations take 1 ms.
   static func print() {
     Swift.print(
       """
@@ -23,7 +23,7 @@ enum Scale {
       let count = Double(machines)
       let cells =
         [grouped(count)]
-        // The engine tells all machines of each write.
+        // The engine notifies all machines of each write.
         + self.cells(together.formula, calls: 1, invalidations: together.writeRate * count)
         // One engine for each machine. An engine holds that machine's keys and notifies it alone.
         + self.cells(alone.formula, calls: count, invalidations: together.writeRate)
@@ -40,7 +40,7 @@ enum Scale {
     ]
   }
 
-  /// A whole number in three digits that count, in groups of three.
+  /// Rounds a number to three significant digits, with commas between groups of digits.
   private static func grouped(_ number: Double) -> String {
     let unit = pow(10, max(0, floor(log10(max(1, number))) - 2))
     var digits = String(Int((number / unit).rounded() * unit))

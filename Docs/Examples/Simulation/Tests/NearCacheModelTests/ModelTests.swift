@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The model of near caches")
 struct ModelTests {
-  /// Scenarios that differ in everything.
+  /// Scenarios that differ in every parameter.
   static let scenarios: [Scenario] = [
     Scenario(machineCount: 3, keyCount: 200, readRate: 50, writeRate: 5, lifetime: 10),
     Scenario(machineCount: 3, keyCount: 200, readRate: 50, writeRate: 50, lifetime: 10, delay: 0.2),
@@ -28,10 +28,10 @@ struct ModelTests {
     #expect(abs(formula.staleness / simulated.staleness - 1) < 0.15)
   }
 
-  @Test("A single key is as a calculation by hand says")
+  @Test("The outcome for a single key matches a calculation by hand")
   func oneKey() {
-    // 10 reads a second, one write in 10 s, a life of 10 s: 100 hits for each miss; a copy is right for
-    // 10 (1 − 1/e) s on average.
+    // With 10 reads a second, one write in 10 s and a lifetime of 10 s, there are 100 hits for each
+    // miss. A copy is fresh for 10 (1 − 1/e) s on average.
     var scenario = Scenario(
       machineCount: 4, keyCount: 1, readRate: 10, writeRate: 0.1, lifetime: 10)
     let outcome = scenario.formula
@@ -46,7 +46,7 @@ struct ModelTests {
     #expect(scenario.formula.staleness == 0)
   }
 
-  @Test("An invalidation makes reads less stale, and the engine busier")
+  @Test("Invalidation makes reads less stale and the engine busier")
   func invalidation() {
     var scenario = Scenario()
     var earlier: Outcome?
@@ -64,7 +64,7 @@ struct ModelTests {
     #expect(earlier?.staleShare == 0)
   }
 
-  @Test("The formula for few writes runs into the one for many, without a step")
+  @Test("The formulas for few and for many writes meet without a step")
   func continuity() {
     // The product of writes and delay passes 0.01, where the closed form begins.
     var values: [Double] = []
@@ -79,7 +79,7 @@ struct ModelTests {
     #expect((steps.max() ?? 1) < 1.02 * (steps.min() ?? 0))
   }
 
-  @Test("Keys in groups are as keys one by one")
+  @Test("Grouped keys give the same outcome as single keys")
   func groups() {
     var scenario = Scenario(keyCount: 9_999)
     let exact = scenario.formula
@@ -91,7 +91,7 @@ struct ModelTests {
     #expect(abs(grouped.hitRatio - simulated.hitRatio) < 0.01)
   }
 
-  @Test("The same seed gives the same outcome, another one another")
+  @Test("The same seed gives the same outcome; another seed gives another")
   func seeds() {
     let scenario = Self.scenarios[0]
     let outcomes = [1, 1, 2].map { scenario.simulated(seed: $0, duration: 50) }

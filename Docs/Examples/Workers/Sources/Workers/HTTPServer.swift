@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// As much of an HTTP server as this takes.
+/// A minimal HTTP server.
 struct HTTPServer: Sendable {
   struct Request: Sendable {
     var method: HTTPMethod
@@ -13,7 +13,7 @@ struct HTTPServer: Sendable {
 
   enum Answer: Sendable {
     case now(HTTPResponseStatus, String)
-    /// When this is done: 204, or 500 if it throws.
+    /// Answers when the work is done: with 204, or with 500 if it throws.
     case later(@Sendable () async throws -> Void)
   }
 
@@ -22,7 +22,7 @@ struct HTTPServer: Sendable {
 
   /// Listens on a port of 127.0.0.1.
   ///
-  /// - Parameter sharesPort: whether other processes listen there as well: `SO_REUSEPORT`.
+  /// - Parameter sharesPort: whether other processes may listen on the same port (`SO_REUSEPORT`).
   static func start(
     port: Int, sharesPort: Bool, answer: @escaping @Sendable (Request) throws -> Answer
   ) async throws -> HTTPServer {
@@ -44,7 +44,7 @@ struct HTTPServer: Sendable {
     return HTTPServer(channel: channel, port: channel.localAddress?.port ?? port)
   }
 
-  /// Accepts no more connections.
+  /// Stops accepting connections.
   func stop() async throws { try await channel.close() }
 }
 

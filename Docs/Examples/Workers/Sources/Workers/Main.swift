@@ -1,7 +1,7 @@
 import Cairn
 import Foundation
 
-/// A server of several processes behind one port: one writes a cache, and all others read it.
+/// A server of several processes. One process writes a cache; the others read it and share a port.
 ///
 ///     workers --directory /tmp/pages.cairn --port 8080 --write-port 8081 --count 2
 @main
@@ -18,7 +18,7 @@ enum Main {
     }
   }
 
-  /// The process that has the cache open for writing: `PUT` and `DELETE`, on a port of its own.
+  /// Opens the cache for writing, and serves `PUT` and `DELETE` on a separate port.
   private static func write(_ options: Options) async throws {
     let configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
     let cache = try await DiskCache<String, String>.open(
@@ -37,7 +37,7 @@ enum Main {
     try await cache.close()
   }
 
-  /// A process that follows the cache: `GET`, on the port that all of them share.
+  /// Follows the cache, and serves `GET` on the port that all workers share.
   private static func read(_ options: Options) async throws {
     let configuration = DiskCacheConfiguration(
       countLimit: nil, byteLimit: nil,
@@ -46,7 +46,7 @@ enum Main {
       following: .path(options.directory), configuration: configuration)
     let server = try await HTTPServer.start(port: options.port, sharesPort: true) { request in
       guard request.method == .GET else { return .now(.methodNotAllowed, "") }
-      // It takes microseconds, so it is done on the event loop.
+      // A read takes microseconds, so it may run on the event loop.
       guard let value = try cache.value(forKey: request.path) else { return .now(.notFound, "") }
       return .now(.ok, value)
     }
@@ -56,10 +56,10 @@ enum Main {
   }
 }
 
-/// What the command line says.
+/// The command-line options.
 struct Options: Sendable {
   static let usage =
-    "--directory PATH [--port N] [--write-port N] [--count N]; a port of 0 is a free one"
+    "--directory PATH [--port N] [--write-port N] [--count N]; port 0 means any free port"
 
   var role = "supervisor"
   var directory = ""
@@ -67,7 +67,7 @@ struct Options: Sendable {
   var writePort = 8081
   var count = 2
 
-  /// - Returns: `nil` where it says something else.
+  /// - Returns: `nil` if the arguments are invalid.
   init?(_ arguments: [String]) {
     guard arguments.count.isMultiple(of: 2) else { return nil }
     for index in stride(from: 0, to: arguments.count, by: 2) {
@@ -85,9 +85,9 @@ struct Options: Sendable {
   }
 }
 
-/// The connection to the process that started this one.
+/// The pipes to the supervisor, which started this process.
 enum Lifeline {
-  /// Tells the port, and waits until the supervisor closes the pipe, or dies.
+  /// Reports the port, then waits until the supervisor closes the pipe or dies.
   static func hold(announcing port: Int) async {
     FileHandle.standardOutput.write(Data("listening \(port)\n".utf8))
     await withCheckedContinuation { continuation in

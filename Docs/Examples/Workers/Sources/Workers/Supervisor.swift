@@ -2,16 +2,17 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Starts the writer and the workers, and starts those again that die.
+/// Starts the writer and the workers, and restarts those that die.
 ///
-/// They are started and not forked: a fork copies one thread only, and Swift's runtime has more. What matters
-/// is the same: the kernel spreads connections to one port over all who listen there.
+/// The processes are started rather than forked, because a fork copies only one thread and Swift's
+/// runtime has more. In both cases, the kernel distributes connections among all processes that
+/// listen on the port.
 final class Supervisor: Sendable {
   private let options: Options
   private let state: Mutex<State>
 
   private struct State {
-    /// Where readers and the writer listen; 0 until the first of them has told.
+    /// The ports of the workers and the writer; 0 until the first process has reported its port.
     var ports: [Role: Int]
     var processes: [Process] = []
     var isStopping = false
@@ -24,8 +25,8 @@ final class Supervisor: Sendable {
     state = Mutex(State(ports: [.worker: options.port, .writer: options.writePort]))
   }
 
-  /// Runs until SIGTERM or SIGINT, and ends all processes: the readers answer what they were asked, and the
-  /// writer closes the cache.
+  /// Runs until SIGTERM or SIGINT, then ends all processes. The workers answer their open requests,
+  /// and the writer closes the cache.
   func run() async throws {
     let (ends, end) = AsyncStream.makeStream(of: Void.self)
     let sources = [SIGTERM, SIGINT].map { number in
@@ -35,14 +36,15 @@ final class Supervisor: Sendable {
       source.resume()
       return source
     }
-    // The writer first: there is nothing to follow before.
+    // The writer starts first, because workers can only follow an existing cache.
     try start(.writer)
     for _ in 0..<options.count { try start(.worker) }
     let ports = state.withLock { $0.ports }
     print("reading on \(ports[.worker] ?? 0), writing on \(ports[.writer] ?? 0)")
     fflush(nil)
     for await _ in ends { break }
-    // A source without a reference is none, and the optimizer ends a reference with its last use.
+    // A source ends with its last reference, and the optimizer may release references after their
+    // last use.
     withExtendedLifetime(sources) {}
     let processes = state.withLock { state in
       state.isStopping = true
@@ -54,7 +56,7 @@ final class Supervisor: Sendable {
     for process in processes { process.waitUntilExit() }
   }
 
-  /// Starts a process, and waits until it listens.
+  /// Starts a process and waits until it listens.
   private func start(_ role: Role) throws {
     let ports = state.withLock { $0.ports }
     let process = Process()
@@ -66,7 +68,7 @@ final class Supervisor: Sendable {
     ]
     let output = Pipe()
     process.standardOutput = output
-    // Its end tells the process to end, also if this one is killed.
+    // The process exits when this pipe closes, even if the supervisor is killed.
     process.standardInput = Pipe()
     process.terminationHandler = { [self] ended in
       let isStopping = state.withLock { state in
@@ -76,7 +78,7 @@ final class Supervisor: Sendable {
       if isStopping { return }
       Thread.detachNewThread { [self] in
         do { try start(role) } catch {
-          FileHandle.standardError.write(Data("no \(role) is started: \(error)\n".utf8))
+          FileHandle.standardError.write(Data("cannot start a \(role): \(error)\n".utf8))
         }
       }
     }
@@ -99,6 +101,6 @@ final class Supervisor: Sendable {
 }
 
 enum WorkerError: Error {
-  /// The process ended before it listened.
+  /// The process exited before it listened.
   case ended(String)
 }

@@ -12,7 +12,7 @@ final class WorkersTests {
   private let writePort: Int
 
   init() throws {
-    // The program stands beside the tests.
+    // The program is in the same directory as the tests.
     let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let output = Pipe()
     supervisor.executableURL = URL(filePath: tests).deletingLastPathComponent()
@@ -25,7 +25,7 @@ final class WorkersTests {
     var line = Data()
     while !line.contains(UInt8(ascii: "\n")) {
       let data = output.fileHandleForReading.availableData
-      try #require(!data.isEmpty, "the program ended")
+      try #require(!data.isEmpty, "the program exited")
       line += data
     }
     let numbers = String(decoding: line, as: UTF8.self).split { !$0.isNumber }.compactMap {
@@ -47,7 +47,7 @@ final class WorkersTests {
     var worker: Int32
   }
 
-  /// Sends a request on a connection of its own.
+  /// Sends a request on a new connection.
   private static func send(
     _ method: HTTPMethod, _ path: String, _ text: String = "", port: Int
   ) async throws -> Answer {
@@ -89,7 +89,7 @@ final class WorkersTests {
     try await Self.send(.GET, path, port: port)
   }
 
-  /// Sends it until a process answers that has just been started.
+  /// Repeats a request until a restarted process answers it.
   private func again(_ body: () async throws -> Answer) async throws -> Answer {
     let end = ContinuousClock.now + .seconds(60)
     while true {
@@ -100,7 +100,7 @@ final class WorkersTests {
     }
   }
 
-  @Test("What was written is read by every worker at once")
+  @Test("Every worker reads each write at once")
   func readsOwnWrites() async throws {
     var workers: Set<Int32> = []
     #expect(try await get("/page").status == 404)
@@ -113,21 +113,21 @@ final class WorkersTests {
         workers.insert(answer.worker)
       }
     }
-    // Of 120 connections, the kernel gives each of three workers some.
+    // Each of three workers gets some of 120 connections.
     #expect(workers.count == 3)
     #expect(try await Self.send(.DELETE, "/page", port: writePort).status == 204)
     #expect(try await get("/page").status == 404)
     #expect(try await Self.send(.PUT, "/page", "x", port: port).status == 405)
   }
 
-  @Test("A worker that is killed is missed by nobody, and another one is started")
+  @Test("If a worker is killed, others answer and a new one is started")
   func killedWorker() async throws {
     #expect(try await put("/page", "text").status == 204)
     var workers: Set<Int32> = []
     while workers.count < 3 { workers.insert(try await get("/page").worker) }
     let victim = try #require(workers.first)
     kill(victim, SIGKILL)
-    // The same number of workers as before answers in the end, and one of them is new.
+    // In the end, as many workers as before answer, and one of them is new.
     var after: Set<Int32> = []
     while after.subtracting(workers).isEmpty || after.count < 3 {
       let answer = try await again { try await get("/page") }
@@ -137,7 +137,7 @@ final class WorkersTests {
     #expect(!after.subtracting(workers).contains(victim))
   }
 
-  @Test("While the writer is dead, everything is read; the next one goes on")
+  @Test("While the writer is dead, reads continue; the next writer takes over")
   func killedWriter() async throws {
     let writer = try await put("/page", "before").worker
     kill(writer, SIGKILL)
@@ -148,7 +148,7 @@ final class WorkersTests {
     for _ in 1...20 { #expect(try await get("/page").text == "after") }
   }
 
-  @Test("A signal that comes while the processes are started ends them as well")
+  @Test("A signal during the start also ends all processes")
   func earlySignal() async throws {
     let other = Process()
     let path = directory + "-early"
@@ -160,7 +160,7 @@ final class WorkersTests {
       kill(other.processIdentifier, SIGKILL)
       try? FileManager.default.removeItem(atPath: path)
     }
-    // The writer makes the directory, before any worker is there.
+    // The writer creates the directory before any worker starts.
     while !FileManager.default.fileExists(atPath: path) { await Task.yield() }
     other.terminate()
     let end = ContinuousClock.now + .seconds(60)

@@ -7,7 +7,7 @@ import Hummingbird
 import HummingbirdTesting
 import Synchronization
 
-/// A server of its own on a free port of 127.0.0.1, which answers as the test says and notes what it was asked.
+/// A server on a free port of 127.0.0.1. The test defines its answers. Records the requests.
 final class Origin: Sendable {
   typealias Answer = @Sendable (HTTPRequest) async throws -> Response
 
@@ -43,7 +43,7 @@ final class Origin: Sendable {
 }
 
 extension Response {
-  /// A response with a text and headers by their names.
+  /// A response with this text and these headers.
   static func text(
     _ text: String, _ headers: [String: String], status: HTTPResponse.Status = .ok
   ) -> Response {
@@ -56,7 +56,7 @@ extension Response {
   }
 }
 
-/// A clock that the test moves.
+/// A clock that the test advances.
 final class TestClock: WallClock {
   private let time = Mutex(Timestamp(millisecondsSinceEpoch: 1_800_000_000_000))
 
@@ -65,7 +65,7 @@ final class TestClock: WallClock {
   func advance(by duration: Duration) { time.withLock { $0 = $0.advanced(by: duration) } }
 }
 
-/// What a test sees of a response.
+/// The parts of a response that tests compare.
 struct Seen: Equatable {
   var status: UInt
   var text: String

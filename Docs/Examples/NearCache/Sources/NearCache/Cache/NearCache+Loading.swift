@@ -1,15 +1,15 @@
 import Cairn
 
-// What is done for a key that is not near.
+// Loads of keys that have no near copy.
 extension NearCache {
-  /// Asks the engine, and keeps what it answers.
+  /// Requests a value from the engine, and keeps a near copy of the answer.
   ///
-  /// It takes half of what a load of the near cache takes. Several tasks that ask for a key at once each ask the engine, in
-  /// one write.
+  /// Takes half as long as a load of the near cache. Tasks that request a key at the same time each
+  /// ask the engine, but their requests go out in one write.
   ///
-  /// - Returns: `nil` where the engine has none.
+  /// - Returns: `nil` if the engine has no value.
   func ask(_ key: Key) async throws(EngineError) -> Value? {
-    // Both before the engine is asked: what is written after that voids the ticket, or the session has ended.
+    // Take both before the request: a later write voids the ticket, unless the session has ended.
     let session = freshness.current
     let ticket = tickets.ticket(for: key)
     let asked = SystemClock().now()
@@ -20,16 +20,17 @@ extension NearCache {
     let copy = NearCopy(value: value, session: session, asked: asked)
     let end = asked.advanced(by: min(life ?? .seconds(1 << 40), configuration.nearLifetime))
     tickets.keep(key, ticket) {
-      // Another task may have been faster. What cannot be kept is handed out all the same; the near cache's log tells why.
+      // Another task may have kept a copy first. If the copy cannot be kept, still return the
+      // value; the near cache's log has the reason.
       if let held = try? near.peekValue(forKey: key), freshness.isFresh(held.session) { return }
       _ = try? near.setValue(copy, forKey: key, lifetime: .until(end))
     }
     return value
   }
 
-  /// A load of the near cache, by one task of this machine.
+  /// The loader of the near cache. One task of this machine runs it for a key.
   ///
-  /// - Parameter failure: why the engine has not answered already.
+  /// - Parameter failure: the error of an earlier request to the engine, or `nil`.
   func load(
     _ key: Key, _ lifetime: Duration?, _ origin: Origin?, hasPrior: Bool,
     after failure: EngineError?
@@ -38,7 +39,7 @@ extension NearCache {
       if let failure { throw failure }
       return try await loadByEngine(key, lifetime, origin)
     } catch let error as EngineError {
-      // A near copy that may be given is: the cache does that where a load fails.
+      // If there is a near copy, the cache may return it when the load fails.
       guard let origin, configuration.asksOriginDuringOutage, !hasPrior, error.isOutage else {
         throw error
       }
@@ -52,7 +53,8 @@ extension NearCache {
     let engineKey = EngineKey(client, bytes(of: key))
     var wait: Int64 = 5_000_000
     while true {
-      // Before the engine is asked: what is written after that is told of in this session, or it has ended.
+      // Read the session before the request: an invalidation for a later write arrives in this
+      // session, unless it has ended.
       let session = freshness.current
       let asked = SystemClock().now()
       if case .value(let bytes, let life) = try await engineKey.value() {
@@ -68,16 +70,16 @@ extension NearCache {
       }
       if isOwner {
         if let value = try await loadByOrigin(engineKey, lifetime, token, origin) { return value }
-        // Somebody wrote meanwhile, or the lease has ended: the engine knows better.
+        // Another caller wrote meanwhile, or the lease has ended, so ask the engine again.
         continue
       }
-      // Another machine loads it.
+      // Another caller is loading the value.
       try await Task.sleep(for: .nanoseconds(Int64.random(in: wait / 2...wait)))
       wait = min(wait * 2, 50_000_000)
     }
   }
 
-  /// - Returns: `nil` where the engine did not take the value.
+  /// - Returns: `nil` if the engine did not accept the value.
   private func loadByOrigin(
     _ engineKey: EngineKey, _ lifetime: Duration?, _ token: String, _ origin: Origin
   ) async throws -> LoadResult<NearCopy<Value>>? {
@@ -90,12 +92,12 @@ extension NearCache {
       await engineKey.unlock(token: token)
       throw error
     }
-    // The invalidation of this write may come before or after what it brings is kept. So it is not kept: the next read asks
-    // the engine.
+    // The invalidation of this write may arrive before or after a near copy is kept. So keep none:
+    // the next read asks the engine.
     do {
       return try await engineKey.put(bytes, life: lifetime, token: token) ? unkept(value) : nil
     } catch {
-      // The origin has answered. That the engine is down now is no reason to withhold it.
+      // The origin has answered, so return its value even if the engine is down now.
       if error.isOutage { return unkept(value) }
       throw error
     }
@@ -110,7 +112,7 @@ extension NearCache {
     return .loaded(copy, options: .lifetime(.until(asked.advanced(by: life))))
   }
 
-  /// Of what it answers, nothing is given to later reads but as a stale value.
+  /// A result that expires at once: later reads may return it only as a stale value.
   private func unkept(_ value: Value) -> LoadResult<NearCopy<Value>> {
     let now = SystemClock().now()
     return .loaded(
@@ -120,7 +122,7 @@ extension NearCache {
 }
 
 extension EngineError {
-  /// Whether the engine is down, as far as this machine can tell.
+  /// Whether the engine seems to be down.
   var isOutage: Bool {
     switch cause {
     case .cannotConnect, .lost, .timedOut, .circuitOpen: true

@@ -1,24 +1,26 @@
 import Cairn
 
-// Writes go to the engine, and then from what is near. In the other order, a load between the two would keep the old value.
+// A write first goes to the engine, then removes the near copy. In the opposite order, a load
+// between the two steps would keep the old value.
 extension NearCache {
-  /// Sets the value of a key, for all machines. When it returns, this machine's reads find it, or a later one; other
-  /// machines' reads after a round trip, and in any case after the staleness limit.
+  /// Sets the value of a key for all machines. When this call returns, reads on this machine find
+  /// the value or a later one. Reads on other machines find it after a round trip, or at the latest
+  /// after the staleness limit.
   ///
   /// - Parameters:
   ///   - value: the value.
   ///   - key: the key.
-  ///   - lifetime: how long the engine keeps it; `nil`: for ever.
-  /// - Throws: `EngineError`, whose `mayHaveHappened` says whether it may be set all the same.
+  ///   - lifetime: how long the engine keeps the value; `nil` means forever.
+  /// - Throws: `EngineError`, whose `mayHaveHappened` says whether the value may still be set.
   public func setValue(
     _ value: Value, forKey key: Key, lifetime: Duration? = nil
   ) async throws {
     try await setValues([(key, value)], lifetime: lifetime)
   }
 
-  /// Sets the values of keys, all in one write; each by itself takes effect at once.
+  /// Sets the values of keys in one write. The values do not take effect together.
   ///
-  /// - Throws: as `setValue`: the first error. The others may be set.
+  /// - Throws: the first error, as `setValue` does. Other values may be set.
   public func setValues(
     _ pairs: [(key: Key, value: Value)], lifetime: Duration? = nil
   ) async throws {
@@ -30,7 +32,7 @@ extension NearCache {
     try await write(commands, pairs.map(\.key))
   }
 
-  /// Removes the value of a key, for all machines. Otherwise as `setValue`.
+  /// Removes the value of a key for all machines. Otherwise like `setValue`.
   public func removeValue(forKey key: Key) async throws {
     try await write([EngineKey(client, bytes(of: key)).removing], [key])
   }
@@ -49,8 +51,8 @@ extension NearCache {
     }
   }
 
-  /// On the thread of the caller: without a sync it takes microseconds, and a thread of the near cache would come to it
-  /// after a switch there and one back.
+  /// Removes the near copy on the calling thread. Without a sync that takes microseconds, and
+  /// another thread would cost two thread switches.
   private func forget(_ key: Key) throws(CacheError) { try near.removeValue(forKey: key) }
 
   private func forget(_ keys: [Key]) async throws(CacheError) {

@@ -1,35 +1,36 @@
 import Cairn
 
-/// Values that many machines share, kept near: in memory, on the local disk, in Redis or Valkey, and at their origin.
+/// A cache of values that many machines share. Looks in memory, on the local disk, in Redis or
+/// Valkey, and at the origin.
 ///
 ///     let pages = try await NearCache<String, String>.open(at: "pages.cairn", configuration, coder: .string)
 ///     let page = try await pages.value(forKey: url, lifetime: .seconds(3600)) { try await fetch(url) }
 ///     try await pages.setValue(page, forKey: url, lifetime: .seconds(3600))   // all machines see it
 ///
-/// What it promises is in the README beside it.
+/// The README lists the promises.
 public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertible, Value: Sendable>:
   Sendable
 {
   public typealias Origin = @Sendable () async throws -> Value
 
-  /// What is near. To be looked at: who changes it breaks the promises.
+  /// The near copies. Only read them: changing them breaks the promises.
   public let near: DiskCache<Key, NearCopy<Value>>
-  /// What the engine is called with.
+  /// The client that calls the engine.
   public let client: EngineClient
   let configuration: NearCacheConfiguration
   let coder: NearCoder<Value>
   @usableFromInline let freshness: Freshness
   let tickets: Tickets<Key>
   private let feed: InvalidationFeed
-  /// Whether all reads go by the load policy, which may load early what is fresh.
+  /// Whether all reads use the load policy, which may load values early while they are fresh.
   @usableFromInline let loadsEarly: Bool
-  /// Whether the engine may be asked first, without a load of the near cache.
+  /// Whether to ask the engine first, without a load of the near cache.
   private let asksAtOnce: Bool
   private let prefix: [UInt8]
 
-  /// Opens the near copies of a directory, and begins to connect. It need not wait for the engine.
+  /// Opens the near copies in a directory, and begins to connect. Does not wait for the engine.
   ///
-  /// - Throws: `NearCacheError` where the configuration cannot keep its promise; `CacheError`.
+  /// - Throws: `NearCacheError` if the configuration cannot keep its promise; `CacheError`.
   public static func open(
     at path: String, _ configuration: NearCacheConfiguration, coder: NearCoder<Value>
   ) async throws -> NearCache {
@@ -84,7 +85,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     }
   }
 
-  /// Ends the threads and closes what is near.
+  /// Ends the threads and closes the near copies.
   public func close() async throws(CacheError) {
     feed.close()
     client.close()
@@ -93,22 +94,23 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
 
   // MARK: Reading
 
-  /// The value of a key; `nil` where the engine has none.
+  /// The value of a key; `nil` if the engine has none.
   ///
-  /// - Throws: `EngineError` where the engine does not answer and there is no near copy that may be given; `CacheError`.
+  /// - Throws: `EngineError` if the engine does not answer and no near copy may be returned;
+  ///   `CacheError`.
   @inlinable
   public func value(forKey key: Key) async throws -> Value? {
     try await answer(forKey: key)?.value
   }
 
-  /// The value of a key; where the engine has none, it is loaded from the origin: by one caller of one machine. The others
-  /// wait, or are given a stale value, as the load policy says.
+  /// The value of a key. If the engine has none, one caller on one machine loads it from the
+  /// origin. The others wait or get a stale value, depending on the load policy.
   ///
   /// - Parameters:
   ///   - key: the key.
-  ///   - lifetime: how long the engine keeps what is loaded; `nil`: for ever.
-  ///   - origin: makes the value.
-  /// - Throws: what `origin` throws; `EngineError`; `CacheError`.
+  ///   - lifetime: how long the engine keeps a loaded value; `nil` means forever.
+  ///   - origin: loads the value.
+  /// - Throws: the errors of `origin`; `EngineError`; `CacheError`.
   public func value(
     forKey key: Key, lifetime: Duration?, orLoad origin: @escaping Origin
   ) async throws -> Value {
@@ -116,13 +118,13 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
       if let answer = try await answer(forKey: key, lifetime: lifetime, orLoad: origin) {
         return answer.value
       }
-      // It waited for a load of a caller without an origin.
+      // This call joined a load of a caller without an origin.
     }
   }
 
-  /// The values of keys. What is not near is asked for in one write.
+  /// The values of keys. Requests for keys without a near copy go out in one write.
   ///
-  /// - Throws: as `value(forKey:)`, the first error.
+  /// - Throws: the first error, as `value(forKey:)` does.
   public func values(forKeys keys: some Sequence<Key>) async throws -> [Key: Value] {
     var values: [Key: Value] = [:]
     var missing: [Key] = []
@@ -141,13 +143,13 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     }
   }
 
-  /// The value of a key, and how it came. Otherwise as `value(forKey:lifetime:orLoad:)`.
-  // What is inlinable is specialised where it is called, for its types.
+  /// The value of a key, and its source. Otherwise like `value(forKey:lifetime:orLoad:)`.
+  // Inlinable, so that callers specialise it for their types.
   @inlinable
   public func answer(
     forKey key: Key, lifetime: Duration? = nil, orLoad origin: Origin? = nil
   ) async throws -> NearAnswer<Value>? {
-    // A copy that cannot be read is as none: the load replaces it.
+    // Treat an unreadable copy as missing. The load replaces it.
     let copy = loadsEarly ? nil : try? near.value(forKey: key)
     if let copy, freshness.isFresh(copy.session) {
       return NearAnswer(value: copy.value, source: .near)
@@ -160,7 +162,8 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     forKey key: Key, _ lifetime: Duration?, _ origin: Origin?, mayBeSuspect: Bool
   ) async throws -> NearAnswer<Value>? {
     var failure: EngineError?
-    // Without a session nothing would be kept, and the engine may be down: the load policy knows when to try again.
+    // Without a session, no copy would be kept, and the engine may be down. The load policy decides
+    // when to try again.
     if asksAtOnce, !loadsEarly, !mayBeSuspect, freshness.current != Freshness.noSession {
       do throws(EngineError) {
         if let value = try await ask(key) { return NearAnswer(value: value, source: .loaded) }
@@ -183,24 +186,24 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
         if freshness.mayBeStale(copy.session, asked: copy.asked) {
           return NearAnswer(value: copy.value, source: .stale)
         }
-        // It may be older than a `catchUp`: without it, the load throws.
+        // The copy may be older than a `catchUp`. Without it, the load throws.
         try await near.removeValue(forKey: key)
         continue
       }
       if loaded.age == .zero { return NearAnswer(value: loaded.value.value, source: .loaded) }
-      // It was near after all. Its session may have ended by now.
+      // There was a near copy after all. Its session may have ended meanwhile.
       if freshness.isFresh(loaded.value.session) {
         return NearAnswer(value: loaded.value.value, source: .near)
       }
     }
-    // The disk refuses to have it marked. The engine is right whatever the disk does.
+    // The copy could not be marked on disk. The engine's value is right in any case.
     let found = try await EngineKey(client, bytes(of: key)).value()
     guard case .value(let bytes, _) = found else { return nil }
     return NearAnswer(value: try decode(bytes, key), source: .loaded)
   }
 
-  /// Has a near copy whose session has ended expire, at the moment when it was known to be right for the last time. So the
-  /// load policy decides what becomes of it.
+  /// Makes a near copy of an ended session expire at the moment when it was last known to be right.
+  /// Then the load policy decides how to use the copy.
   private func markSuspect(_ key: Key) async throws {
     guard let entry = try? near.entry(forKey: key), !freshness.isFresh(entry.value.session) else {
       return
@@ -210,12 +213,13 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
       entry.value, forKey: key, expecting: entry.version, options: .lifetime(.until(end)))
   }
 
-  /// Waits until this machine's reads reflect all writes, of any machine, that were acknowledged before the call.
+  /// Waits until this machine's reads reflect all writes, from any machine, that were acknowledged
+  /// before the call.
   ///
-  /// - Throws: `notFollowing` where no invalidations come. `value(forKey:)` keeps its promise all the same.
+  /// - Throws: `notFollowing` if no invalidations arrive. `value(forKey:)` still keeps its promise.
   public func catchUp() async throws(EngineError) { try await feed.catchUp() }
 
-  /// Why no invalidations come, so that each read asks the engine; `nil`: they do.
+  /// Why no invalidations arrive, so that each read asks the engine; `nil` if they arrive.
   public var invalidationOutage: String? { feed.outage }
 
   // MARK: Keys
@@ -228,7 +232,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     }
   }
 
-  /// A near copy cannot be removed. None is given any more, until a new session has begun.
+  /// Stops returning near copies until a new session begins. Call if a near copy cannot be removed.
   func distrustNear() { feed.restart() }
 
   private static var keyCoder: KeyCoder<Key> {
@@ -238,7 +242,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
       Array($0.description.utf8)
     } decode: { bytes in
       guard let text = String(copying: bytes), let key = Key(text) else {
-        throw CodingFailure("it is no key")
+        throw CodingFailure("it is not a valid key")
       }
       return key
     }

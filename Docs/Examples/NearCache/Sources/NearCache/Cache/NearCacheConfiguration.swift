@@ -1,30 +1,33 @@
 import Cairn
 
-/// How a near cache is made.
+/// The configuration of a near cache.
 public struct NearCacheConfiguration: Sendable {
-  /// What the keys begin with in the engine. Invalidations come for keys with this prefix, so each near cache needs one of its
-  /// own.
+  /// The prefix of the keys in the engine. Invalidations arrive for all keys with this prefix, so
+  /// each near cache needs its own.
   public var prefix: String
-  /// Where the engine is, and how it is called.
+  /// The engine's address and timeouts.
   public var engine: EngineConfiguration
-  /// The limits of what is near, on disk and in memory. Its load policy is replaced by the one here.
+  /// The limits for near copies, on disk and in memory. `loadPolicy` below replaces its load
+  /// policy.
   public var near: DiskCacheConfiguration
-  /// How long a near copy lives at most. Default: an hour.
+  /// The longest lifetime of a near copy. Default: an hour.
   public var nearLifetime: Duration = .seconds(3600)
-  /// The promise: a read reflects every write that was acknowledged longer ago than this when the read began, whatever fails.
-  /// Only a `loadPolicy` that gives stale values adds to it. Default 2 s. No less than two of the timeouts of calls.
+  /// How old reads may be, whatever fails: a read reflects every write that was acknowledged more
+  /// than this long before the read began. Only a `loadPolicy` that allows stale values extends
+  /// this limit. Default 2 s. Must be at least `heartbeat` plus `callTimeout`.
   public var stalenessLimit: Duration = .seconds(2)
-  /// How often the engine is asked whether all invalidations have come. Default 0.5 s.
+  /// How often to check with the engine that all invalidations have arrived. Default 0.5 s.
   public var heartbeat: Duration = .milliseconds(500)
-  /// What becomes of near copies when invalidations are not received any more. Default: they expire at once.
+  /// When near copies expire after invalidations stop arriving. Default: at once.
   public var lossPolicy = LossPolicy.expireAtOnce
-  /// How loads go, as with a `DiskCache`: `staleOnError` is for how long a near copy is given while the engine is down, from
-  /// the moment on when it was known to be right for the last time.
+  /// The policy for loads, as in a `DiskCache`. `staleOnError` limits how long a near copy may be
+  /// returned while the engine is down, counted from when the copy was last known to be right.
   public var loadPolicy = LoadPolicy.standard
-  /// For how long a machine has a key to itself to load it from the origin. Then another one may. Default 10 s.
+  /// How long one caller alone may load a key from the origin. After that, another caller may.
+  /// Default 10 s.
   public var lease: Duration = .seconds(10)
-  /// Whether the origin is asked while the engine is down and there is no near copy to give. What it answers is not kept.
-  /// Default `true`.
+  /// Whether to ask the origin while the engine is down and there is no near copy. The answer is
+  /// not kept. Default `true`.
   public var asksOriginDuringOutage = true
 
   public init(prefix: String, engine: EngineConfiguration, near: DiskCacheConfiguration) {
@@ -33,19 +36,19 @@ public struct NearCacheConfiguration: Sendable {
     self.near = near
   }
 
-  /// - Throws: where a promise could not be kept.
+  /// - Throws: `NearCacheError` if the promise could not be kept.
   func validate() throws(NearCacheError) {
     if engine.callTimeout <= .zero || engine.connectTimeout <= .zero || heartbeat <= .zero {
       throw .invalidConfiguration("timeouts and the heartbeat must be above zero")
     }
     if stalenessLimit < heartbeat + engine.callTimeout {
       throw .invalidConfiguration(
-        "a stalenessLimit of \(stalenessLimit) is less than the heartbeat and a timeout of a call")
+        "a stalenessLimit of \(stalenessLimit) is less than the heartbeat plus the callTimeout")
     }
   }
 }
 
-/// What is wrong with how a near cache is used.
+/// An invalid use of a near cache.
 public enum NearCacheError: Error, Sendable, Hashable, CustomStringConvertible {
   case invalidConfiguration(String)
 
@@ -56,7 +59,7 @@ public enum NearCacheError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// How values become bytes, in the engine and on disk.
+/// Converts values to bytes, for the engine and the disk.
 public struct NearCoder<Value: Sendable>: Sendable {
   let encode: @Sendable (Value) throws -> [UInt8]
   let decode: @Sendable ([UInt8]) throws -> Value

@@ -2,12 +2,12 @@ import Cairn
 import Foundation
 
 extension NearCoder<[UInt8]> {
-  /// The bytes as they are.
+  /// Stores bytes unchanged.
   public static var bytes: NearCoder { NearCoder(encode: { $0 }, decode: { $0 }) }
 }
 
 extension NearCoder<String> {
-  /// The text as UTF-8.
+  /// Stores text as UTF-8.
   public static var string: NearCoder {
     NearCoder(
       encode: { Array($0.utf8) },
@@ -21,7 +21,7 @@ extension NearCoder<String> {
 }
 
 extension NearCoder where Value: Codable {
-  /// JSON.
+  /// Stores values as JSON.
   public static func json() -> NearCoder {
     NearCoder(
       encode: { [UInt8](try JSONEncoder().encode($0)) },

@@ -1,19 +1,19 @@
 import Cairn
 
-/// A value as it is kept near.
+/// A near copy of a value.
 public struct NearCopy<Value: Sendable>: Sendable {
   /// The value.
   public var value: Value
-  /// The session of invalidations in which the engine was asked for it.
+  /// The session of invalidations in which the value was requested from the engine.
   @usableFromInline var session: UInt64
-  /// When the engine was asked for it.
+  /// The time of the request to the engine.
   var asked: Timestamp
 }
 
 extension NearCopy {
   private static var headSize: Int { 16 }
 
-  /// The session and the time, eight bytes each, the lowest first; then the value.
+  /// Encodes the session and the time, in eight little-endian bytes each, followed by the value.
   static func coder(_ coder: NearCoder<Value>) -> ValueCoder<NearCopy> {
     ValueCoder.custom { copy in
       let head = [copy.session, UInt64(bitPattern: copy.asked.millisecondsSinceEpoch)]
@@ -37,14 +37,14 @@ extension NearCopy {
   }
 }
 
-/// A value, and how it came.
+/// A value and its source.
 public struct NearAnswer<Value: Sendable>: Sendable {
   public enum Source: Sendable, Hashable {
-    /// It was near.
+    /// A fresh near copy.
     case near
-    /// From the engine or the origin, by a load that this call has begun or waited for.
+    /// The engine or the origin, by a load that this call began or joined.
     case loaded
-    /// It was near, and is given as the load policy allows although nobody knows whether it is right still.
+    /// A near copy that may be outdated, which the load policy allows.
     case stale
   }
 

@@ -1,10 +1,12 @@
 import Synchronization
 
-/// Whether a key was written since somebody asked the engine for it.
+/// Shows whether a key was written since a request to the engine.
 ///
-/// Who asks takes a ticket first. An invalidation, or an own write, makes the tickets of its key void before the near copy is
-/// removed. An answer is kept only with a ticket that is valid still, and the look at it and the keeping are one step. Keys
-/// share stripes: what is void for one is void for some others, whose answers are not kept either.
+/// A caller takes a ticket before its request. An invalidation, or the machine's own write, voids
+/// the tickets of its key before the near copy is removed. An answer is kept only if its ticket is
+/// still valid; checking the ticket and keeping the answer are one step. Keys share stripes, so
+/// voiding the tickets of one key also voids those of some others. Their answers are then not kept
+/// either.
 final class Tickets<Key: Hashable & Sendable>: Sendable {
   private final class Stripe: Sendable {
     let count = Mutex<UInt64>(0)
@@ -14,16 +16,16 @@ final class Tickets<Key: Hashable & Sendable>: Sendable {
 
   private func stripe(of key: Key) -> Stripe { stripes[key.hashValue & 255] }
 
-  /// A ticket for a key, to be taken before the engine is asked.
+  /// Returns a ticket for a key. Call before the request to the engine.
   func ticket(for key: Key) -> UInt64 { stripe(of: key).count.withLock { $0 } }
 
-  /// Makes the tickets of a key void, before its near copy is removed.
+  /// Voids the tickets of a key. Call before removing its near copy.
   func void(_ key: Key) { stripe(of: key).count.withLock { $0 += 1 } }
 
-  /// The same for all keys.
+  /// Voids the tickets of all keys.
   func voidAll() { for stripe in stripes { stripe.count.withLock { $0 += 1 } } }
 
-  /// Runs `body`, which keeps an answer, if the ticket is valid.
+  /// Calls `body`, which keeps an answer, if the ticket is valid.
   func keep(_ key: Key, _ ticket: UInt64, _ body: () -> Void) {
     stripe(of: key).count.withLock { if $0 == ticket { body() } }
   }

@@ -1,9 +1,10 @@
 import Synchronization
 
-/// Sends commands over one connection, from a thread of its own.
+/// Sends commands over one connection, on a separate thread.
 ///
-/// Commands of all tasks share the connection: what is asked for while others wait goes out at once, in one write, and the
-/// answers come back in this order. Where the connection is lost, all who wait are told, and it is made anew.
+/// Commands of all tasks share the connection. Commands sent while others wait go out at once in
+/// one write, and the answers arrive in the same order. If the connection is lost, all waiting
+/// calls fail, and the client reconnects.
 public final class EngineClient: Sendable {
   typealias Outcome = Result<[Reply], EngineError>
 
@@ -19,9 +20,9 @@ public final class EngineClient: Sendable {
   private struct State {
     var queue: [Call] = []
     var isClosed = false
-    /// Whether the thread waits, or is about to, and does not know of what is queued from now on.
+    /// Whether the thread waits or will wait, and must be woken for calls that are queued now.
     var isAsleep = false
-    /// Why calls fail at once.
+    /// Why calls fail at once, or `nil` if they do not.
     var outage: String?
   }
 
@@ -29,7 +30,7 @@ public final class EngineClient: Sendable {
   private let wakeup = Wakeup()
   let configuration: EngineConfiguration
 
-  /// Starts the thread, which connects. It ends with `close`.
+  /// Starts the thread, which connects. `close` ends it.
   public init(_ configuration: EngineConfiguration) {
     self.configuration = configuration
     startThread(name: "engine-calls") { self.run() }
@@ -37,18 +38,18 @@ public final class EngineClient: Sendable {
 
   private var endpoint: EngineEndpoint { configuration.endpoint }
 
-  /// Ends the connection. Who waits gets `closed`.
+  /// Closes the connection. Waiting calls throw `closed`.
   public func close() {
     state.withLock { $0.isClosed = true }
     wakeup.signal()
   }
 
-  /// Why calls fail at once; `nil`: they do not.
+  /// Why calls fail at once, or `nil` if they do not.
   public var outage: String? { state.withLock { $0.outage } }
 
   /// Sends commands together, without waiting for one answer before the next command.
   ///
-  /// - Returns: as many replies. A command that was refused has an `error` among them.
+  /// - Returns: one reply for each command. The reply to a refused command is an `error`.
   public func replies(to commands: [Command]) async throws(EngineError) -> [Reply] {
     let name = commands.first?.name ?? "nothing"
     if commands.isEmpty { return [] }
@@ -74,7 +75,7 @@ public final class EngineClient: Sendable {
 
   /// Sends one command.
   ///
-  /// - Throws: `refused` where the engine answers with an error.
+  /// - Throws: `refused` if the engine answers with an error.
   public func reply(to command: Command) async throws(EngineError) -> Reply {
     let reply = try await replies(to: [command])[0]
     if case .error(let text) = reply { throw error(.refused(text), command.name) }
@@ -108,7 +109,7 @@ public final class EngineClient: Sendable {
     finish(takeAll { _ in }, .closed)
   }
 
-  /// Answers calls, until the connection is lost or the client closed.
+  /// Answers calls until the connection is lost or the client is closed.
   private func serve(_ line: Line, noteSuccess: () -> Void) throws(EngineError) {
     let connection = line.connection
     var waiting: [Call] = []
@@ -144,7 +145,7 @@ public final class EngineClient: Sendable {
           waiting.removeFirst(first)
           first = 0
         }
-        // An answer that comes too late is none: who waits may have promised how old it is at most.
+        // Reject late answers: the caller may have promised a maximum age.
         if first < waiting.count, now >= waiting[first].deadline {
           throw error(.timedOut(configuration.callTimeout), waiting[first].name)
         }
@@ -163,7 +164,7 @@ public final class EngineClient: Sendable {
     }
   }
 
-  /// Has calls fail at once from now on.
+  /// Makes calls fail at once from now on.
   private func open(_ reason: String) {
     finish(takeAll { $0.outage = reason }, .circuitOpen(reason))
   }
@@ -180,7 +181,7 @@ public final class EngineClient: Sendable {
     for call in calls { call.continuation.resume(returning: .failure(error(cause, call.name))) }
   }
 
-  /// Waits between two connections. Calls wait meanwhile, up to their own time.
+  /// Waits between two connections. Meanwhile, calls wait until their deadlines.
   private func rest(for delay: Int64) {
     let end = bootTime() + delay
     while bootTime() < end {
@@ -189,7 +190,7 @@ public final class EngineClient: Sendable {
     }
   }
 
-  /// Ends the calls in the queue that have waited for long enough.
+  /// Ends the queued calls whose deadlines have passed.
   private func expireQueue() throws(EngineError) {
     let now = bootTime()
     let (late, isClosed) = state.withLock { state -> ([Call], Bool) in

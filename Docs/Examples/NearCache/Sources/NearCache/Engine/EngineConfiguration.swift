@@ -1,22 +1,24 @@
-/// How the engine is called.
+/// The engine's address and timeouts.
 public struct EngineConfiguration: Sendable {
   public var endpoint: EngineEndpoint
-  /// How long a call may take, from the call on, queues and reconnections included.
+  /// How long a call may take in total, including queueing and reconnecting.
   public var callTimeout: Duration = .milliseconds(500)
-  /// How long the making of a connection may take, with its first answer.
+  /// The time limit for connecting, and again for the first answer.
   public var connectTimeout: Duration = .milliseconds(500)
-  /// The longest wait after the first failure. It doubles with each further one; the wait is drawn from zero up to it, so that
-  /// many machines do not come back at once.
+  /// The longest wait after the first failure. This limit doubles with each further failure. The
+  /// actual wait is random, from zero up to the limit, so that many machines do not reconnect at
+  /// once.
   public var firstRetryDelay: Duration = .milliseconds(10)
-  /// The longest wait that it grows to.
+  /// The maximum of that limit.
   public var longestRetryDelay: Duration = .seconds(1)
-  /// After how many failures in a row calls fail at once, until a connection is there again.
+  /// The number of failures in a row after which calls fail at once, until there is a connection
+  /// again.
   public var failuresUntilCircuitOpens = 3
 
   public init(endpoint: EngineEndpoint = EngineEndpoint()) { self.endpoint = endpoint }
 }
 
-/// How long to wait after failures.
+/// Computes how long to wait after failures.
 struct Backoff {
   private let first: Int64
   private let longest: Int64
@@ -29,7 +31,7 @@ struct Backoff {
 
   mutating func noteSuccess() { failureCount = 0 }
 
-  /// - Returns: nanoseconds.
+  /// - Returns: the wait in nanoseconds.
   mutating func noteFailure(
     using generator: inout some RandomNumberGenerator
   ) -> Int64 {
@@ -41,7 +43,7 @@ struct Backoff {
 }
 
 extension Duration {
-  /// The nearest `Int64` where they do not fit.
+  /// The number of nanoseconds, clamped to `Int64`.
   package var nanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (product, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

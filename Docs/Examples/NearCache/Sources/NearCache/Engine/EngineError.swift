@@ -1,24 +1,25 @@
-/// A call of the engine that has failed: which one, where, and why.
+/// A failed call to the engine.
 public struct EngineError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// Why.
+  /// The reason for the failure.
   public enum Cause: Sendable, Hashable {
-    /// There is no connection, and none could be made.
+    /// There is no connection, and connecting failed.
     case cannotConnect(String)
     /// The connection was lost before the answer.
     case lost(String)
-    /// There was no answer in time. The connection is closed then, since its next answer would be that of this call.
+    /// There was no answer in time. The connection is then closed, because its next answer would
+    /// belong to this call.
     case timedOut(Duration)
-    /// Several tries have failed, and the call was not tried. The text is the error of the last one.
+    /// Earlier tries failed, so this call was not tried. The text is the error of the last try.
     case circuitOpen(String)
     /// The engine answered with an error.
     case refused(String)
-    /// The answer is none that the call has.
+    /// The answer is invalid for the command.
     case unexpected
-    /// The value of the engine cannot be decoded.
+    /// The engine's value cannot be decoded.
     case undecodable(String)
     /// The client was closed.
     case closed
-    /// Invalidations are not received, so nobody can say what was written meanwhile.
+    /// No invalidations arrive, so writes may have been missed.
     case notFollowing
   }
 
@@ -33,12 +34,12 @@ public struct EngineError: Error, Sendable, Hashable, CustomStringConvertible {
     self.call = call
   }
 
-  /// The same, of a call where it knows of none.
+  /// This error, with the given call if it has none.
   func of(_ call: String) -> EngineError {
     self.call.isEmpty ? EngineError(cause, endpoint, call: call) : self
   }
 
-  /// Whether a command may have been executed all the same.
+  /// Whether the engine may have executed the command.
   public var mayHaveHappened: Bool {
     switch cause {
     case .lost, .timedOut, .unexpected, .closed: true
@@ -52,20 +53,21 @@ public struct EngineError: Error, Sendable, Hashable, CustomStringConvertible {
       case .cannotConnect(let text): "cannot connect: \(text)"
       case .lost(let text): "the connection was lost: \(text)"
       case .timedOut(let limit): "no answer within \(limit)"
-      case .circuitOpen(let text): "not tried, since calls have failed: \(text)"
+      case .circuitOpen(let text): "not tried, because earlier calls failed: \(text)"
       case .refused(let text): "the engine refused: \(text)"
-      case .unexpected: "the answer is none that this command has"
+      case .unexpected: "the answer is invalid for this command"
       case .undecodable(let text): "the value cannot be decoded: \(text)"
       case .closed: "the client is closed"
-      case .notFollowing: "invalidations are not received"
+      case .notFollowing: "no invalidations arrive"
       }
     return "\(call) at \(endpoint): \(reason)"
   }
 }
 
-/// Where the engine is.
+/// The address of the engine.
 public struct EngineEndpoint: Sendable, Hashable, CustomStringConvertible {
-  /// An address, or a name. A name is resolved with each connection; a resolver that hangs delays the timeouts of calls.
+  /// An address or a name. A name is resolved for each connection. If the resolver hangs, calls
+  /// time out late.
   public var host: String
   public var port: Int
 

@@ -1,12 +1,13 @@
 import Cairn
 
-/// What is done with one key of the engine. A key that is being loaded has a lock beside it, with the token of its owner and
-/// a lease. Each write takes the lock away, so what an owner brings is refused where somebody wrote meanwhile (the leases of
-/// Nishtala et al., "Scaling Memcache at Facebook", NSDI 2013).
+/// The operations on one key in the engine. While a key is being loaded, a second key is its lock,
+/// with a lease and its owner's token. Each write deletes the lock, so the engine refuses an
+/// owner's value if the key was written meanwhile (the leases of Nishtala et al., "Scaling Memcache
+/// at Facebook", NSDI 2013).
 struct EngineKey: Sendable {
-  /// What the engine has.
+  /// The result of reading the key.
   enum Found: Sendable {
-    /// - Parameter life: how long it is to live on; `nil`: for ever.
+    /// - Parameter life: the rest of the value's lifetime; `nil` means forever.
     case value([UInt8], life: Duration?)
     case none
   }
@@ -24,12 +25,12 @@ struct EngineKey: Sendable {
 
   private func name(of call: String) -> String { Command([text(call), key]).name }
 
-  /// An error of this key.
+  /// An error in a call for this key.
   func error(_ cause: EngineError.Cause, _ call: String) -> EngineError {
     EngineError(cause, client.configuration.endpoint, call: name(of: call))
   }
 
-  /// The value, with the life that it has left.
+  /// The value, with the rest of its lifetime.
   func value() async throws(EngineError) -> Found {
     try found(in: try await client.replies(to: reading)[...])
   }
@@ -42,16 +43,17 @@ struct EngineKey: Sendable {
     }
     switch (replies.first, replies.last) {
     case (.null, _): return .none
-    // Without an end.
+    // The key never expires.
     case (.bytes(let bytes), .integer(-1)): return .value(bytes, life: nil)
-    // It may have gone between the two: what was read was right, and is not to be kept.
+    // The key may have expired between the two commands. Then the value was right, but must not be
+    // kept.
     case (.bytes(let bytes), .integer(let life)):
       return .value(bytes, life: .milliseconds(max(0, life)))
     default: throw error(.unexpected, "GET")
     }
   }
 
-  /// The value, or the lock where there is none and nobody else has it.
+  /// The value. If there is none and no other caller has the lock, takes the lock.
   func valueOrLock(
     token: String, lease: Duration
   ) async throws(EngineError) -> (found: Found, isOwner: Bool) {
@@ -66,9 +68,9 @@ struct EngineKey: Sendable {
     return (try found(in: replies.dropFirst()), isOwner)
   }
 
-  /// Puts what the owner of the lock has loaded, and gives the lock back.
+  /// Sets the value that the owner of the lock has loaded, and releases the lock.
   ///
-  /// - Returns: whether it was the owner still; if not, nothing was put.
+  /// - Returns: whether the caller still owned the lock. If not, the value was not set.
   func put(_ value: [UInt8], life: Duration?, token: String) async throws(EngineError) -> Bool {
     let script = """
       if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
@@ -84,16 +86,16 @@ struct EngineKey: Sendable {
     return reply == .integer(1)
   }
 
-  /// Gives the lock back after a load that has failed.
+  /// Releases the lock after a failed load.
   func unlock(token: String) async {
     let script = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
-    // Where it fails, the lease ends by itself.
+    // If this fails, the lease will expire.
     _ = try? await client.reply(
       to: Command(
         [text("EVAL"), text(script), text("1"), lock, text(token)], name: name(of: "unlock")))
   }
 
-  /// Writes a value, and takes the lock from who loads it.
+  /// The command that writes a value and deletes the lock.
   func writing(_ value: [UInt8], life: Duration?) -> Command {
     let script = """
       redis.call('DEL', KEYS[2])
@@ -106,7 +108,7 @@ struct EngineKey: Sendable {
       name: name(of: "SET"))
   }
 
-  /// Removes the value, and takes the lock from who loads it.
+  /// The command that removes the value and deletes the lock.
   var removing: Command { Command([text("DEL"), key, lock]) }
 
   private func lifeText(_ life: Duration?) -> [UInt8] {

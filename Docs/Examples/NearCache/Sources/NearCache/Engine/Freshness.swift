@@ -1,15 +1,16 @@
 import Cairn
 import Synchronization
 
-/// Until when near copies are known to be right.
+/// Tracks how long near copies are known to be right.
 ///
-/// While invalidations are received without a gap, that is a *session*. A near copy belongs to the session in which the
-/// engine was asked for it. It is fresh as long as that session is: up to the staleness limit after the last moment of
-/// which the engine has confirmed that all invalidations until then have come.
+/// A *session* is a period in which invalidations arrive without a gap. A near copy belongs to the
+/// session in which it was requested from the engine. The copy is fresh as long as its session is:
+/// until the staleness limit has passed since the last confirmed moment. A moment is confirmed when
+/// the engine has shown that all earlier invalidations have arrived.
 @usableFromInline
 final class Freshness: Sendable {
   private struct Session {
-    /// By `bootTime`.
+    /// Both times are from `bootTime`.
     var confirmed: Int64
     var freshUntil: Int64
   }
@@ -17,17 +18,18 @@ final class Freshness: Sendable {
   private struct Sessions {
     var known: [UInt64: Session] = [:]
     var order: [UInt64] = []
-    /// The moment of the last `catchUp`: what was known to be right before it alone must not be given any more.
+    /// The moment of the last `catchUp`. Copies last known to be right before it must not be
+    /// returned.
     var floor: Int64 = .min
   }
 
-  /// Of near copies that belong to none.
+  /// The number for near copies without a session.
   static let noSession: UInt64 = 0
   private static let knownCount = 64
 
   private let limit: Int64
   private let policy: LossPolicy
-  // Both are read by every get, and written a few times a second.
+  // Every get reads both; they are written a few times a second.
   private let session = Atomic<UInt64>(noSession)
   private let freshUntil = Atomic<Int64>(.min)
   private let sessions = Mutex(Sessions())
@@ -37,13 +39,13 @@ final class Freshness: Sendable {
     self.policy = policy
   }
 
-  /// The session that a near copy belongs to for which the engine is asked from now on.
+  /// The session of near copies that are requested from now on.
   var current: UInt64 { session.load(ordering: .acquiring) }
 
-  /// Whether a near copy may be given, to be asked after it was read.
+  /// Whether a near copy is fresh. Call after reading the copy.
   ///
-  /// In this order: where the session is the old one, so is the time before it. Otherwise a copy of the old session might
-  /// be measured by the time of the new one.
+  /// Loads the time before the session. If the session is still the old one, so is the time. In the
+  /// opposite order, a copy of the old session could be checked against the time of the new one.
   @usableFromInline
   func isFresh(_ session: UInt64) -> Bool { isFresh(session, at: bootTime) }
 
@@ -58,31 +60,32 @@ final class Freshness: Sendable {
 
   private func isFreshInPast(_ session: UInt64, _ now: Int64) -> Bool {
     sessions.withLock { sessions in
-      // One that has begun since the caller looked is judged anew by the caller's next call.
+      // If the session has begun since the caller's check, its next call checks again.
       sessions.known[session].map { now <= $0.freshUntil } ?? false
     }
   }
 
-  /// When a near copy was known to be right for the last time.
+  /// The time at which a near copy was last known to be right.
   ///
-  /// - Parameter asked: when the engine was asked for it.
+  /// - Parameter asked: the time of the request to the engine.
   func lastKnownRight(_ session: UInt64, asked: Timestamp) -> Timestamp {
     guard let confirmed = sessions.withLock({ $0.known[session]?.confirmed }) else { return asked }
     let ago = Duration.nanoseconds(bootTime() - confirmed)
     return max(asked, SystemClock().now().advanced(by: .zero - ago))
   }
 
-  /// Whether a near copy may be given as stale: it was known to be right at the last `catchUp`, or later.
+  /// Whether a near copy may be returned as stale: it was known to be right at the last `catchUp`
+  /// or later.
   func mayBeStale(_ session: UInt64, asked: Timestamp) -> Bool {
     let (floor, confirmed) = sessions.withLock { ($0.floor, $0.known[session]?.confirmed) }
     if floor == .min { return true }
     if let confirmed, confirmed >= floor { return true }
-    // Rounded up, and a millisecond for the two clocks, which are not read at once.
+    // One millisecond for rounding, and one because the two clocks are not read at the same time.
     let ago = Duration.nanoseconds(bootTime() - floor) - .milliseconds(2)
     return asked > SystemClock().now().advanced(by: .zero - ago)
   }
 
-  /// Begins a session: from `moment` on, all invalidations come.
+  /// Begins a session. From `moment` on, all invalidations arrive.
   func begin(_ id: UInt64, at moment: Int64) {
     sessions.withLock { sessions in
       sessions.known[id] = Session(confirmed: moment, freshUntil: moment + limit)
@@ -95,10 +98,11 @@ final class Freshness: Sendable {
     }
   }
 
-  /// All invalidations of what was acknowledged until `moment` have come, and were obeyed.
+  /// Records that all invalidations of writes acknowledged before `moment` have arrived and were
+  /// applied.
   ///
-  /// - Parameter isAwaited: whether somebody is told so. Near copies of earlier sessions, of which that is not known, are
-  ///   not given any more then.
+  /// - Parameter isAwaited: whether a caller waits for this. Then near copies of earlier sessions
+  ///   must not be returned, because they may be older.
   func confirm(_ moment: Int64, isAwaited: Bool = false) {
     sessions.withLock { sessions in
       let id = session.load(ordering: .relaxed)
@@ -112,9 +116,10 @@ final class Freshness: Sendable {
     }
   }
 
-  /// Ends the session: from now on invalidations may be missed.
+  /// Ends the session. From now on, invalidations may be missed.
   ///
-  /// - Parameter isUnsafe: whether its near copies must not be given whatever the policy says.
+  /// - Parameter isUnsafe: whether the session's near copies must not be returned, whatever the
+  ///   policy.
   func end(isUnsafe: Bool = false) {
     sessions.withLock { sessions in
       let id = session.load(ordering: .relaxed)
@@ -126,10 +131,10 @@ final class Freshness: Sendable {
   }
 }
 
-/// What becomes of all near copies when invalidations are not received any more.
+/// When near copies expire after invalidations stop arriving.
 public enum LossPolicy: Sendable, Hashable {
-  /// They expire at once.
+  /// At once.
   case expireAtOnce
-  /// They expire when the staleness limit has passed since the last confirmation.
+  /// When the staleness limit has passed since the last confirmation.
   case expireAtLimit
 }

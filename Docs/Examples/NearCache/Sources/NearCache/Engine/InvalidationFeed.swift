@@ -1,16 +1,17 @@
 import Synchronization
 
-/// Receives invalidations, from a thread of its own, and says until when they are complete.
+/// Receives invalidations on a separate thread, and records the moment up to which they are
+/// complete.
 ///
-/// One connection has the engine broadcast the keys of a prefix that are written, *to itself*: it redirects them to its own
-/// number, and subscribes to the channel that they come on. So there is no second connection whose loss would end the
-/// invalidations unnoticed, and the answers to its PINGs come behind the invalidations of all writes that were acknowledged
-/// before the PING was sent.
+/// The engine broadcasts the written keys of a prefix. One connection redirects them *to itself*
+/// and subscribes to their channel. So there is no second connection whose loss could end the
+/// invalidations unnoticed. The answer to a PING arrives after the invalidations of all writes that
+/// were acknowledged before the PING was sent.
 final class InvalidationFeed: Sendable {
-  /// What was written.
+  /// The keys that were written.
   enum Invalidation {
     case keys([[UInt8]])
-    /// The engine was emptied, or does not know.
+    /// All keys: the engine was emptied, or does not know which keys were written.
     case all
   }
 
@@ -20,7 +21,7 @@ final class InvalidationFeed: Sendable {
     var isClosed = false
     var isToRestart = false
     var waiters: [Waiter] = []
-    var outage: String? = "it has not connected yet"
+    var outage: String? = "not connected yet"
   }
 
   private let state = Mutex(State())
@@ -31,9 +32,9 @@ final class InvalidationFeed: Sendable {
   private let freshness: Freshness
   private let obey: @Sendable (Invalidation) throws -> Void
 
-  /// Starts the thread. It ends with `close`.
+  /// Starts the thread. `close` ends it.
   ///
-  /// - Parameter obey: removes near copies; on the thread of the feed.
+  /// - Parameter obey: removes near copies. Called on the feed's thread.
   init(
     _ configuration: EngineConfiguration, prefix: String, heartbeat: Duration,
     freshness: Freshness, obey: @escaping @Sendable (Invalidation) throws -> Void
@@ -51,14 +52,15 @@ final class InvalidationFeed: Sendable {
     wakeup.signal()
   }
 
-  /// Ends the session, whose near copies are not given any more, and begins another.
+  /// Ends the session and begins another. The near copies of the old session are no longer
+  /// returned.
   func restart() {
     freshness.end(isUnsafe: true)
     state.withLock { $0.isToRestart = true }
     wakeup.signal()
   }
 
-  /// Waits until the invalidations of all writes were obeyed that were acknowledged before the call.
+  /// Waits until the invalidations of all writes acknowledged before the call have been applied.
   func catchUp() async throws(EngineError) {
     let result = await withCheckedContinuation { waiter in
       let mayWait = state.withLock { state in
@@ -71,7 +73,7 @@ final class InvalidationFeed: Sendable {
     try result.get()
   }
 
-  /// Why no invalidations come; `nil`: they do.
+  /// Why no invalidations arrive, or `nil` if they do.
   var outage: String? { state.withLock { $0.outage } }
 
   private var notFollowing: EngineError {
@@ -138,11 +140,13 @@ final class InvalidationFeed: Sendable {
     freshness.begin(.random(in: 1...UInt64.max), at: moment)
   }
 
-  /// Obeys invalidations, and asks every now and then whether all have come, until the connection is lost.
+  /// Applies invalidations, and checks regularly that all have arrived, until the connection is
+  /// lost.
   private func follow(_ line: Line) throws(EngineError) {
     let connection = line.connection
     var next = bootTime()
-    /// The PING that was not answered yet, of which there is one at most: its number, when it was sent, who waits for it.
+    /// The unanswered PING, if there is one: its number, the time before it was sent, and its
+    /// waiters.
     var asked: (number: UInt64, moment: Int64, waiters: [Waiter])?
     var number: UInt64 = 0
     defer {
@@ -155,7 +159,7 @@ final class InvalidationFeed: Sendable {
       if asked == nil, isAwaited || bootTime() >= next {
         let waiters = takeWaiters()
         number += 1
-        // Before it is sent: what is acknowledged from here on it says nothing of.
+        // Take the time before sending: the PING covers only writes acknowledged before it.
         let moment = bootTime()
         asked = (number, moment, waiters)
         next = moment + heartbeat.nanoseconds
@@ -180,9 +184,9 @@ final class InvalidationFeed: Sendable {
     }
   }
 
-  /// Does what a message says.
+  /// Handles a message.
   ///
-  /// - Returns: the number of the PING that it answers.
+  /// - Returns: the number of the answered PING, or `nil` for other messages.
   private func take(_ reply: Reply) throws(EngineError) -> UInt64? {
     guard case .array(let parts) = reply, case .bytes(let kind)? = parts.first else {
       throw unexpected("SUBSCRIBE")
@@ -202,7 +206,8 @@ final class InvalidationFeed: Sendable {
     return nil
   }
 
-  /// What cannot be obeyed ends the session: a near copy that cannot be removed must not be given.
+  /// Applies an invalidation. If that fails, ends the session, because a near copy that cannot be
+  /// removed must not be returned.
   private func obeying(_ invalidation: Invalidation) throws(EngineError) {
     do { try obey(invalidation) } catch {
       freshness.end(isUnsafe: true)

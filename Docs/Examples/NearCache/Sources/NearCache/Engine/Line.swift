@@ -1,6 +1,6 @@
 import Foundation
 
-/// A connection on the thread that it belongs to.
+/// A connection, used only on its own thread.
 struct Line {
   let connection: HiredisConnection
   let endpoint: EngineEndpoint
@@ -8,7 +8,7 @@ struct Line {
 
   /// Connects.
   ///
-  /// - Parameter tick: called every few milliseconds meanwhile; it throws to give up.
+  /// - Parameter tick: called every few milliseconds meanwhile. Throws to stop connecting.
   init(
     _ configuration: EngineConfiguration, _ wakeup: Wakeup, tick: () throws(EngineError) -> Void
   ) throws(EngineError) {
@@ -23,13 +23,13 @@ struct Line {
       }
     }
     try connection.checkConnected()
-    // A server that accepts connections may still not answer.
+    // A server may accept connections without answering.
     _ = try answers(to: [Command("PING")], within: configuration.connectTimeout, tick: tick)
   }
 
   private static let tickTime: Int64 = 5_000_000
 
-  /// Sends commands, and waits for their answers.
+  /// Sends commands and waits for their answers.
   func answers(
     to commands: [Command], within limit: Duration, tick: () throws(EngineError) -> Void
   ) throws(EngineError) -> [Reply] {
@@ -56,7 +56,7 @@ struct Line {
   }
 }
 
-/// Starts a thread for calls that wait: none of them may hold one that tasks run on.
+/// Starts a thread for blocking calls, which must not run on threads that tasks run on.
 func startThread(name: String, _ body: @escaping @Sendable () -> Void) {
   let thread = Thread {
     blockBrokenPipeSignal()

@@ -1,23 +1,23 @@
-/// What the engine answers to a command.
+/// The engine's answer to a command.
 public enum Reply: Sendable, Hashable {
   case null
   case bytes([UInt8])
   case status(String)
   case integer(Int64)
   case array([Reply])
-  /// It refused the command.
+  /// The engine refused the command.
   case error(String)
 }
 
-/// A command, as its arguments.
+/// A command and its arguments.
 public struct Command: Sendable {
   var arguments: [[UInt8]]
-  /// For errors: the command and its first argument.
+  /// The command and its first argument, for errors.
   var name: String
 
-  /// Makes one of bytes.
+  /// Creates a command from bytes.
   ///
-  /// - Parameter name: for errors; `nil`: the command and its first argument.
+  /// - Parameter name: the name in errors; `nil` means the command and its first argument.
   public init(_ arguments: [[UInt8]], name: String? = nil) {
     self.arguments = arguments
     self.name =
@@ -26,10 +26,10 @@ public struct Command: Sendable {
       .joined(separator: " ")
   }
 
-  /// Makes one of texts.
+  /// Creates a command from texts.
   public init(_ arguments: String...) { self.init(arguments.map { Array($0.utf8) }) }
 
-  /// As it goes over the wire.
+  /// The command in the wire format.
   var encoded: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(arguments.reduce(16) { $0 + $1.count + 16 })

@@ -1,20 +1,21 @@
 import CHiredis
 import Glibc
 
-// All calls of C are in this file.
+// All calls to C are in this file.
 
-/// One connection to the engine. It belongs to one thread, and no call of it blocks but the resolving of a name:
-/// hiredis reads and writes what the socket has and takes, and `poll` waits.
+/// One connection to the engine, used by one thread. Calls do not block, except to resolve a host
+/// name. hiredis reads and writes as much as the socket allows, and `poll` waits.
 @safe
 final class HiredisConnection {
-  // SAFETY: made in `init`, freed in `deinit`, and reached by one thread at a time: the class is not Sendable.
+  // SAFETY: created in `init`, freed in `deinit`, and used by one thread at a time, because the
+  // class is not Sendable.
   private let context: UnsafeMutablePointer<redisContext>
   private let endpoint: EngineEndpoint
 
   /// Begins to connect.
   init(to endpoint: EngineEndpoint) throws(EngineError) {
     self.endpoint = endpoint
-    // SAFETY: the host is copied. The result is null only without memory.
+    // SAFETY: the host is copied. The result is null only if there is no memory.
     guard let context = unsafe redisConnectNonBlock(endpoint.host, Int32(endpoint.port)) else {
       throw EngineError(.cannotConnect("no memory"), endpoint, call: "connect")
     }
@@ -22,27 +23,27 @@ final class HiredisConnection {
     if unsafe context.pointee.err != 0 {
       throw EngineError(.cannotConnect(errorText), endpoint, call: "connect")
     }
-    // A child that the program starts must not hold the connection.
-    // SAFETY: the descriptor is open; it is the context's.
+    // Child processes must not inherit the connection.
+    // SAFETY: the descriptor is open and belongs to the context.
     _ = unsafe fcntl(context.pointee.fd, F_SETFD, FD_CLOEXEC)
   }
 
   deinit {
-    // SAFETY: nobody has it any more. It closes the socket.
+    // SAFETY: there is no other reference to the context. This closes the socket.
     unsafe redisFree(context)
   }
 
   private var descriptor: Int32 { unsafe context.pointee.fd }
 
   private var errorText: String {
-    // SAFETY: an array of 128 bytes, which ends with a zero.
+    // SAFETY: an array of 128 bytes with a terminating zero.
     let text = unsafe withUnsafeBytes(of: &context.pointee.errstr) { bytes in
       unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
-    return text.isEmpty ? "it was closed" : text
+    return text.isEmpty ? "the connection was closed" : text
   }
 
-  /// Whether connecting has failed, to be asked once the socket is writable.
+  /// Throws if connecting has failed. Call once the socket is writable.
   func checkConnected() throws(EngineError) {
     var error: Int32 = 0
     var size = socklen_t(MemoryLayout<Int32>.size)
@@ -54,9 +55,9 @@ final class HiredisConnection {
     }
   }
 
-  /// Adds bytes to what is to be written.
+  /// Appends bytes to the output buffer.
   func append(_ bytes: [UInt8]) throws(EngineError) {
-    // SAFETY: they are copied before the call returns.
+    // SAFETY: the bytes are copied before the call returns.
     let result = unsafe bytes.withUnsafeBytes { bytes in
       unsafe redisAppendFormattedCommand(
         context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
@@ -64,29 +65,29 @@ final class HiredisConnection {
     try check(result)
   }
 
-  /// Writes what the socket takes.
+  /// Writes as much of the output buffer as the socket accepts.
   ///
-  /// - Returns: whether that was all.
+  /// - Returns: whether the buffer is now empty.
   func write() throws(EngineError) -> Bool {
     var isDone: Int32 = 0
-    // SAFETY: the context is this object's, and `isDone` outlives the call.
+    // SAFETY: this object owns the context, and `isDone` outlives the call.
     try check(unsafe redisBufferWrite(context, &isDone))
     return isDone != 0
   }
 
-  /// Reads what the socket has, up to 16 KiB.
+  /// Reads available bytes from the socket, up to 16 KiB.
   func read() throws(EngineError) {
-    // SAFETY: the context is this object's.
+    // SAFETY: this object owns the context.
     try check(unsafe redisBufferRead(context))
   }
 
-  /// The next reply that has come whole.
+  /// The next complete reply, or `nil`.
   func nextReply() throws(EngineError) -> Reply? {
     var pointer: UnsafeMutableRawPointer?
-    // SAFETY: the context is this object's. A reply is the caller's, who frees it.
+    // SAFETY: this object owns the context. The caller owns the reply and frees it.
     try check(unsafe redisGetReplyFromReader(context, &pointer))
     guard let pointer = unsafe pointer else { return nil }
-    // SAFETY: what hiredis makes with its own functions is a `redisReply`; it is copied and freed once.
+    // SAFETY: hiredis's own functions create a `redisReply`, which is copied and freed once.
     defer { unsafe freeReplyObject(pointer) }
     return unsafe Reply(copying: pointer.assumingMemoryBound(to: redisReply.self).pointee)
   }
@@ -95,14 +96,14 @@ final class HiredisConnection {
     if result != REDIS_OK { throw EngineError(.lost(errorText), endpoint, call: "") }
   }
 
-  /// What a wait has ended with.
+  /// The result of a wait.
   struct Readiness {
     var canRead = false
     var canWrite = false
   }
 
-  /// Waits until the socket can be read, or written where that is wanted, or somebody wakes the thread, or the time has
-  /// come. `nil`: no time.
+  /// Waits until the socket is readable, or writable if `forWriting` is set, or until another
+  /// thread calls `wakeup.signal()`, or until `time`. `nil` means no time limit.
   func wait(forWriting: Bool, _ wakeup: Wakeup, until time: Int64?) -> Readiness {
     let events = poll(descriptor, wantsRead: true, wantsWrite: forWriting, wakeup, until: time)
     return Readiness(
@@ -110,19 +111,19 @@ final class HiredisConnection {
       canWrite: events & Int16(POLLOUT | POLLHUP | POLLERR) != 0)
   }
 
-  /// Waits until the connection is there or not, or the time has come.
+  /// Waits until connecting has succeeded or failed, or until `time`.
   ///
-  /// - Returns: whether `checkConnected` knows.
+  /// - Returns: whether `checkConnected` can tell the result.
   func waitForConnection(_ wakeup: Wakeup, until time: Int64) -> Bool {
     poll(descriptor, wantsRead: false, wantsWrite: true, wakeup, until: time) != 0
   }
 }
 
 extension Reply {
-  /// Copies a reply of hiredis.
+  /// Copies a hiredis reply.
   fileprivate init(copying reply: redisReply) {
-    // SAFETY: `str` has `len` bytes in the kinds that have text, and `element` has `elements` replies in an array, none
-    // of them null.
+    // SAFETY: `str` has `len` bytes in the kinds that have text, and `element` has `elements`
+    // replies in an array, none of them null.
     func bytes() -> [UInt8] {
       unsafe [UInt8](UnsafeRawBufferPointer(start: reply.str, count: reply.len))
     }
@@ -146,7 +147,7 @@ final class Wakeup: Sendable {
   fileprivate let descriptor: Int32
 
   init() {
-    // The flags of eventfd have the values of those of open.
+    // The flags of `eventfd` have the same values as those of `open`.
     descriptor = eventfd(0, O_NONBLOCK | O_CLOEXEC)
     precondition(descriptor >= 0, "eventfd: \(systemErrorText(errno))")
   }
@@ -155,23 +156,25 @@ final class Wakeup: Sendable {
 
   func signal() {
     var one: UInt64 = 1
-    // SAFETY: eight bytes, which outlive the call. It fails only where it is signalled already.
+    // SAFETY: eight bytes, which outlive the call. The call fails only if a signal is already
+    // pending.
     _ = unsafe Glibc.write(descriptor, &one, 8)
   }
 
   fileprivate func clear() {
     var count: UInt64 = 0
-    // SAFETY: eight bytes, which outlive the call. It fails only where nothing is signalled.
+    // SAFETY: eight bytes, which outlive the call. The call fails only if no signal is pending.
     _ = unsafe Glibc.read(descriptor, &count, 8)
   }
 
-  /// Waits for a signal, or until the time has come.
+  /// Waits for a signal, or until `time`.
   func wait(until time: Int64) {
     _ = poll(-1, wantsRead: false, wantsWrite: false, self, until: time)
   }
 }
 
-/// Waits for events of a descriptor; less than 0: of none. A signal of `wakeup` ends the wait, and is taken.
+/// Waits for events on a descriptor, or on none if it is negative. A signal of `wakeup` ends the
+/// wait and is consumed.
 private func poll(
   _ descriptor: Int32, wantsRead: Bool, wantsWrite: Bool, _ wakeup: Wakeup, until time: Int64?
 ) -> Int16 {
@@ -180,7 +183,7 @@ private func poll(
     pollfd(fd: descriptor, events: Int16(events), revents: 0),
     pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
   ]
-  // A millisecond more than the rest, so that the time has come.
+  // One millisecond more, because the division rounds down.
   let rest = time.map { max(0, ($0 - bootTime()) / 1_000_000 + 1) } ?? -1
   // SAFETY: two elements, which outlive the call.
   let count = unsafe Glibc.poll(&descriptors, 2, Int32(clamping: rest))
@@ -189,7 +192,8 @@ private func poll(
   return descriptors[0].revents
 }
 
-/// Nanoseconds since the machine was started: nobody sets it, and it goes on while the machine or the process sleeps.
+/// Nanoseconds since the machine was started. This clock cannot be set, and continues while the
+/// machine or the process sleeps.
 @inline(__always)
 package func bootTime() -> Int64 {
   var time = timespec()
@@ -198,18 +202,18 @@ package func bootTime() -> Int64 {
   return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
 }
 
-/// Has a write to a closed socket fail, rather than end the process. Of this thread alone: what the program does about
-/// the signal is its own affair.
+/// Makes a write to a closed socket fail instead of ending the process. Affects only this thread,
+/// so the program can still handle the signal as it likes.
 func blockBrokenPipeSignal() {
   var set = sigset_t()
-  // SAFETY: the set is this function's, and outlives the calls.
+  // SAFETY: the set is local and outlives the calls.
   unsafe sigemptyset(&set)
   unsafe sigaddset(&set, SIGPIPE)
   unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
 }
 
 private func systemErrorText(_ number: Int32) -> String {
-  // SAFETY: a text that ends with a zero; it is copied at once. Two threads that ask for an unknown number might mix up
-  // its digits.
+  // SAFETY: the text has a terminating zero and is copied at once. If two threads request unknown
+  // numbers at once, the digits may be mixed up.
   unsafe String(cString: strerror(number))
 }

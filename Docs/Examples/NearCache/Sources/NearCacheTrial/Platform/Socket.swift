@@ -1,8 +1,8 @@
 import Glibc
 
-// All calls of C are in this file.
+// All calls to C are in this file.
 
-/// What fails on the way to a test.
+/// A failure of the test environment.
 package struct TrialFailure: Error, CustomStringConvertible {
   package var description: String
   package init(_ description: String) { self.description = description }
@@ -27,7 +27,7 @@ struct Socket: Sendable {
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = in_port_t(port).bigEndian
     address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    // SAFETY: a `sockaddr_in` is a `sockaddr` to these calls, of the size that they are told.
+    // SAFETY: these calls accept a `sockaddr_in` as a `sockaddr` of the given size.
     return unsafe withUnsafePointer(to: &address) { pointer in
       unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
         unsafe body(address, socklen_t(MemoryLayout<sockaddr_in>.size))
@@ -35,7 +35,7 @@ struct Socket: Sendable {
     }
   }
 
-  /// Listens on a port; 0: one that is free.
+  /// Listens on a port; 0 means any free port.
   static func listening(port: Int = 0) throws(TrialFailure) -> Socket {
     let socket = try open()
     var one: Int32 = 1
@@ -49,7 +49,7 @@ struct Socket: Sendable {
     return socket
   }
 
-  /// The port that it listens on.
+  /// The port on which the socket listens.
   var port: Int {
     var address = sockaddr_in()
     var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -62,7 +62,7 @@ struct Socket: Sendable {
     return Int(in_port_t(bigEndian: address.sin_port))
   }
 
-  /// Connects to a port; `nil` where nobody listens.
+  /// Connects to a port. Returns `nil` if no process listens there.
   static func connected(port: Int) -> Socket? {
     guard let socket = try? open() else { return nil }
     if unsafe withAddress(port, { unsafe connect(socket.descriptor, $0, $1) }) == 0 {
@@ -73,7 +73,7 @@ struct Socket: Sendable {
     return nil
   }
 
-  /// Waits for somebody who connects; `nil` once it is shut down.
+  /// Waits for a connection. Returns `nil` once the socket is shut down.
   func accepted() -> Socket? {
     let descriptor = accept(descriptor, nil, nil)
     if descriptor < 0 { return nil }
@@ -89,15 +89,15 @@ struct Socket: Sendable {
     unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
   }
 
-  /// Waits for bytes; `nil` at the end.
+  /// Waits for bytes. Returns `nil` at the end.
   func read() -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: 1 << 16)
-    // SAFETY: the array has that many bytes, and outlives the call.
+    // SAFETY: the array has this many bytes and outlives the call.
     let count = unsafe recv(descriptor, &bytes, bytes.count, 0)
     return count > 0 ? Array(bytes.prefix(count)) : nil
   }
 
-  /// - Returns: whether all were sent.
+  /// - Returns: whether all bytes were sent.
   func write(_ bytes: [UInt8]) -> Bool {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -111,15 +111,15 @@ struct Socket: Sendable {
     return true
   }
 
-  /// Ends it for all who use it.
+  /// Shuts the socket down for all threads that use it.
   func shutDown() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-  /// Closes it, once nobody uses it.
+  /// Closes the socket. Call once no thread uses it.
   func close() { _ = Glibc.close(descriptor) }
 }
 
-/// Sends a signal to a process that was started here.
+/// Sends a signal to a process that this program started.
 package func send(_ signal: Int32, to process: Int32) { _ = kill(process, signal) }
 
-/// Waits; for threads that no task runs on.
+/// Sleeps. Call only on threads that no tasks run on.
 func pause(milliseconds: UInt32) { _ = usleep(milliseconds * 1000) }

@@ -4,7 +4,7 @@ import NearCache
 import NearCacheTrial
 import Testing
 
-/// A server, and machines that each have a network of their own to it.
+/// A server, and machines that each have a separate network to it.
 final class Cluster {
   let server: RedisServer
   let directory: String
@@ -17,7 +17,7 @@ final class Cluster {
     try await server.start()
   }
 
-  /// Adds a machine, and waits until it receives invalidations.
+  /// Adds a machine and waits until it receives invalidations.
   @discardableResult
   func addMachine(
     _ change: (inout NearCacheConfiguration) -> Void = { _ in }
@@ -41,7 +41,7 @@ final class Cluster {
   }
 }
 
-/// Runs a body with a server, and ends all that it has started.
+/// Calls `body` with a cluster, then ends the cluster's server and machines.
 func withCluster(
   machines count: Int = 0, isLogged: Bool = true, _ body: (Cluster) async throws -> Void
 ) async throws {
@@ -56,7 +56,7 @@ func withCluster(
   try await cluster.end()
 }
 
-/// Waits for something that another process or thread brings about.
+/// Waits for a condition that another process or thread brings about.
 func eventually(
   _ what: String, within limit: Duration = .seconds(20), _ holds: () async throws -> Bool
 ) async throws {
@@ -67,20 +67,21 @@ func eventually(
   }
 }
 
-/// Reads a key until it is near. One read need not do: the invalidation of the write before it may come meanwhile.
+/// Reads a key until it has a near copy. One read may not suffice, because the invalidation of an
+/// earlier write may arrive meanwhile.
 func haveNear(_ key: String, _ machine: NearCache<String, String>) async throws {
   try await eventually("\(key) is near") {
     try await machine.answer(forKey: key)?.source == .near
   }
 }
 
-/// What a call throws.
+/// The `EngineError` that a call throws.
 func engineError(_ body: () async throws -> Void) async throws -> EngineError {
   do { try await body() } catch let error as EngineError { return error }
   throw TrialFailure("no EngineError was thrown")
 }
 
-/// An origin that counts.
+/// An origin that counts requests.
 actor CountingOrigin {
   private(set) var count = 0
   private var gates: [CheckedContinuation<Void, Never>] = []
