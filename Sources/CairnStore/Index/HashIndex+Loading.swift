@@ -2,15 +2,14 @@ internal import Synchronization
 
 /// Shards that load when they are first needed.
 extension HashIndex {
-  /// Sets `source` as the origin of the entries of all shards. Each shard loads when it is first
-  /// needed.
+  /// Sets `source` as the source of all shards' entries. Each shard loads when it is first needed.
   ///
   /// - Parameter counts: for each shard, the number of its entries and how many of them can expire.
   package func attach(
     _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
   ) {
     self.source.withLock { $0 = source }
-    // Count one shard more than there are, so that the source is not released in the meantime.
+    // Count one shard more than there are, so that the source is not released early.
     unloadedShardCount.store(1, ordering: .relaxed)
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in

@@ -2,7 +2,7 @@
 /// log, adding its entry must not fail for lack of memory.
 extension HashIndex {
   /// Makes room for an entry with this hash. Call under the log's lock, so that no other entry
-  /// takes it.
+  /// takes the room.
   ///
   /// - Throws: `outOfMemory`.
   @inline(__always)
