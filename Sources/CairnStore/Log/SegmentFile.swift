@@ -32,12 +32,12 @@ package final class SegmentFile: Sendable {
 
   /// The file, which stays open while the result is held, or `nil` if its name has been removed.
   ///
-  /// - Parameter isShared: whether to leave it in `OpenFiles` afterwards.
+  /// - Parameter isShared: whether to leave the file in `OpenFiles` afterwards.
   /// - Throws: `unsafeFile`; `system`, for example if the process has no descriptor left.
   func openIfNamed(isShared: Bool = false) throws(StoreError) -> File? {
     if let file = syncable { return file }
     let file = isShared ? try home.openFiles.file(of: self) : try openByName()
-    // Its name may have been removed since, and the file kept open before that.
+    // The name may have been removed since, and the file kept open before that.
     return file ?? syncable
   }
 
@@ -63,7 +63,7 @@ package final class SegmentFile: Sendable {
       else { throw error }
       file = try home.directory.openFile(name, mode: mode)
     }
-    // Another file may have been given the name.
+    // Another file may now have the name.
     return file?.identity == identity ? file : nil
   }
 
@@ -93,9 +93,10 @@ package final class SegmentFile: Sendable {
     withExtendedLifetime(old) {}
   }
 
-  /// Cuts the file to `byteCount`, unless a reader of an earlier session may look beyond that.
+  /// Cuts the file to `byteCount`, unless a reader of an earlier session may read beyond that.
   ///
-  /// - Returns: whether it was cut. If not, the call can be repeated, and the next open does so.
+  /// - Returns: whether the file now ends there. If not, the call can be repeated; the next open
+  ///   repeats it.
   func shorten(to byteCount: Int) -> Bool {
     guard let file = try? openIfNamed(), let status = try? file.status() else { return false }
     if status.byteCount <= byteCount { return true }
@@ -157,7 +158,7 @@ final class OpenFiles: Sendable {
     withExtendedLifetime(file) {}
   }
 
-  /// Closes all.
+  /// Closes all files.
   ///
   /// - Returns: whether any were open.
   @discardableResult
@@ -179,7 +180,7 @@ final class OpenFiles: Sendable {
 /// FOLLOW, and take it before they open the first segment.
 final class EarlierReaders: Sendable {
   private let lockFile: File?
-  /// FOLLOW, in a store that announces its writes.
+  /// The file FOLLOW, in a store that announces its writes.
   private let pageFile: File?
   /// Whether this object's session is over.
   private let isOver = Lock(false)
