@@ -20,13 +20,13 @@ final class Console {
   private var progress = ProgressLine()
   var showsProgress: Bool { progress.isShown }
   let outputIsTerminal: Bool
-  /// How the output and the errors stand out.
+  /// Adds colour and bold to standard output.
   private(set) var painter = ColorChoice.auto.painter(for: STDOUT_FILENO)
   private var errorPainter = ColorChoice.auto.painter(for: STDERR_FILENO)
-  /// The columns for the lines of a report, or `nil` if they need not be broken.
+  /// The width of a report's lines in columns, or `nil` if the lines need not be broken.
   var reportWidth: Int? { outputIsTerminal ? Terminal.textWidth(output.number) : nil }
-  /// The columns and rows of the terminal on standard output. `nil` if it is not a terminal or
-  /// cannot be drawn on.
+  /// The columns and rows of the terminal on standard output. `nil` if standard output is not a
+  /// terminal, or if the terminal cannot be drawn on.
   var screenSize: (columns: Int, rows: Int)? {
     Terminal.isDumb ? nil : Terminal.size(output.number)
   }
@@ -83,7 +83,7 @@ final class Console {
     do throws(SystemError) {
       try SystemCalls.write(bytes, to: output)
     } catch {
-      // The reader of the output has seen enough. That is not a failure to report.
+      // The reader of the output has closed it, which is not a failure to report.
       if error.number == EPIPE { throw CommandFailure(.outputClosed, "") }
       throw CommandFailure(.failure, "standard output: \(error.reason)")
     }

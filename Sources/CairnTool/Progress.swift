@@ -1,14 +1,14 @@
 import CairnStore
 import CommandText
 
-/// The progress of a long command, with its rate and the time left: shown on a terminal, at most
-/// ten times a second.
+/// Shows the progress of a long command on a terminal, with its rate and the time left, at most ten
+/// times a second.
 package final class Progress {
   private let console: Console
   private let clock = ContinuousClock()
   private var verb = ""
   private var start: ContinuousClock.Instant
-  /// When progress was last shown. By then, the next part has begun.
+  /// When `show` was last called. A new part of the work counts from then.
   private var last: ContinuousClock.Instant
   private var nextUpdate: ContinuousClock.Instant
 
