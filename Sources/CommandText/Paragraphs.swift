@@ -5,7 +5,7 @@ package struct Paragraphs: Sendable {
     case text(String)
     /// Terms with their meanings.
     case list([(term: String, meaning: String)])
-    /// Lines for a shell.
+    /// Shell commands, one per line.
     case examples([String])
   }
 
