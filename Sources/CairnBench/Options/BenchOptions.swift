@@ -1,10 +1,9 @@
 import CommandText
 
-/// The options on the command line.
+/// The command-line options.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
-  /// Whether to measure every row. Without it and without options that narrow the run, six rows are
-  /// measured.
+  /// Whether to measure every row. If no option selects or narrows a run, six rows are measured.
   var isFull = false
   /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
@@ -12,13 +11,13 @@ struct BenchOptions: Sendable, Equatable {
   var isPolicies = false
   /// Whether to count only what compaction writes.
   var isCompaction = false
-  /// Whether to measure only how long single calls take while something else goes on.
+  /// Whether to measure only how long single calls take while a cache does other work.
   var isStalls = false
   /// Whether to measure only the figures that have an aim, and to compare them with it.
   var isTargets = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
-  /// Whether `stores` has every store: they are then also compared at a million keys.
+  /// Whether `stores` contains every store. The stores are then also compared at a million keys.
   var isEveryStore = false
   /// `nil`: all.
   var workloads: [Workload]?
@@ -34,10 +33,10 @@ struct BenchOptions: Sendable, Equatable {
   var jsonPath: String?
   var svgPath: String?
   var summaryPath: String?
-  /// A file of results to draw charts from; `nil`: to measure.
+  /// A file of results to draw charts from, or `nil` to measure.
   var resultsPath: String?
 
-  /// Whether only six rows are measured, in seconds: no option says what else to do.
+  /// Whether only six rows are measured, in seconds, because no option requests anything else.
   var isSummary: Bool {
     !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isStalls && !isTargets
       && !isEveryStore && !isNarrowed
@@ -49,7 +48,7 @@ struct BenchOptions: Sendable, Equatable {
       || threadCount != nil
   }
 
-  /// Whether nothing narrows the run, so that it includes the section at a million keys.
+  /// Whether the run includes the section at a million keys, because nothing narrows the run.
   var includesReferenceSection: Bool { !isQuick && includesMemorySections }
 
   /// Whether the run includes the caches in memory.
@@ -123,7 +122,7 @@ extension BenchOptions {
       separator: " "
     ).map(String.init)
 
-  /// Reads the arguments after the command's name. `nil`: help was requested.
+  /// Reads the arguments after the command's name. Returns `nil` if help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
     var options = BenchOptions()
     var rest = arguments[...]

@@ -4,7 +4,7 @@ struct RatioTable {
   let section: Plan.Section
   let results: [BenchResult]
 
-  /// `nil` with fewer than two other stores, whose ratios are easy to find.
+  /// `nil` if there are fewer than two other stores, because their ratios are easy to find.
   var text: String? {
     let others = section.stores.filter { store in
       store != .cairn && results.contains { $0.store == store && !$0.workload.isInMemory }

@@ -43,7 +43,7 @@ enum TaskRun {
     var gaps: [Duration] = []
     var idleGaps: [Duration] = []
     var singles: [(thread: Double, task: Double)] = []
-    // Interleaved, so that disturbances of the machine slow both.
+    // Interleaved, so that disturbances of the machine affect both.
     for _ in 0..<roundCount {
       threads.append(try await byThreads(store, from: next))
       next += taskCount
@@ -140,7 +140,7 @@ enum TaskRun {
     return (rate, await heart.value)
   }
 
-  /// Seconds for one write.
+  /// The average time of one write, in seconds.
   private static func single(
     _ store: Store, from first: Int, _ write: (Store, [UInt8]) async throws -> Void
   ) async throws -> Double {

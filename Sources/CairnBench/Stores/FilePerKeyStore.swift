@@ -2,8 +2,8 @@ import Cairn
 import Glibc
 import Synchronization
 
-/// A file for every key, like TMDiskCache and PINDiskCache, without their overheads: no archiver,
-/// no queue, no dictionary of dates and sizes.
+/// One file per key, like TMDiskCache and PINDiskCache, without their overheads: no archiver, no
+/// queue, no dictionary of dates and sizes.
 ///
 /// - A write goes to a temporary file, which is then renamed to the key's: a reader sees the old
 ///   value or the new one, and a crash leaves a temporary file that the next open removes.
@@ -80,7 +80,7 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
-    // Encodes the name first, so that a key without one leaves nothing behind.
+    // Encode the name first, so that a key without a valid name leaves nothing behind.
     try unsafe FileName.withEncoded(key) { name in try unsafe setValue(value, inFile: name) }
   }
 
@@ -94,7 +94,7 @@ final class FilePerKeyStore: KeyValueStore {
     do {
       defer { _ = Glibc.close(file) }
       try writeAll(value, to: file)
-      // DURABILITY: the contents come first, so the name never leads to less than the value; a
+      // DURABILITY: the contents come first, so the name never leads to a part of the value. A
       // crash before the rename leaves the old value and a temporary file.
       if syncs, fsync(file) != 0 { throw failure("fsync") }
     } catch {

@@ -8,8 +8,8 @@ import Glibc
 ///     │ keyLength │ valueLength │ key │ value │
 ///     └───────────┴─────────────┴─────┴───────┘
 ///
-/// Nothing is recorded while they are written. The first read searches for them, which no measured
-/// row does: it only serves to check what was written.
+/// Writes keep no index. The first read scans the file, which no measured row does: reads only
+/// check what was written.
 struct RawRecords {
   static let headerByteCount = 8
 

@@ -53,7 +53,7 @@ package final class HashIndex: Sendable {
   static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
   deinit {
-    // No lookups remain. The owner of the tables may never get to free them.
+    // No lookups remain. Free the tables now, because no later call may do so.
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
     Reclamation.reclaimTables()
   }
