@@ -97,11 +97,11 @@ final class Console {
 
   /// Writes a note to standard error: on one line, or broken between words to fit a terminal.
   ///
-  /// - Parameter style: the style of the command's name before it.
+  /// - Parameter style: the style of the command's name before the message.
   func note(_ message: String, style: Style? = .warning) {
     clearProgress()
     let source = command.map { "cairn: \($0.rawValue):" } ?? "cairn:"
-    // Messages contain paths, which may contain anything.
+    // Messages contain paths, which may contain any bytes.
     let text = source + " " + DisplayText.line(message)
     let width = Terminal.isTerminal(errors.number) ? Terminal.textWidth(errors.number) : .max
     for line in broken(text, width: width) {

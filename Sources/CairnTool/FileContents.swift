@@ -2,8 +2,8 @@
 enum FileContents {
   private static let chunkByteCount = 256 * 1024
 
-  /// Reads until the end of the file, or returns `nil` if that exceeds `byteLimit`. A file of the
-  /// expected size takes one allocation.
+  /// Reads until the end of the file, or returns `nil` if the file exceeds `byteLimit`. A file of
+  /// the expected size takes one allocation.
   static func read(
     _ descriptor: Descriptor, expecting byteCount: Int, byteLimit: Int
   ) throws(SystemError) -> [UInt8]? {

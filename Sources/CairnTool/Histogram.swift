@@ -45,7 +45,7 @@ struct Histogram {
       })
   }
 
-  /// A row for each range from the first nonempty one to the last, with a bar that fits the width.
+  /// A row for each range from the first to the last nonempty one, with a bar that fits the width.
   func lines(title: String, width: Int, painter: Painter) -> [String] {
     let labels = ends.map(\.label) + [lastLabel]
     guard let first = counts.firstIndex(where: { $0 > 0 }),

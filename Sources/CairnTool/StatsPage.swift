@@ -54,7 +54,7 @@ struct StatsPage {
     ]
     if statistics.pinnedByteCount > 0 {
       rows.append(
-        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, and still read"])
+        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, but still being read"])
     }
     var opened =
       switch recovery.source {

@@ -47,7 +47,7 @@ enum TopCommand {
   }
 
   /// Shows the samples on the alternate screen. The terminal's former screen returns at the end,
-  /// even after an error. Without an error, the last page is printed below it.
+  /// even after an error. Without an error, the last page is printed below that screen.
   private static func draw(
     _ store: Store, _ location: StoreLocation, _ limit: Int?, _ interval: Duration,
     _ console: Console

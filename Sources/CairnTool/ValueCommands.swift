@@ -62,7 +62,7 @@ enum ValueCommands {
     guard value.byteCount <= byteLimit, DisplayText.isPlainText(value.copied) else {
       throw CommandFailure(
         .failure,
-        "\(DisplayText.exactSize(value.byteCount)) that are "
+        "\(DisplayText.exactSize(value.byteCount)) are "
           + (value.byteCount > byteLimit ? "too many" : "not plain text")
           + " for a terminal; write them to a file, as in cairn get STORE KEY > FILE")
     }

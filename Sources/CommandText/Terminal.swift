@@ -9,11 +9,11 @@ package enum Terminal {
 
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// The terminal's columns, or `nil` if it is not a terminal.
+  /// The terminal's columns, or `nil` if the descriptor is not a terminal.
   package static func columns(_ descriptor: Int32) -> Int? { size(descriptor).map(\.columns) }
 
-  /// The terminal's columns and rows, or `nil` if it is not a terminal. A terminal that reports no
-  /// number of rows counts as having 24.
+  /// The terminal's columns and rows, or `nil` if the descriptor is not a terminal. A terminal that
+  /// reports no number of rows counts as having 24.
   package static func size(_ descriptor: Int32) -> (columns: Int, rows: Int)? {
     var size = winsize()
     // SAFETY: the structure lives across the call.
@@ -34,7 +34,7 @@ package enum Terminal {
     return text.isEmpty ? nil : text
   }
 
-  /// The width of text that people read on a descriptor.
+  /// The width to which text for people is wrapped.
   package static func textWidth(_ descriptor: Int32) -> Int {
     columns(descriptor).map { min(max($0, 20), widestText) } ?? defaultWidth
   }

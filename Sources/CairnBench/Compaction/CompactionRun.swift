@@ -60,7 +60,7 @@ struct CompactionRun {
     let statistics = try store.statistics()
     for key in 0..<keyCount where try store.value(forKey: Self.key(key)) != value {
       throw BenchFailure.mismatch(
-        store: "cairn", workload: "compaction", key: Self.key(key), detail: "the value is another")
+        store: "cairn", workload: "compaction", key: Self.key(key), detail: "the value is wrong")
     }
     try store.close()
     return Result(

@@ -4,7 +4,7 @@ import Glibc
 /// The value for each key, and the check of values read back.
 ///
 /// A value is a window of one pool of random bytes, at an offset determined by the seed, the key
-/// and its generation, the number of its writes. So making a value costs nothing, and a memory
+/// and its generation (the number of its writes). So making a value costs nothing, and a memory
 /// comparison shows whether a read returned the key's newest value. Two values are equal with a
 /// probability of 1 in 262,144. The pool stays in the second-level cache.
 ///

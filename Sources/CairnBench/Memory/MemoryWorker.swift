@@ -154,6 +154,6 @@ private struct Session<Cache: MemoryPeer>: Sendable {
   static func mismatch(_ workload: Workload, _ index: Int, _ value: [UInt8]?) -> BenchFailure {
     .mismatch(
       store: Cache.name, workload: workload.rawValue, key: "number \(index)",
-      detail: value == nil ? "the key is missing" : "the value is another")
+      detail: value == nil ? "the key is missing" : "the value is wrong")
   }
 }

@@ -79,7 +79,7 @@ struct BenchOptions: Sendable, Equatable {
                         the overwrites; takes a minute, or with --quick seconds
       --stalls          how long single gets and sets take while a cache trims, evicts, expires or
                         is overwritten; takes a minute, or with --quick a second
-      --targets         every figure that has an aim, beside it; takes 10 to 15 minutes, or with
+      --targets         every figure that has an aim, with the aim; takes 10 to 15 minutes, or with
                         --quick seconds. Some aims need the peers, and some need valgrind
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are built and no caches (default: cairn,file-per-key).
@@ -90,7 +90,7 @@ struct BenchOptions: Sendable, Equatable {
       --n N             number of keys, for every value size (default: by size, at most 50,000)
       --value-bytes V   bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
       --threads T       do \(Workload.threaded.map(\.rawValue).joined(separator: ", "))
-                        on T threads each, and no others
+                        on T threads each, and nothing else
       --seed S          seed for keys, values and orders (default: 1)
       --dir DIR         where to create the stores, which are removed at the end (default: $TMPDIR,
                         or the current directory)
@@ -197,7 +197,7 @@ extension BenchOptions {
       }
     }
     if [options.isFull, options.isQuick, options.isScale].count(where: { $0 }) > 1 {
-      throw UsageError(description: "--full, --quick and --scale are different runs")
+      throw UsageError(description: "only one of --full, --quick and --scale may be given")
     }
     if options.resultsPath != nil {
       var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)
@@ -265,7 +265,7 @@ extension BenchOptions {
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
       guard let name = Name(rawValue: String(part)) else {
         let known = Name.allCases.map(\.rawValue).joined(separator: ", ")
-        throw UsageError(description: "\(option): \(part) is none of \(known)")
+        throw UsageError(description: "\(option): \(part) is not one of \(known)")
       }
       if !names.contains(name) { names.append(name) }
     }

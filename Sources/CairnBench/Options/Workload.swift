@@ -21,7 +21,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case getZeroCopyTwoThreads = "get-zero-copy-2-threads"
   case getMissingTwoThreads = "get-missing-2-threads"
   case getZipfTwoThreads = "get-zipf-2-threads"
-  /// `get-zero-copy` after the store was opened anew and every value was read once.
+  /// `get-zero-copy` after the store was reopened and every value was read once.
   case getZeroCopyAgain = "get-zero-copy-again"
   /// Every key, one at a time, in random order.
   case delete
@@ -37,11 +37,11 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case overwriteCompacting = "overwrite-compacting"
   /// Opening a cleanly closed store, up to the first value read.
   case openClean = "open-clean"
-  /// Opening a store whose process was killed after it had opened it and rewritten 100,000 of the
-  /// values, up to the first value read.
+  /// Opening a store, up to the first value read, after its process had opened it, rewritten
+  /// 100,000 of the values and been killed.
   case openKilled = "open-killed"
-  /// One compaction after half of the keys were overwritten. The overwrites are not counted.
-  /// Counted by key of the store.
+  /// One compaction after half of the keys were overwritten. The overwrites are not measured. Each
+  /// key of the store counts as one operation.
   case compact
   /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
   /// space by itself.

@@ -68,7 +68,7 @@ struct PolicyRun {
     if let wrong {
       throw BenchFailure.mismatch(
         store: Self.name(policy), workload: stream.rawValue, key: "\(wrong)",
-        detail: "the value is another")
+        detail: "the value is wrong")
     }
     return (hits, time / .nanoseconds(1) / Double(max(1, requests.count)))
   }

@@ -66,7 +66,7 @@ struct PolicyThreads {
           guard cache.value(forKey: key) == ~key else {
             throw BenchFailure.mismatch(
               store: PolicyRun.name(policy), workload: "hits", key: "\(key)",
-              detail: "the value is another")
+              detail: "the value is wrong")
           }
         }
       }

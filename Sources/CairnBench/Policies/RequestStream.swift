@@ -7,7 +7,7 @@ enum RequestStream: String, CaseIterable, Codable, Sendable {
   case loop
   /// A hot set that fits, by Zipf's law; after 2,000 such requests a scan over as many keys as fit.
   case scanAndHot = "scan-and-hot"
-  /// Half by Zipf's law, each followed by a key that occurs once.
+  /// Half of the requests by Zipf's law, each followed by a key that occurs once.
   case oneHit = "one-hit"
   /// Twice as many keys as fit, back and forth.
   case toAndFro = "to-and-fro"

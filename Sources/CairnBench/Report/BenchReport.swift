@@ -90,12 +90,12 @@ struct ReportedOptions: Codable, Sendable {
 struct BenchResult: Codable, Sendable {
   var store: StoreKind
   var workload: Workload
-  /// Keys in the store.
+  /// The number of keys in the store.
   var n: Int
   var valueBytes: Int
   /// Absent if there was one, or as many as the workload's name says.
   var threads: Int?
-  /// The operations of all rounds.
+  /// The number of operations in all rounds.
   var operations: Int
   /// The median of the rounds.
   var opsPerSecond: Double
@@ -113,7 +113,7 @@ struct BenchResult: Codable, Sendable {
   var peakResidentBytes: Int
   var durability: String
   /// The bytes that the process passed to the kernel for writing in the rounds, divided by the
-  /// bytes of keys and values put. Only for rows that only put.
+  /// bytes of keys and values put. Only for rows of puts.
   var writeAmplification: Double?
   /// Bytes of index memory per key, after the row.
   var indexBytesPerKey: Double?

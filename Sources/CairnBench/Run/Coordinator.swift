@@ -65,7 +65,7 @@ struct Coordinator {
     let limit = workload.millisecondLimit(section) ?? 3_600_000
     guard
       let result = try store.worker.ask(.run(workload, round: round, milliseconds: limit))
-    else { throw BenchFailure.worker("no result of \(workload.rawValue)") }
+    else { throw BenchFailure.worker("no result for \(workload.rawValue)") }
     // Every kill may lose data, so check after each one; other rows are checked at their end.
     if workload == .openKilled { _ = try store.worker.ask(.check(workload)) }
     store.rounds.append(result)

@@ -9,9 +9,9 @@ struct Plan: Sendable {
     var roundCount: Int
     /// The length of a round if the workload does not set the number of operations.
     var milliseconds: Int
-    /// The number of threads of the rows that `--threads` is for.
+    /// The number of threads of the rows that `--threads` applies to.
     var threadCount = 1
-    /// The rows that each store is measured in; `nil`: all that it supports.
+    /// The rows that each store is measured in; `nil`: all rows that the store supports.
     var rows: [StoreKind: Set<Workload>]?
 
     func includes(_ workload: Workload, of store: StoreKind) -> Bool {

@@ -67,7 +67,7 @@ enum TaskRun {
       next += 2 * singleCount
     }
     for number in 0..<next where try store.value(forKey: key(number)) != value {
-      throw BenchFailure.unsuited("key \(number) has not the value that was written")
+      throw BenchFailure.unsuited("key \(number) does not have the value that was written")
     }
     try await store.close()
     let ratio = median(singles.map { $0.task / $0.thread })

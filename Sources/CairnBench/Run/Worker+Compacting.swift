@@ -2,7 +2,7 @@ import Cairn
 import Dispatch
 import Synchronization
 
-/// The rows with a compaction on another thread: its cost for readers and writers.
+/// The rows that compact: alone, or while another thread reads or writes.
 extension Worker {
   func getWhileCompacting(_ round: Round) throws -> Measurement {
     var random = round.random

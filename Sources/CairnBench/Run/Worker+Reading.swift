@@ -29,7 +29,7 @@ extension Worker {
     }
   }
 
-  /// Measures on this thread, or on several threads and returns their total.
+  /// Measures on this thread, or on several threads. Returns the total.
   func onThreads(
     _ count: Int, _ measure: @escaping @Sendable (Int) throws -> Measurement
   ) throws -> Measurement {

@@ -79,7 +79,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     case .durablePut: return try putDurably(round, threadCount: 1)
     case .durablePut16Threads: return try putDurably(round, threadCount: 16)
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5:
-      throw BenchFailure.unsuited("\(Store.name) is no cache in memory")
+      throw BenchFailure.unsuited("\(Store.name) is not a memory cache")
     }
   }
 
@@ -178,7 +178,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     for index in 0..<data.keyCount {
       let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
       if data.generation(of: index) == Dataset.absent {
-        guard value == nil else { throw mismatch(workload, index, "the deleted key is there") }
+        guard value == nil else { throw mismatch(workload, index, "the deleted key still exists") }
       } else {
         try check(value, index, workload, isThorough: true)
       }

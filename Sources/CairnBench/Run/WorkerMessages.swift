@@ -11,7 +11,7 @@ struct WorkerConfiguration: Codable, Sendable {
   var seed: UInt64
   /// Whether to wait for the disk to become idle before durable rows.
   var settles = true
-  /// The number of threads of the rows that `--threads` is for.
+  /// The number of threads of the rows that `--threads` applies to.
   var threadCount = 1
   /// The minimum length of a round that overwrites.
   var leastMilliseconds = 0

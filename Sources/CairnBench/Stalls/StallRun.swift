@@ -151,7 +151,7 @@ struct StallRun {
         result.sets.record(monotonicNanoseconds() - read)
         if let value, value != Self.value {
           throw BenchFailure.mismatch(
-            store: "cairn", workload: situation, key: "\(key)", detail: "the value is another")
+            store: "cairn", workload: situation, key: "\(key)", detail: "the value is wrong")
         }
         number += 1
       }

@@ -5,13 +5,14 @@ import Synchronization
 /// One file per key, like TMDiskCache and PINDiskCache, without their overheads: no archiver, no
 /// queue, no dictionary of dates and sizes.
 ///
-/// - A write goes to a temporary file, which is then renamed to the key's: a reader sees the old
-///   value or the new one, and a crash leaves a temporary file that the next open removes.
+/// - A write goes to a temporary file, which is then renamed to the key's file name: a reader sees
+///   the old value or the new one, and a crash leaves a temporary file that the next open removes.
 /// - A read sets the file's times to now: the filesystem keeps the access order.
 /// - With `.durable`, the file is synced before the rename and the directory after it. Otherwise
 ///   nothing is synced.
 ///
-/// No name begins with a dot (see `FileName`), so the temporary files' folder cannot be a key's.
+/// No name begins with a dot (see `FileName`), so the temporary files' folder cannot be a key's
+/// file.
 final class FilePerKeyStore: KeyValueStore {
   static let name = "file-per-key"
   static let abilities: StoreAbilities = [.durableWrites, .concurrentWrites, .reopening]

@@ -36,7 +36,7 @@ protocol KeyValueStore: AnyObject, Sendable {
   /// The memory of the key lookup structure, in bytes, or `nil` if the store does not report it.
   var indexByteCount: Int? { get throws }
 
-  /// Every later call is an error.
+  /// Closes the store. Every later call is an error.
   func close() throws
 }
 

@@ -25,7 +25,7 @@ package struct RemovalCandidate: Sendable {
   }
 }
 
-/// Picks the first of many candidates, without keeping or sorting all of them.
+/// Picks the first candidates out of many, without keeping or sorting all of them.
 ///
 /// - Complexity: O(1) per candidate on average. Keeps at most 4096 candidates, or twice the limit
 ///   if that is more.

@@ -3,7 +3,7 @@ internal import Synchronization
 /// The index: for every key, the location of its newest record. It is sharded: threads rarely
 /// contend, and a growing shard does not delay users of other shards.
 ///
-/// The index knows hashes, not keys. A caller that finds an entry compares the key in the record,
+/// The index stores hashes, not keys. A caller that finds an entry compares the key in the record,
 /// outside the lock, and looks up the next entry if they differ.
 ///
 /// A shard may be unloaded at first; the first lookup loads it. Changes need no loading, because
@@ -22,7 +22,7 @@ package final class HashIndex: Sendable {
   /// The source of unloaded shards, while any remain.
   let source = Lock<(any ShardSource)?>(nil)
   let unloadedShardCount = Atomic(0)
-  /// Grows with each snapshot.
+  /// Incremented by each snapshot.
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[SnapshotParts]>([])
 
@@ -65,7 +65,7 @@ package final class HashIndex: Sendable {
     case unlessIdle
   }
 
-  /// A lookup without the lock: finds the first entry with this hash, and the result of `resolve`
+  /// A lookup without the lock. Returns the first entry with this hash and the result of `resolve`
   /// for its location, both from one moment. Call under a pin. Does not count as an access.
   ///
   /// - Returns: `nil` if only a lookup under the lock can tell.

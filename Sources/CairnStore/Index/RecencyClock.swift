@@ -209,7 +209,7 @@ package struct RecencyTimes: Sendable {
   }
 }
 
-/// Small numbers for ticks, in the same order.
+/// Maps ticks to small numbers, in the same order.
 struct TickRanks {
   /// Each tick once, in order.
   private let ticks: [UInt64]

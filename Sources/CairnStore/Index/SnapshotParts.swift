@@ -57,7 +57,7 @@ final class SnapshotParts: Sendable {
       throw .outOfMemory(neededByteCount: count * MemoryLayout<IndexEntry>.stride)
     }
     guard case .kept(let frozen) = part else {
-      preconditionFailure("a snapshot was asked for a shard that it had released")
+      preconditionFailure("the snapshot has released this shard")
     }
     return frozen
   }

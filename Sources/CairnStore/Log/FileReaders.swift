@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Tracks readers of a truncated segment. The file becomes shorter once no reader uses the rest.
-/// Memory beyond the end of a file must not be touched.
+/// Tracks readers of a truncated segment. The file becomes shorter once no reader uses the cut
+/// bytes. Memory beyond the end of a file must not be touched.
 final class FileReaders: Sendable {
   private struct State {
     var ends: [Int] = []

@@ -3,7 +3,7 @@
 ///
 /// 1. From before its first record until its last sync, the file stays open, and only this
 ///    descriptor syncs it: the kernel may not report an earlier failed write to a later descriptor.
-/// 2. After that, it is opened by name for reads by system calls, and closed again.
+/// 2. After that, the file is opened by name for reads by system calls, and closed again.
 /// 3. A segment without a mapping is always read by system calls. Such segments share the few
 ///    descriptors of `OpenFiles`.
 /// 4. A file stays open if its name is removed while a reader may need it, unless a mapping can be
@@ -84,7 +84,7 @@ package final class SegmentFile: Sendable {
   /// Stops keeping the file open, after its last sync or once it has left the log.
   func release() { set(nil) }
 
-  /// Keeps the file open because its name is about to be removed.
+  /// Keeps the file open. Call before its name is removed.
   func keep() throws(StoreError) { set(try openIfNamed(isShared: true)) }
 
   private func set(_ file: File?) {
@@ -190,7 +190,7 @@ final class EarlierReaders: Sendable {
     self.pageFile = pageFile
   }
 
-  /// Ends the session. From then on its remaining readers count as earlier readers.
+  /// Ends the session. From then on, its remaining readers count as earlier readers.
   func endSession() {
     isOver.withLock { isOver in
       isOver = true

@@ -23,7 +23,7 @@ extension OpenedStore {
   mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
-    // Shards are read under their locks, and the log may use the store, so it is called later.
+    // Shards are read under their locks, and the log may use the store. So the log is called later.
     let warn: @Sendable (String) -> Void = { [background, path = directory.path] text in
       guard log.takes(.warning) else { return }
       background.run { log(.warning, .recovery, path: path, text) }

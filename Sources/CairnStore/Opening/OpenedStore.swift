@@ -27,7 +27,7 @@ struct OpenedStore {
   var ends: [SegmentID: Int] = [:]
   /// Segments whose files are longer than their records.
   var overlong: [Segment] = []
-  /// The checkpoint that the index was loaded from, if it was not built from the whole log.
+  /// The checkpoint that the index was loaded from, if the index was not built from the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
   /// The entries to evict first if a limit is set, provided that the checkpoint has them.
@@ -72,8 +72,8 @@ struct OpenedStore {
       byteLimit: configuration.diskByteLimit)
     isReadOnly = readOnly
     background = environment.background
-    // Checked before taking the lock, so that no lock file is created in a foreign directory.
-    // Checked again under the lock, when no other process changes names.
+    // Check before taking the lock, so that no lock file is created in a foreign directory. Check
+    // again under the lock, when no other process changes names.
     let names = try directory.names()
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
@@ -96,8 +96,8 @@ struct OpenedStore {
       recovery.source = .scan
     } else {
       guard mayCreate else { throw .noStore(path: path) }
-      // DURABILITY: without this, a power cut could take the directory with everything acknowledged
-      // in it. If there is a manifest, this has been done.
+      // DURABILITY: without this sync, a power cut could take the directory with everything
+      // acknowledged in it. If there is a manifest, the directory has been synced.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
         of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())

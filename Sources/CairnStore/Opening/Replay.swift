@@ -82,7 +82,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Adds a record that is not a roll.
+  /// Adds a record that is not a roll record.
   mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) {
@@ -151,8 +151,8 @@ struct Replay: ~Copyable {
     for copy in copies { try extendCopy(copy) }
   }
 
-  /// Gives a put that a compaction copied the end of lifetime that the checkpoint has, if that end
-  /// is later.
+  /// Restores the end of lifetime of a put that a compaction copied from the checkpoint, if that
+  /// end is later.
   private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
     guard let dropped = source?.droppedExtension(of: copy.hash),
       let segment = table.segment(at: copy.location)

@@ -224,7 +224,7 @@ struct ReplayStretch: ~Copyable {
     swap(&newest, &self.newest)
   }
 
-  /// Adds the resolved records to the index, and forgets them.
+  /// Adds the resolved records to the index, and empties the stretch.
   ///
   /// - Parameter tick: returns the last access of a record's entry, or `nil` to ignore the record.
   ///   Called with each record, and whether it replaces an entry.

@@ -7,7 +7,7 @@ final class WriteLimits: Sendable {
   let metadataByteLimit: Int
   let batchByteLimit: Int
   /// Records of at least this many bytes are written outside the log: other writers would wait too
-  /// long for them, or they do not fit a regular segment.
+  /// long for them, or the records do not fit into a regular segment.
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>

@@ -36,8 +36,8 @@ enum SalvageTail {
     return summary
   }
 
-  /// Finds a batch at the very end of the log whose last record is not sound, if nothing written
-  /// later proves that the batch was applied. Whether it was applied is unknown.
+  /// Marks a batch at the very end of the log as unproven if its last record is not sound and
+  /// nothing written later proves that the batch was applied.
   ///
   /// Returns the highest sequence number in use.
   static func markUnproven(in segments: [SalvageSegment]) throws(StoreError) -> Int64 {
@@ -117,8 +117,8 @@ enum SalvageTail {
     }
   }
 
-  /// After a crash of the machine, only a prefix of the data not known to be durable counts. Cuts
-  /// the log at the first damage beyond the durable part.
+  /// Cuts the log at the first damage beyond the durable part. After a crash of the machine, only a
+  /// prefix of the data not known to be durable counts.
   ///
   /// - Parameter segments: the open segments in the order of the log, with `nil` for lost segments.
   /// - Returns: the highest sequence number in use, and the number of bytes that do not count.

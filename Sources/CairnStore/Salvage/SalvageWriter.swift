@@ -25,7 +25,7 @@ struct SalvageWriter: ~Copyable {
     self.storeIdentifier = storeIdentifier
   }
 
-  /// Appends a record that was read elsewhere, with a number above all earlier ones.
+  /// Appends a record that was read elsewhere, with a sequence number above all earlier ones.
   ///
   /// - Parameters:
   ///   - head: the head as it was read.

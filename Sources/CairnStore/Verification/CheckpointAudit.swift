@@ -14,7 +14,7 @@ final class CheckpointAudit {
   private let floor: SequenceNumber
   private let index: HashIndex
   private var replay: Replay
-  /// Whether a covered record is newer than the checkpoint, or an uncovered record older.
+  /// Whether a covered record is newer than the checkpoint, or an uncovered record is older.
   private var hasWrongEnd = false
 
   /// - Parameter files: the store's files, with an empty table.

@@ -44,7 +44,7 @@
         options, Int32(clamping: sysconf(Int32(_SC_NPROCESSORS_ONLN))))
       unsafe rocksdb_options_optimize_for_point_lookup(options, Self.cacheMebibytes(wanted))
       unsafe rocksdb_options_set_compression(options, Int32(rocksdb_no_compression))
-      // Warnings and errors only.
+      // Log warnings and errors only.
       unsafe rocksdb_options_set_info_log_level(options, 2)
       if wanted.durability != .process { unsafe rocksdb_writeoptions_set_sync(writeOptions, 1) }
       unsafe (self.options, self.readOptions) = (options, readOptions)

@@ -67,7 +67,7 @@
     /// The number of rows that the last statement changed.
     var changeCount: Int { Int(unsafe sqlite3_changes(handle)) }
 
-    /// Commits the work of `body`, or rolls it back if it throws.
+    /// Commits the work of `body`, or rolls the transaction back if `body` throws.
     func transaction<Result>(_ kind: String, _ body: () throws -> Result) throws -> Result {
       try run("BEGIN \(kind)")
       do {
