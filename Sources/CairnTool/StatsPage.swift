@@ -54,7 +54,7 @@ struct StatsPage {
     ]
     if statistics.pinnedByteCount > 0 {
       rows.append(
-        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, but still being read"])
+        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, still being read"])
     }
     var opened =
       switch recovery.source {

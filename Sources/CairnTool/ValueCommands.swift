@@ -56,7 +56,7 @@ enum ValueCommands {
     if found == nil { throw notFound(key) }
   }
 
-  /// Shows a value of plain text on a terminal, followed by a newline.
+  /// Shows a value of plain text on a terminal, and ends it with a newline.
   private static func show(_ value: RawSpan, on console: Console) throws {
     let byteLimit = 1 << 20
     guard value.byteCount <= byteLimit, DisplayText.isPlainText(value.copied) else {

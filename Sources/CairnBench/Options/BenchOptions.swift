@@ -89,7 +89,7 @@ struct BenchOptions: Sendable, Equatable {
                         (default: all)
       --n N             number of keys, for every value size (default: by size, at most 50,000)
       --value-bytes V   bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
-      --threads T       do \(Workload.threaded.map(\.rawValue).joined(separator: ", "))
+      --threads T       run \(Workload.threaded.map(\.rawValue).joined(separator: ", "))
                         on T threads each, and nothing else
       --seed S          seed for keys, values and orders (default: 1)
       --dir DIR         where to create the stores, which are removed at the end (default: $TMPDIR,
