@@ -7,7 +7,7 @@ enum FileContents {
   static func read(
     _ descriptor: Descriptor, expecting byteCount: Int, byteLimit: Int
   ) throws(SystemError) -> [UInt8]? {
-    // One byte more than expected, so that the first read also finds the end.
+    // Request one byte more than expected, so that the first read also finds the end.
     let first = max(min(byteCount, byteLimit) + 1, byteCount == 0 ? chunkByteCount : 1)
     var bytes = try SystemCalls.read(descriptor, capacity: first)
     var isAtEnd = bytes.count < first

@@ -23,7 +23,7 @@ enum ImportCommand {
     // Closing the store syncs it. Until then, a power cut loses only what a second import would
     // restore.
     configuration.durability = .process
-    // From here on there is a store to close.
+    // From here on, there is a store to close.
     SystemCalls.watchInterruptions()
     let importer = try location.write(configuration) { store in
       let identity = try location.identity()

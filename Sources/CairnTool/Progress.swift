@@ -47,7 +47,7 @@ package final class Progress {
     if let share { line += "\(Int(share * 100)) %, " }
     let seconds = elapsed / .seconds(1)
     line += DisplayText.size(seconds > 0 ? Int(Double(byteCount) / seconds) : 0) + "/s"
-    // The first moments say little about the rate.
+    // In the first moments, the rate is unreliable.
     if let share, share > 0.01, elapsed > .milliseconds(500) {
       line += ", \(DisplayText.duration(elapsed * ((1 - share) / share))) left"
     }

@@ -182,7 +182,7 @@ enum SystemCalls {
   /// How many descriptors the process may have.
   static func descriptorLimit() -> Int {
     var limit = rlimit()
-    // SAFETY: the structure lives across the call. The constant's type differs between platforms.
+    // SAFETY: the structure outlives the call. The constant's type differs between platforms.
     guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
       return 256
     }
@@ -201,7 +201,7 @@ enum SystemCalls {
     // Initialise the variable before a handler may use it.
     interruptingSignal.store(0, ordering: .relaxed)
     for number in [SIGINT, SIGTERM, SIGHUP] {
-      // SAFETY: both structures live across the calls; the handler only stores a number.
+      // SAFETY: both structures outlive the calls; the handler only stores a number.
       var action = sigaction()
       unsafe sigaction(number, nil, &action)
       let present = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)

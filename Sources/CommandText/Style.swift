@@ -1,4 +1,4 @@
-/// How a part of a line stands out.
+/// The emphasis of a part of a line.
 package enum Style: String, Sendable {
   case heading = "1"
   case error = "1;31"

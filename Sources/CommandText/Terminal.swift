@@ -16,7 +16,7 @@ package enum Terminal {
   /// reports no number of rows counts as having 24.
   package static func size(_ descriptor: Int32) -> (columns: Int, rows: Int)? {
     var size = winsize()
-    // SAFETY: the structure lives across the call.
+    // SAFETY: the structure outlives the call.
     guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
       return nil
     }

@@ -13,7 +13,7 @@ struct BenchOptions: Sendable, Equatable {
   var isCompaction = false
   /// Whether to measure only how long single calls take while a cache does other work.
   var isStalls = false
-  /// Whether to measure only the figures that have an aim, and to compare them with it.
+  /// Whether to measure only the figures that have aims, and to compare them with their aims.
   var isTargets = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?

@@ -1,4 +1,4 @@
-/// How many times as fast Cairn was as each of the others, row by row: the last column of the long
+/// How many times as fast Cairn was as each other store, row by row: the last column of the long
 /// table, side by side.
 struct RatioTable {
   let section: Plan.Section

@@ -68,7 +68,7 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   private func readAll(_ file: Int32, byteCount: Int) throws -> [UInt8] {
-    // SAFETY: `read` gets the rest of the buffer, and only what it filled counts.
+    // SAFETY: `read` gets the rest of the buffer, and only the bytes that it filled count.
     try unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, filled in
       while filled < byteCount {
         let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<byteCount])

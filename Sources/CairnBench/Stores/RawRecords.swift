@@ -53,7 +53,7 @@ struct RawRecords {
   }
 
   private func read(_ range: Range<Int>) throws -> [UInt8] {
-    // SAFETY: `pread` gets the rest of the buffer, and only what it filled counts.
+    // SAFETY: `pread` gets the rest of the buffer, and only the bytes that it filled count.
     try unsafe [UInt8](unsafeUninitializedCapacity: range.count) { buffer, filled in
       while filled < range.count {
         let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<range.count])

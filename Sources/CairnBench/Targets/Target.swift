@@ -4,7 +4,7 @@ import Cairn
 struct Target: Sendable {
   /// What must be measured.
   enum Measure: Sendable {
-    /// How many times as fast a row is as the fastest of others.
+    /// A row's rate, divided by that of the fastest of other rows.
     case ratio(Row, to: [Row])
     /// The instructions of one operation, as `Fuzz/instructions` counts them.
     case instructions(OperationRun)

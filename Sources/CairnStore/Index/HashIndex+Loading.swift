@@ -33,7 +33,7 @@ extension HashIndex {
     for number in 0..<Self.shardCount { try load(shard: number) }
   }
 
-  /// Loads the shard of a hash, so that an entry may be added without a lookup.
+  /// Loads the shard of a hash, so that an entry can be added without a lookup.
   package func load(shardOf hash: UInt64) throws(StoreError) {
     if isLoaded { return }
     try load(shard: Self.shard(of: hash))

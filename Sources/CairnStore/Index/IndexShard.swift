@@ -16,7 +16,7 @@ struct IndexShard: ~Copyable {
   private(set) var isUnloaded = false
   /// Whether entries that can expire may lack a deadline.
   var lacksDeadlines = false
-  /// The capacity of the first allocation. Other capacities are this times powers of two.
+  /// The capacity of the first allocation. Other capacities are this one times a power of two.
   private let firstCapacity: UInt8
   /// The ends of extended lifetimes, by the location of the put.
   var extensions: [Location: LifetimeExtension] = [:]
@@ -150,8 +150,8 @@ struct IndexShard: ~Copyable {
   @inline(__always)
   private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
 
-  /// The slot of the first entry with this hash after `slot`, or of the first of all; `nil` if
-  /// there is none.
+  /// The slot of the first entry with this hash, or of the first one after `slot`; `nil` if there
+  /// is none.
   @inline(__always)
   func slot(of hash: UInt64, after slot: Int? = nil) -> Int? {
     if capacity == 0 { return nil }

@@ -89,7 +89,7 @@ package final class SegmentFile: Sendable {
 
   private func set(_ file: File?) {
     let old = kept.withLock { exchange(&$0, with: file) }
-    // Closed outside the lock.
+    // The old file is closed outside the lock.
     withExtendedLifetime(old) {}
   }
 
@@ -173,10 +173,10 @@ final class OpenFiles: Sendable {
 /// mapped.
 ///
 /// They share a lock on the bytes of the file LOCK. Truncating a file needs that lock exclusively.
-/// This is not the lock for opening a store, and it is released with the last segment of the
+/// It is separate from the lock for opening a store, and is released with the last segment of the
 /// session. One lock covers all segments, because one for each would take as many descriptors.
 ///
-/// Processes that follow the store have mapped files too. They share such a lock on the file
+/// Processes that follow the store have mapped files too. They share a similar lock on the file
 /// FOLLOW, and take it before they open the first segment.
 final class EarlierReaders: Sendable {
   private let lockFile: File?

@@ -230,7 +230,7 @@ extension OpenedStore {
     after before: FollowPage.Words?, _ opened: Manifest, _ segmentByteLimit: Int
   ) {
     guard let page else { return }
-    // Again, because a follower may have opened the store since.
+    // Announce a loss again, because a follower may have opened the store since.
     tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
     let last = manifest.openSegments.last { $0.byteCount > SegmentHeader.byteCount }

@@ -95,7 +95,7 @@ extension OpenedStore {
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
-      // The segment would overlap others.
+      // The segment would overlap other segments.
       throw .corrupt(
         Corruption(
           file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,

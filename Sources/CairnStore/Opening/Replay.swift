@@ -117,7 +117,7 @@ struct Replay: ~Copyable {
     try stretch.resolve { member, location, corruption in
       // A scan would have found damage elsewhere. Here the checkpoint shows that a record existed.
       guard source?.covers(location) ?? false else { return .refused }
-      // A record that a compaction copied either has an entry with its hash, or does not count.
+      // A record that a compaction copied either has an entry with its hash, or is ignored.
       if member.sequence <= lastKnownSequence { return .anotherKey }
       damage.append(corruption)
       return .replaced
@@ -129,7 +129,7 @@ struct Replay: ~Copyable {
     try stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
       var known: UInt64?
-      // A compaction has copied the record since the checkpoint. Such a copy counts only if the
+      // A compaction has copied the record since the checkpoint. Such a copy is used only if the
       // checkpoint has an entry for it. A tombstone that the checkpoint covers has removed all
       // other copies, even those made before the tombstone.
       if !replacesEntry, let source, member.sequence <= lastKnownSequence {

@@ -227,7 +227,7 @@ struct ReplayStretch: ~Copyable {
   /// Adds the resolved records to the index, and empties the stretch.
   ///
   /// - Parameter tick: returns the last access of a record's entry, or `nil` to ignore the record.
-  ///   Called with each record, and whether it replaces an entry.
+  ///   Called with each record, and with whether the record replaces an entry.
   /// - Throws: `outOfMemory`.
   mutating func enter(_ tick: (Member, Bool) -> UInt64?) throws(StoreError) {
     for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {

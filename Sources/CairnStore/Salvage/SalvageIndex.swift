@@ -59,7 +59,7 @@ struct SalvageIndex: ~Copyable {
     if isComparable ? newFirst < oldFirst : new.sequence.upperBound < oldFirst { return nil }
     if old.sequence == new.sequence && old.sequence.count == 1 {
       // An unfinished compaction leaves the same record twice. It copies only records that were
-      // applied, so a copy counts even if it is unknown whether the record's batch was applied.
+      // applied, so a copy is used even if it is unknown whether the record's batch was applied.
       if old.state == .lost && old.segment >= 0 && new.state == .value { return new }
       if old.state == .value && new.state == .value, try !isSound(old), try isSound(new) {
         return new
@@ -81,7 +81,7 @@ struct SalvageIndex: ~Copyable {
   /// The extended ends of lifetimes, in milliseconds.
   private var ends: [Target: Int64] = [:]
 
-  /// Adds an extension of the put with this version. The latest end counts.
+  /// Adds an extension of the put with this version. The latest end applies.
   mutating func extend(_ version: SequenceNumber, key: RawSpan, to expires: Int64) {
     let target = Target(key: key.copied(), version: version)
     ends[target] = max(ends[target] ?? .min, expires)

@@ -20,7 +20,7 @@ final class SalvageSegment {
   let header: SegmentHeader?
   /// Whether the base is certainly the number of the original header.
   var hasProvenBase: Bool
-  /// Records from this offset on do not count.
+  /// Records from this offset on are ignored.
   var cut = Int.max
   /// From this offset on, it is unknown whether the records were ever applied.
   var unprovenStart = Int.max

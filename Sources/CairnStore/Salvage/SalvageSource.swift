@@ -1,4 +1,4 @@
-/// The remains of a damaged store: its segments, and which records count in each.
+/// The remains of a damaged store: its segments, and which records of each to use.
 struct SalvageSource {
   let directory: Directory
   let names: [String]
@@ -7,7 +7,7 @@ struct SalvageSource {
   private(set) var segments: [SalvageSegment] = []
   private(set) var losses: [SalvageReport.Loss] = []
   private(set) var report = SalvageReport()
-  /// The highest sequence number in parts of the log that do not count.
+  /// The highest sequence number in discarded parts of the log.
   private(set) var highestSequence: Int64 = 0
   /// The store's UUID from a damaged manifest, used only for comparison.
   private var supposedIdentifier: [UInt8]?

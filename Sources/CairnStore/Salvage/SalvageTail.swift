@@ -1,8 +1,8 @@
-/// Decides which records count at the end of a log that recovery rejects.
+/// Decides which records to use at the end of a log that recovery rejects.
 ///
 /// If recovery (`LogTail`) succeeds, its result is used. If it fails because durable data is
 /// missing, the records beyond the damage are examined one by one. Records that an open of the
-/// undamaged store would have discarded do not count. If a record may or may not have been applied,
+/// undamaged store would have discarded are ignored. If a record may or may not have been applied,
 /// its key is lost, because neither the new value nor the old one is certain.
 enum SalvageTail {
   private struct Summary {
@@ -25,7 +25,8 @@ enum SalvageTail {
       case .end: break loop
       case .hole: continue
       case .record(let record, let offset):
-        // A record proves nothing about bytes after itself, although a forged one may claim to.
+        // A sync mark proves nothing about bytes after its own record, whatever a forged mark
+        // claims.
         summary.syncMark = max(summary.syncMark, min(Int(clamping: record.syncMark), offset))
         summary.highestNumber = max(
           summary.highestNumber, segment.sequence(of: record).lowerBound)
@@ -84,8 +85,8 @@ enum SalvageTail {
   /// The end of the batch at which the log was cut, if the batch's last record is sound.
   ///
   /// A batch is one write, from front to back. Its last record shows that the write was completed,
-  /// so its writer may have received success. The missing part was damaged later, and the rest
-  /// counts.
+  /// so its writer may have received success. The missing part was damaged later, and the rest is
+  /// used.
   ///
   /// - Parameter offset: where the log was cut.
   static func endOfWrittenBatch(
@@ -118,10 +119,10 @@ enum SalvageTail {
   }
 
   /// Cuts the log at the first damage beyond the durable part. After a crash of the machine, only a
-  /// prefix of the data not known to be durable counts.
+  /// prefix of the data not known to be durable is used.
   ///
   /// - Parameter segments: the open segments in the order of the log, with `nil` for lost segments.
-  /// - Returns: the highest sequence number in use, and the number of bytes that do not count.
+  /// - Returns: the highest sequence number in use, and the number of discarded bytes.
   static func cut(
     _ segments: [SalvageSegment?]
   ) throws(StoreError) -> (highest: Int64, tornByteCount: Int) {

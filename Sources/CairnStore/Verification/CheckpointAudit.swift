@@ -257,8 +257,8 @@ final class CheckpointAudit {
     }
   }
 
-  /// A put older than the checkpoint counts only if it is a copy of a put that the checkpoint
-  /// knows.
+  /// A put older than the checkpoint is valid only if it is a copy of a put that the checkpoint
+  /// has.
   private func checkCopies(_ differences: inout Differences) throws(StoreError) {
     let copies = differences.copies.sorted { $0.location.rawValue < $1.location.rawValue }
     var missing: [Int] = []

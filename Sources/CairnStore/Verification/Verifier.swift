@@ -54,7 +54,7 @@ struct Verifier: ~Copyable {
 
   /// Checked segments, each up to the end of its records.
   private var scanned: [(id: SegmentID, salt: UInt64, byteCount: Int)] = []
-  /// The highest sequence number seen, even in records that do not count.
+  /// The highest sequence number seen, even in discarded records.
   private var highestSequence: SequenceNumber = 0
   /// The base sequence number of each segment.
   private var bases: [(file: String, sequence: SequenceNumber)] = []

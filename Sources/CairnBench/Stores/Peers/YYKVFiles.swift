@@ -55,7 +55,7 @@
       // SAFETY: the kernel fills the structure.
       guard unsafe fstat(file, &status) == 0 else { throw failure("fstat", name) }
       let byteCount = Int(status.st_size)
-      // SAFETY: `read` gets the rest of the buffer, and only what it filled counts.
+      // SAFETY: `read` gets the rest of the buffer, and only the bytes that it filled count.
       return try unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, filled in
         while filled < byteCount {
           let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<byteCount])
