@@ -31,7 +31,7 @@ enum Cleanup {
 
   /// Installs handlers that clean up before a signal ends the process.
   static func handleSignals() {
-    // A dead worker shows as a failed write or a missing answer.
+    // A dead worker shows up as a failed write or a missing answer.
     signal(SIGPIPE, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
       signal(number, SIG_IGN)

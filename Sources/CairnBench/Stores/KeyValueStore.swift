@@ -3,7 +3,7 @@ import Cairn
 /// The benchmark's protocol for stores, for Cairn and its peers.
 ///
 /// The methods and their meanings are those of Cairn's `Store`, with bytes as `RawSpan`. They are
-/// safe to call from any thread, but concurrent writes only if `abilities` contains
+/// safe to call from any thread, but writes may overlap only if `abilities` contains
 /// `concurrentWrites`.
 protocol KeyValueStore: AnyObject, Sendable {
   /// The store's name on the command line and in reports.

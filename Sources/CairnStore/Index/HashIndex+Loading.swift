@@ -2,7 +2,8 @@ internal import Synchronization
 
 /// Shards that load when they are first needed.
 extension HashIndex {
-  /// Sets `source` as the source of all shards' entries. Each shard loads when it is first needed.
+  /// Attaches `source`, which provides the entries of all shards. Each shard loads when it is first
+  /// needed.
   ///
   /// - Parameter counts: for each shard, the number of its entries and how many of them can expire.
   package func attach(

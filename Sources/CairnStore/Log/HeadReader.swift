@@ -18,8 +18,10 @@ package struct HeadReader: ~Copyable {
   /// why there is no sound head.
   ///
   /// - Parameters:
-  ///   - place: returns the location with a number. The locations must be in ascending order.
-  ///   - segment: returns the segment of the location with a number, or `nil` to skip the location.
+  ///   - place: returns the location with the given number. The locations must be in ascending
+  ///     order.
+  ///   - segment: returns the segment of the location with the given number, or `nil` to skip the
+  ///     location.
   ///   - group: called with each group of numbers, before `body` is called for them.
   ///   - damaged: called for each location without a sound head, with the reason.
   /// - Throws: any error of `damaged`.

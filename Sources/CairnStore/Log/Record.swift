@@ -1,4 +1,4 @@
-/// A record that was read, with a checked header. Its bytes stay valid as long as this value
+/// A record that was read and whose header was checked. Its bytes stay valid as long as this value
 /// exists, whatever happens to its segment.
 package struct Record: ~Copyable {
   package let offset: Int

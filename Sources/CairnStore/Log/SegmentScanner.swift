@@ -170,8 +170,8 @@ package struct SegmentScanner: ~Copyable {
     return count == header.headByteCount ? Array(window[start..<(start + count)]) : nil
   }
 
-  /// Calls `body` with the value of a record, piece by piece, and returns whether it was complete
-  /// and matches its checksum.
+  /// Calls `body` with the value of a record, piece by piece, and returns whether the value was
+  /// complete and matches its checksum.
   package mutating func readValue(
     _ header: RecordHeader, at offset: Int, _ body: (RawSpan) throws(StoreError) -> Void
   ) throws(StoreError) -> Bool {
@@ -197,7 +197,7 @@ package struct SegmentScanner: ~Copyable {
   }
 
   /// Continues a checksum over the bytes from `offset` to `limit`, as far as the window contains
-  /// them. Reads more bytes first if the window lacks the first byte.
+  /// them. If the window lacks the first byte, reads more bytes first.
   ///
   /// - Returns: the offset where it stopped, which is `offset` at the end of the file.
   package mutating func update(

@@ -11,7 +11,7 @@ extension OpenedStore {
   /// The shared state of all views of a followed store.
   struct Followed: Sendable {
     let directory: Directory
-    /// The file LOCK. If there is no page, its bytes get a shared lock.
+    /// The file LOCK. Its bytes get a shared lock if there is no page.
     let lockFile: File
     let page: FollowPage?
     /// Whether files may be mapped because no process truncates them.
@@ -132,8 +132,8 @@ extension OpenedStore {
 
   /// Opens the segments that may still grow, up to the announced end of the log.
   mutating func openFollowedSegments(through position: LogPosition) throws(StoreError) {
-    // If the position is in none of them, its segment has been sealed or removed, and nothing has
-    // been appended since.
+    // If the position is in no open segment, its segment has been sealed or removed, and nothing
+    // has been appended since.
     guard let last = manifest.openSegments.firstIndex(where: { position.lies(in: $0.id) }) else {
       try checkUnwritten(manifest.openSegments[...])
       return
