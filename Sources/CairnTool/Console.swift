@@ -4,7 +4,7 @@ import Glibc
 
 /// The output of a command: results on standard output, everything else on standard error.
 ///
-/// Used by one thread. Output is buffered until `finish()`, so a result of many lines takes few
+/// For use by one thread. Output is buffered until `finish()`, so a result of many lines takes few
 /// system calls.
 final class Console {
   /// The running command, or `nil` before it is known.
