@@ -8,10 +8,10 @@ enum BenchFailure: Error, CustomStringConvertible {
   /// A failed call to a peer's library.
   case peer(_ store: String, call: String, message: String)
   case unsuited(String)
-  /// The process that held a store ended or reported a failure.
+  /// A worker process ended or reported a failure.
   case worker(String)
 
-  /// The failure in `errno` of the system call that has just failed.
+  /// The failure of the last system call, from `errno`.
   static func lastSystemError(_ call: String, _ path: String) -> BenchFailure {
     .system(call: call, path: path, errorNumber: errno)
   }

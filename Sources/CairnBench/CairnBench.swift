@@ -34,7 +34,7 @@ enum CairnBench {
       exit(2)
     } catch {
       Cleanup.perform()
-      // The reader of the output has seen enough.
+      // The reader of the output has closed it.
       if case BenchFailure.system(_, "standard output", EPIPE) = error { exit(128 + SIGPIPE) }
       complain("\(error)")
       exit(1)
@@ -52,7 +52,7 @@ enum CairnBench {
     if options.isTargets { return try compareWithTargets(options) }
     let plan = Plan(options)
     let machine = Machine.current
-    // Before the run, which takes long.
+    // Check the paths before the run, which takes a long time.
     for path in [options.jsonPath, options.svgPath, options.summaryPath] {
       if let path { try write([], to: path) }
     }
@@ -181,7 +181,8 @@ enum CairnBench {
     try LineChannel.write(bytes, to: file, path: path)
   }
 
-  /// Unbuffered, so that each finished section shows at once, wherever the output goes.
+  /// Writes without a buffer, so that each finished section shows at once, wherever the output
+  /// goes.
   private static func say(_ text: String) throws {
     try LineChannel.write(Array("\(text)\n".utf8), to: STDOUT_FILENO, path: "standard output")
   }

@@ -5,7 +5,7 @@ enum Command: String, CaseIterable {
   case `import`, export
   case completions, version, help
 
-  /// Everything that the help says about it.
+  /// Everything that the help says about the command.
   var page: CommandPage {
     switch self {
     case .put: .put
@@ -37,7 +37,7 @@ enum Option: String, CaseIterable {
   case interval, histograms, man, color, help, version
   case olderThan = "older-than"
 
-  /// Another name of an option, which is not shown.
+  /// Alternative names of options, which the help does not show.
   static let synonyms: [String: Option] = ["ttl": .lifetime, "colour": .color]
 
   /// The options that every command takes.
@@ -49,7 +49,7 @@ enum Option: String, CaseIterable {
     OptionUse(.help, "explain the command"),
   ]
 
-  /// The words that its value can be, or none if it can be anything.
+  /// The words that the option's value can be; empty if the value can be anything.
   var choices: [String] {
     switch self {
     case .decode: ["percent", "none"]
@@ -59,7 +59,7 @@ enum Option: String, CaseIterable {
     }
   }
 
-  /// The name of its value in the help, or `nil` if it takes none.
+  /// The name of the option's value in the help, or `nil` if the option takes none.
   var valueName: String? {
     switch self {
     case .lifetime, .olderThan, .interval: "TIME"

@@ -1,4 +1,4 @@
-// The commands that look at a whole store.
+// The commands that inspect a whole store.
 extension CommandPage {
   static let stats = CommandPage(
     "show the state of the store, with advice",
@@ -44,7 +44,7 @@ extension CommandPage {
 
         writes       writes and removals per second, since the last sample
         log          all segments together
-        checkpoint   the age of the newest; after a crash, an open reads later records
+        checkpoint   the age of the newest checkpoint; after a crash, an open reads later records
       """,
     options: [
       OptionUse(

@@ -44,7 +44,7 @@ extension CommandPage {
         remove keys until at most this many bytes are live, as in cairn stats: a number, or 500K,
         10M, 2G
         """),
-      OptionUse(.olderThan, "remove keys written longer ago: seconds, or 15m, 12h, 7d, 2w"),
+      OptionUse(.olderThan, "remove keys not written for this long: seconds, or 15m, 12h, 7d, 2w"),
       OptionUse(.expired, "remove expired keys; --count and --bytes remove them first"),
       OptionUse(
         .order,

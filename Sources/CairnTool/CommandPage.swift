@@ -1,6 +1,6 @@
 import CommandText
 
-/// An option of a command, and what it does there.
+/// An option of a command, and what the option does there.
 struct OptionUse: Sendable {
   let option: Option
   let meaning: String
@@ -18,14 +18,14 @@ struct OptionUse: Sendable {
 }
 
 /// Everything that the help says about a command. The parser, the help, the manual and the
-/// completions read it here.
+/// completions all use this description.
 struct CommandPage: Sendable {
-  /// What it does, on one line.
+  /// What the command does, on one line.
   let summary: String
-  /// Its operands as the synopsis has them: `KEY` is needed, `[KEY]` is not; `KEY...` repeats.
+  /// The operands as in the synopsis: `KEY` is required, `[KEY]` is optional, `KEY...` repeats.
   let operands: [String]
   let options: [OptionUse]
-  /// How many of the options, from the first on, exclude each other. One of them is needed.
+  /// How many of the first options exclude each other. One of these is required.
   let alternativeCount: Int
   /// What the command does, in the format that `Paragraphs` reads.
   let about: String
@@ -46,13 +46,13 @@ struct CommandPage: Sendable {
     self.examples = examples
   }
 
-  /// How many operands it takes.
+  /// How many operands the command takes.
   var operandCounts: ClosedRange<Int> {
     let least = operands.count { !$0.hasPrefix("[") }
     return least...(operands.last?.contains("...") == true ? .max : operands.count)
   }
 
-  /// The names of its operands, in order.
+  /// The names of the operands, in order.
   var operandNames: [String] {
     operands.map { $0.replacing("...", with: "").filter { $0 != "[" && $0 != "]" } }
   }

@@ -11,7 +11,7 @@ enum CompactCommand {
     configuration.maintenanceInterval = nil
     configuration.createsStore = false
     SystemCalls.watchInterruptions()
-    // Measured before the opening and after the close, like in `stats`.
+    // Measured before the store is opened and after it is closed, as in `stats`.
     let before = DiskUsage(location).byteCount
     let report = try location.write(configuration) { store in try compact(store, on: console) }
     let usage = DiskUsage(location)
@@ -53,7 +53,7 @@ enum CompactCommand {
       : sizes + segments
   }
 
-  /// Compacts on another thread, and shows from this one how many bytes are still dead.
+  /// Compacts on another thread, and shows on this one how many bytes have been reclaimed.
   private static func compact(_ store: Store, on console: Console) throws -> CompactionReport {
     let outcome = Outcome()
     let dead = try store.statistics().deadByteCount
@@ -82,7 +82,7 @@ enum CompactCommand {
       isDone.signal()
     }
 
-    /// Waits for the result, at most this long, and returns whether it has arrived.
+    /// Waits for the result, at most this long, and returns whether the result has arrived.
     func wait(_ limit: DispatchTimeInterval) -> Bool {
       isDone.wait(timeout: .now() + limit) == .success
     }

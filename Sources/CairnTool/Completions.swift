@@ -71,7 +71,7 @@ enum Completions {
         local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
         local command= count=0 index options= words
         local -a operands=()
-        # bash makes words of their own of the parts of --option=value.
+        # bash splits --option=value into three words.
         [[ $word == = ]] && word=
         [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD-2]}
         COMPREPLY=()
@@ -159,7 +159,7 @@ enum Completions {
       """
   }
 
-  /// Text inside single quotes, where zsh gives a meaning to colons and square brackets.
+  /// Escapes text for single quotes, where zsh gives a meaning to colons and square brackets.
   private static func quoted(_ text: String) -> String {
     text.replacing("'", with: "'\\''").replacing(":", with: "\\:").replacing("[", with: "\\[")
       .replacing("]", with: "\\]")

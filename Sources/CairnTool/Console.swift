@@ -4,7 +4,7 @@ import Glibc
 
 /// The output of a command: results on standard output, everything else on standard error.
 ///
-/// Used by one thread. Output is buffered until `finish()`, so a result of many lines takes few
+/// For use by one thread. Output is buffered until `finish()`, so a result of many lines takes few
 /// system calls.
 final class Console {
   /// The running command, or `nil` before it is known.
@@ -20,13 +20,13 @@ final class Console {
   private var progress = ProgressLine()
   var showsProgress: Bool { progress.isShown }
   let outputIsTerminal: Bool
-  /// How the output and the errors stand out.
+  /// Adds colour and bold to standard output.
   private(set) var painter = ColorChoice.auto.painter(for: STDOUT_FILENO)
   private var errorPainter = ColorChoice.auto.painter(for: STDERR_FILENO)
-  /// The columns for the lines of a report, or `nil` if they need not be broken.
+  /// The width of a report's lines in columns, or `nil` if the lines need not be broken.
   var reportWidth: Int? { outputIsTerminal ? Terminal.textWidth(output.number) : nil }
-  /// The columns and rows of the terminal on standard output. `nil` if it is not a terminal or
-  /// cannot be drawn on.
+  /// The columns and rows of the terminal on standard output. `nil` if standard output is not a
+  /// terminal, or if the terminal cannot be drawn on.
   var screenSize: (columns: Int, rows: Int)? {
     Terminal.isDumb ? nil : Terminal.size(output.number)
   }
@@ -83,7 +83,7 @@ final class Console {
     do throws(SystemError) {
       try SystemCalls.write(bytes, to: output)
     } catch {
-      // The reader of the output has seen enough. That is not a failure to report.
+      // The reader of the output has closed it, which is not a failure to report.
       if error.number == EPIPE { throw CommandFailure(.outputClosed, "") }
       throw CommandFailure(.failure, "standard output: \(error.reason)")
     }
@@ -97,11 +97,11 @@ final class Console {
 
   /// Writes a note to standard error: on one line, or broken between words to fit a terminal.
   ///
-  /// - Parameter style: the style of the command's name before it.
+  /// - Parameter style: the style of the command's name before the message.
   func note(_ message: String, style: Style? = .warning) {
     clearProgress()
     let source = command.map { "cairn: \($0.rawValue):" } ?? "cairn:"
-    // Messages contain paths, which may contain anything.
+    // Messages contain paths, which may contain any bytes.
     let text = source + " " + DisplayText.line(message)
     let width = Terminal.isTerminal(errors.number) ? Terminal.textWidth(errors.number) : .max
     for line in broken(text, width: width) {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file descriptor that is closed with its last reference.
+/// A file descriptor that is closed when its last reference is released.
 final class Descriptor {
   let number: Int32
   private var isOwned: Bool
@@ -14,7 +14,7 @@ final class Descriptor {
     if isOwned { close(number) }
   }
 
-  /// Leaves the closing to another owner.
+  /// Leaves closing to another owner.
   func disown() { isOwned = false }
 
   static var standardInput: Descriptor { Descriptor(STDIN_FILENO, isOwned: false) }

@@ -3,10 +3,10 @@ import Glibc
 /// A position in a directory tree. The walk moves one step down or up at a time.
 ///
 /// Every step is relative to an open directory and follows no link. So a path may be longer than
-/// the system's `PATH_MAX`, and no link that is placed in its way can divert the walk. Only the
-/// deepest directories are kept open, because a tree may be deeper than a process may have
-/// descriptors. If a closed directory is needed again, it is reached from the root, and must be the
-/// same directory as before.
+/// the system's `PATH_MAX`, and no link placed on the way can divert the walk. Only the deepest
+/// directories are kept open, because a tree may have more levels than a process may have
+/// descriptors. If a closed directory is needed again, it is reopened from the root, and must be
+/// the same directory as before.
 struct DirectoryCursor {
   private struct Level {
     let name: [UInt8]
@@ -59,8 +59,8 @@ struct DirectoryCursor {
   /// Returns to the parent.
   mutating func leave() { levels.removeLast() }
 
-  /// Moves to the directory with these names below the root, by way of the nearest ancestor that
-  /// the current position shares. Creates missing directories.
+  /// Moves to the directory with these names below the root, by way of the nearest common ancestor.
+  /// Creates missing directories.
   mutating func move(to path: ArraySlice<ArraySlice<UInt8>>) throws(SystemError) {
     var shared = 0
     for (level, name) in zip(levels, path) {

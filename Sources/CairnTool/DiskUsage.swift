@@ -7,9 +7,9 @@ struct DiskUsage {
   /// Bytes on disk of everything else: checkpoints, the manifest, the reserve, the lock, the
   /// directory, the quarantine.
   private(set) var otherByteCount = 0
-  /// The number of these files.
+  /// The number of files other than segments.
   private(set) var otherFileCount = 0
-  /// The length of the segments' files, allocated or not.
+  /// The total length of the segments' files, allocated or not.
   private(set) var segmentLength = 0
   /// Free bytes on the disk, or `nil` if the number is unknown.
   private(set) var freeByteCount: Int?
@@ -37,7 +37,7 @@ struct DiskUsage {
     for name in (try? SystemCalls.names(in: directory)) ?? [] {
       guard let status = try? SystemCalls.status(of: name.bytes, in: directory) else { continue }
       if status.kind == .directory {
-        // The only directory among them is quarantine, and it contains none.
+        // The only folder in a store is quarantine, which contains no folders.
         guard isStore,
           let folder = try? SystemCalls.open(name.bytes, in: directory, as: .directory)
         else { continue }

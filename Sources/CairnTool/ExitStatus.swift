@@ -112,6 +112,6 @@ extension StoreError {
     }
   }
 
-  /// Errors that forbid writing somewhere.
+  /// Error numbers that mean that writing is forbidden.
   private static let refusals = [EACCES, EPERM, EROFS]
 }

@@ -7,7 +7,7 @@ enum ExportCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let path = invocation.operands[1]
-    // From here on, no file may be left half written.
+    // From here on, no file may be left half-written.
     SystemCalls.watchInterruptions()
     let exporter = try location.read(on: console) { store in
       let root = try makeRoot(path, outside: location)

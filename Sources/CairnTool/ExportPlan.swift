@@ -1,16 +1,16 @@
 /// Decides which keys of a store become plain paths and which are encoded.
 ///
 /// A plain path may still conflict with another: a key `a` and a key `a/b` would need a file and a
-/// directory of the same name. The shorter key is then encoded. The longest key of such a chain
-/// never is, so the directory for which the others make room will exist.
+/// directory of the same name. The shorter key is then encoded. The longest key of such a chain is
+/// never encoded, so the directory that the others make room for will exist.
 package struct ExportPlan {
   /// Keys that are the path of their file or empty directory, in bytewise order.
   package private(set) var plain: [[UInt8]] = []
   /// All other keys.
   package private(set) var encoded: [[UInt8]] = []
 
-  /// Plans for the keys, which must be in bytewise order. `isEmpty` returns whether a key has an
-  /// empty value. It is called only for keys that end in a slash.
+  /// Plans the export of the keys, which must be in bytewise order. `isEmpty` returns whether a key
+  /// has an empty value. It is called only for keys that end in a slash.
   package init(keys: [[UInt8]], isEmpty: ([UInt8]) throws -> Bool) rethrows {
     var candidates: [[UInt8]] = []
     for key in keys {
@@ -32,8 +32,8 @@ package struct ExportPlan {
 
   /// Whether a later key is in the directory that `key` names or would name.
   ///
-  /// Keys with one prefix are adjacent, but not always next to the prefix: `a!` comes between `a`
-  /// and `a/b`.
+  /// Keys with a common prefix are adjacent, but not always next to the prefix itself: `a!` comes
+  /// between `a` and `a/b`.
   private static func hasKeyBelow(
     _ key: [UInt8], after index: Int, in keys: [[UInt8]]
   ) -> Bool {

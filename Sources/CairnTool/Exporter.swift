@@ -4,7 +4,7 @@ import Glibc
 
 /// Writes the values of a store as files of a new tree.
 ///
-/// Creates every file, and enters every directory without following links, so nothing outside the
+/// Creates every file and enters every directory without following links, so nothing outside the
 /// tree is ever written. Reports a damaged value and continues with the others.
 struct Exporter {
   struct Counts {
@@ -76,7 +76,8 @@ struct Exporter {
     return byteCount
   }
 
-  /// Writes one value and returns whether it did. The last name is empty for an empty directory.
+  /// Writes one value. Returns whether the value was written. The last name is empty for an empty
+  /// directory.
   @discardableResult
   private mutating func export(
     _ key: [UInt8], to path: ArraySlice<ArraySlice<UInt8>>

@@ -35,10 +35,10 @@ struct FileIdentity: Hashable {
 struct FileStatus {
   let kind: FileKind
   let byteCount: Int
-  /// Its size on disk.
+  /// The size on disk.
   let allocatedByteCount: Int
   let identity: FileIdentity
-  /// When its bytes last changed.
+  /// When the contents last changed.
   let modified: Timestamp
 
   init(_ status: stat) {

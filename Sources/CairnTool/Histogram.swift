@@ -3,8 +3,8 @@ import CommandText
 
 /// Counts numbers by ranges with fixed ends.
 struct Histogram {
-  /// Each range ends below its number, and begins at the end of the one before. The last has no
-  /// end.
+  /// Each range ends below its number and begins where the previous range ends. One more range, the
+  /// last, has no end.
   let ends: [(below: Int, label: String)]
   /// The label of the last range.
   let lastLabel: String
@@ -45,8 +45,7 @@ struct Histogram {
       })
   }
 
-  /// A row for each range from the first to the last that is not empty, with a bar as wide as there
-  /// is room.
+  /// A row for each range from the first to the last nonempty one, with a bar that fits the width.
   func lines(title: String, width: Int, painter: Painter) -> [String] {
     let labels = ends.map(\.label) + [lastLabel]
     guard let first = counts.firstIndex(where: { $0 > 0 }),
@@ -57,7 +56,7 @@ struct Histogram {
     let labelWidth = max(title.count, labels[first...last].map(\.count).max() ?? 0)
     let figureWidth = max("keys".count, figures.map(\.count).max() ?? 0)
     let longest = max(1, counts.max() ?? 1)
-    // Two columns between the parts; a percentage has at most five.
+    // Two columns separate the parts; a percentage takes at most five.
     let barWidth = max(0, min(50, width - labelWidth - figureWidth - 5 - 6))
     func left(_ text: String, _ width: Int) -> String {
       text + String(repeating: " ", count: max(0, width - text.count))

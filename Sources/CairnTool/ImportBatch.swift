@@ -22,8 +22,8 @@ struct ImportBatch {
     self.lifetime = lifetime.map { .after($0) } ?? .unlimited
   }
 
-  /// Stores the value, unless the store already has it without an end and no end is requested. So a
-  /// second import only completes the first.
+  /// Stores the value, unless the store already has it without an end of lifetime and none is
+  /// requested. So a second import only completes the first.
   mutating func add(_ value: [UInt8], forKey key: [UInt8]) throws {
     if try isStored(value, forKey: key) {
       unchangedCount += 1
@@ -55,8 +55,8 @@ struct ImportBatch {
     pendingByteCount = 0
   }
 
-  /// Whether the store has exactly this value for the key, without an end. A damaged value counts
-  /// as missing and is rewritten.
+  /// Whether the store has exactly this value for the key, without an end of lifetime. A damaged
+  /// value counts as missing and is rewritten.
   private func isStored(_ value: [UInt8], forKey key: [UInt8]) throws -> Bool {
     if lifetime != .unlimited { return false }
     do {

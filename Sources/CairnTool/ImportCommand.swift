@@ -20,9 +20,10 @@ enum ImportCommand {
     }
     var configuration = StoreConfiguration()
     configuration.maintenanceInterval = nil
-    // Closing syncs. Until then, a power cut loses only what a second import would restore.
+    // Closing the store syncs it. Until then, a power cut loses only what a second import would
+    // restore.
     configuration.durability = .process
-    // From here on there is a store to close.
+    // From here on, there is a store to close.
     SystemCalls.watchInterruptions()
     let importer = try location.write(configuration) { store in
       let identity = try location.identity()

@@ -61,7 +61,7 @@ struct ImportKeys {
     return key
   }
 
-  /// Whether the tree has a directory at the place of the key's file. Only then does an export
+  /// Whether the tree has a directory at the path of the key's file. Only then does an export
   /// encode a key that could be a path. Otherwise the path is taken literally.
   private func isDirectory(_ key: [UInt8]) -> Bool {
     var cursor = DirectoryCursor(root: root)

@@ -93,7 +93,7 @@ struct Importer {
     while let last = path.last, last != UInt8(ascii: "/") { path.removeLast() }
   }
 
-  /// Stores the files of the cursor's directory and notes its subdirectories.
+  /// Stores the files of the cursor's directory and remembers its subdirectories.
   private mutating func visitDirectory() throws {
     var subdirectories: [[UInt8]] = []
     do {
@@ -110,7 +110,7 @@ struct Importer {
           subdirectories.append(name.bytes)
         case .link: counts.skippedLinks += 1
         case .other: counts.skippedSpecialFiles += 1
-        // The file is reported as existing, but its size is unknown.
+        // The name exists, but the kind of its file is unknown.
         case nil: isEmpty = false
         }
       }
@@ -151,7 +151,7 @@ struct Importer {
       "imported", byteCount: counts.bytes, of: totalByteCount.map { max($0, counts.bytes) })
   }
 
-  /// The contents of a file, or `nil` if it has become something else or cannot be read.
+  /// The contents of a file, or `nil` if it is no longer a regular file or cannot be read.
   private mutating func contents(
     of name: [UInt8], path: [UInt8], in directory: Descriptor
   ) -> [UInt8]? {
@@ -174,7 +174,7 @@ struct Importer {
           "\(DisplayText.line(path)): more than \(DisplayText.count(limit)) bytes, the limit"))
     } catch {
       if error.number == ELOOP {
-        // It became a link after the directory was read.
+        // The file became a link after the directory was read.
         counts.skippedLinks += 1
       } else {
         report(CommandFailure(error, path: path))

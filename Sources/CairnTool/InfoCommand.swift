@@ -1,7 +1,7 @@
 import Cairn
 import CommandText
 
-/// `info`: what a store knows about one key besides its value.
+/// `info`: shows the attributes of one key.
 enum InfoCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)

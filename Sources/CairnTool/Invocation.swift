@@ -9,9 +9,9 @@ import CommandText
 struct Invocation {
   /// The first operand of the line.
   var command: Command?
-  /// The operands after it.
+  /// The operands after the command.
   var operands: [[UInt8]] = []
-  /// The options with their values; empty for options without one.
+  /// The options and their values, which are empty for options that take none.
   var options: [Option: [UInt8]] = [:]
   /// The first argument that begins with a dash but is not an option.
   private var unknownOption: [UInt8]?
@@ -114,7 +114,7 @@ struct Invocation {
 
   func has(_ option: Option) -> Bool { options[option] != nil }
 
-  /// A usage error with a hint where to read more.
+  /// A usage error with a hint about where to read more.
   func usage(_ message: String) -> CommandFailure {
     .usage("\(message); see cairn help\(command.map { " \($0.rawValue)" } ?? "")")
   }
@@ -161,8 +161,7 @@ struct Invocation {
     return key
   }
 
-  /// The option that an argument with leading dashes abbreviates, and the value after its equals
-  /// sign.
+  /// The option that an argument with leading dashes names, and the value after the equals sign.
   private static func option(_ argument: [UInt8]) -> (Option, [UInt8]?)? {
     if argument == Array("-h".utf8) { return (.help, nil) }
     if argument == Array("-V".utf8) { return (.version, nil) }

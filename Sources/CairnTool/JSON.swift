@@ -61,7 +61,8 @@ enum JSON: Sendable {
       case "\r": text += "\\r"
       case "\t": text += "\\t"
       case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}",
-        // Line ends, and characters that change the text direction, for readers on a terminal.
+        // Escape line ends and characters that change the text direction, for readers on a
+        // terminal.
         "\u{200E}", "\u{200F}", "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}":
         let value = scalar.value
         text +=

@@ -3,9 +3,9 @@ import Cairn
 extension Store {
   /// All keys with the prefix, in bytewise order.
   ///
-  /// The store is unordered, so the keys are held in memory and sorted.
+  /// The store is unordered, so the keys are collected in memory and sorted.
   ///
-  /// - Parameter damage: the first record whose key is unreadable.
+  /// - Parameter damage: set to the error for the first record whose key is unreadable.
   func sortedKeys(
     prefix: [UInt8] = [], passingOver damage: inout StoreError?
   ) throws -> [[UInt8]] {

@@ -5,18 +5,18 @@
 package struct KeyTree {
   /// A line of the tree.
   package struct Line: Equatable {
-    /// The number of folders around it.
+    /// The number of enclosing folders.
     package let depth: Int
-    /// The name of a key, or of a folder with its slash. Empty for names that are left out.
+    /// The name of a key, or of a folder with its slash. Empty for omitted names.
     package let name: ArraySlice<UInt8>
-    /// The number of keys in the folder, or of names that are left out; 1 for a key.
+    /// The number of keys in the folder, or of omitted names; 1 for a key.
     package let count: Int
   }
 
   /// Adjacent keys of one folder.
   private struct Part {
     let keys: Range<Int>
-    /// How many bytes of the keys the lines above show.
+    /// How many bytes of each key the lines above show.
     let shownByteCount: Int
     let depth: Int
     var isRest = false
@@ -86,7 +86,7 @@ package struct KeyTree {
     return parts
   }
 
-  /// The end of the keys that begin with these bytes. They are the first ones of the range.
+  /// The end of the keys that begin with these bytes. These keys are the first ones of the range.
   private func endOfKeys(beginningWith bytes: ArraySlice<UInt8>, in range: Range<Int>) -> Int {
     var (low, high) = (range.lowerBound + 1, range.upperBound)
     while low < high {

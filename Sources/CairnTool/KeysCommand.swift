@@ -98,8 +98,8 @@ enum KeysCommand {
     try console.print("]")
   }
 
-  /// What the store knows about a key. `nil` if the record is damaged, which is reported, or if the
-  /// key has expired since the keys were listed.
+  /// The attributes of a key. `nil` if the key has expired since the keys were listed, or if the
+  /// record is damaged, which is reported.
   private static func info(
     _ key: [UInt8], in store: Store, on console: Console
   ) throws -> EntryInfo? {

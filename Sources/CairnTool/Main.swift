@@ -12,7 +12,7 @@ enum Main {
     SystemCalls.exit(status.rawValue)
   }
 
-  /// Runs one command line. Every error ends up here, as one line on standard error.
+  /// Runs one command line. Reports every error as one line on standard error.
   private static func run(_ arguments: [[UInt8]], on console: Console) -> ExitStatus {
     do {
       try perform(arguments, on: console)

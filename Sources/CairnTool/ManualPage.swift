@@ -1,7 +1,7 @@
 import CairnStore
 import CommandText
 
-/// `help --man`: the help of all commands as a page of the manual, in the macros of `man`.
+/// `help --man`: the help of all commands as a manual page, in the macros of `man`.
 enum ManualPage {
   static let text = ([head] + commands + tail).joined(separator: "\n") + "\n"
 
@@ -52,8 +52,7 @@ enum ManualPage {
     roff(text).replacing("\n", with: " ")
   }
 
-  /// Text in the form that the formatter takes: no character is a request, and dashes can be
-  /// pasted.
+  /// Escapes text for the formatter: no line is read as a request, and dashes can be pasted.
   private static func roff(_ text: String) -> String {
     let escaped = text.replacing("\\", with: "\\e").replacing("-", with: "\\-")
       .replacing("~", with: "\\(ti").replacing("\n", with: " ")

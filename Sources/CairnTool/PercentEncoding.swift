@@ -6,7 +6,7 @@ package enum PercentEncoding {
   private static let percent = UInt8(ascii: "%")
 
   /// Encodes every byte except letters, digits, `-` and `_`. Dots are encoded too, so no result is
-  /// `.` or `..` or a hidden name, and none contains a `+`.
+  /// `.`, `..` or a hidden name. No result contains a `+`.
   package static func encode(_ bytes: [UInt8]) -> [UInt8] {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(bytes.count)

@@ -1,14 +1,14 @@
 import CairnStore
 import CommandText
 
-/// The progress of a long command, with its rate and the time left: shown on a terminal, at most
-/// ten times a second.
+/// Shows the progress of a long command on a terminal, with its rate and the time left, at most ten
+/// times a second.
 package final class Progress {
   private let console: Console
   private let clock = ContinuousClock()
   private var verb = ""
   private var start: ContinuousClock.Instant
-  /// When progress was last shown. By then, the next part has begun.
+  /// When `show` was last called. A new part of the work counts from then.
   private var last: ContinuousClock.Instant
   private var nextUpdate: ContinuousClock.Instant
 
@@ -47,7 +47,7 @@ package final class Progress {
     if let share { line += "\(Int(share * 100)) %, " }
     let seconds = elapsed / .seconds(1)
     line += DisplayText.size(seconds > 0 ? Int(Double(byteCount) / seconds) : 0) + "/s"
-    // The first moments say little about the rate.
+    // In the first moments, the rate is unreliable.
     if let share, share > 0.01, elapsed > .milliseconds(500) {
       line += ", \(DisplayText.duration(elapsed * ((1 - share) / share))) left"
     }

@@ -17,8 +17,8 @@ enum Quantity {
     return number * (unit ?? 1)
   }
 
-  /// Reads a whole number such as `5000`, `500K`, `10m` or `2GiB`, in units of 1024 bytes, 1024 of
-  /// those, and so on. `GB` is refused, because its meaning is ambiguous.
+  /// Reads a size in bytes such as `5000`, `500K`, `10m` or `2GiB`. Units are powers of 1024. `GB`
+  /// is refused, because its meaning is ambiguous.
   static func byteCount(_ text: [UInt8]) -> Int? {
     let isSpelledOut = text.suffix(2).elementsEqual("iB".utf8)
     let text = isSpelledOut ? text.dropLast(2) : text[...]

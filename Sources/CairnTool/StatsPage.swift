@@ -9,10 +9,10 @@ struct StatsPage {
   let usage: DiskUsage
   /// The store, as given on the command line.
   let path: String
-  /// Whether another process has it open.
+  /// Whether another process has the store open.
   let isLive: Bool
 
-  /// The maximum number of listed segments. Those with the most dead bytes are listed.
+  /// The maximum number of listed segments. The segments with the most dead bytes are listed.
   private static let segmentLimit = 10
 
   /// A line of the page.
@@ -54,7 +54,7 @@ struct StatsPage {
     ]
     if statistics.pinnedByteCount > 0 {
       rows.append(
-        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, and still read"])
+        ["pinned", DisplayText.size(statistics.pinnedByteCount), "", "removed, still being read"])
     }
     var opened =
       switch recovery.source {
@@ -76,8 +76,8 @@ struct StatsPage {
       ]
   }
 
-  /// The segments with dead bytes. Each full segment has a few dead bytes at its end, which are not
-  /// significant.
+  /// The segments with at least 1 % of dead bytes. Every full segment has a few dead bytes at its
+  /// end.
   private func segmentLines(isNarrow: Bool) -> [Line] {
     let dead = statistics.segments
       .filter { $0.deadByteCount * 100 >= $0.liveByteCount + $0.deadByteCount }

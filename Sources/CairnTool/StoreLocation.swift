@@ -5,8 +5,8 @@ import CommandText
 struct StoreLocation {
   let path: String
 
-  /// Opens the store for reading, which writes nothing to disk. If another process is writing to
-  /// the store, reads its current state and says so.
+  /// Opens the store for reading, which writes nothing to disk. If another process has the store
+  /// locked, reads its current state and says so.
   func read<Result>(on console: Console, _ body: (Store) throws -> Result) throws -> Result {
     let store: Store
     do throws(StoreError) {
@@ -19,7 +19,7 @@ struct StoreLocation {
 
   /// Opens a store while another process has it locked.
   ///
-  /// - Throws: the error itself, if it is not about a lock.
+  /// - Throws: `error` itself, if it is not about a lock.
   func follow(after error: StoreError, on console: Console) throws(StoreError) -> Store {
     guard case .locked(_, _, let processID, let since) = error else { throw error }
     let store = try followed()
@@ -53,14 +53,14 @@ struct StoreLocation {
     return String(decoding: name, as: UTF8.self).split(separator: "\n").first.map { String($0) }
   }
 
-  /// Opens the store for writing. Closing syncs, so the writes of `body` are durable when this
-  /// returns.
+  /// Opens the store for writing. Closing the store syncs it, so the writes of `body` are durable
+  /// when this returns.
   func write<Result>(
     _ configuration: StoreConfiguration, _ body: (Store) throws -> Result
   ) throws -> Result {
     var configuration = Self.quiet(configuration)
-    // The bound of a cache, so that a command does not copy records that a cache's owner would
-    // leave.
+    // Use the space bound of a cache, so that a command does not copy records that a cache's owner
+    // would leave.
     configuration.spaceBound = 2
     return try use(Store(path: path, configuration: configuration), body)
   }
@@ -127,7 +127,7 @@ struct StoreLocation {
     return names.map { String(decoding: $0.bytes, as: UTF8.self) }
   }
 
-  /// Whether a directory is the store's or below it, found by climbing to the root.
+  /// Whether a directory is the store's directory or below it. Climbs to the root to find out.
   static func contains(_ directory: Descriptor, store: FileIdentity) throws(SystemError) -> Bool {
     var directory = directory
     var identity = try SystemCalls.status(of: directory).identity

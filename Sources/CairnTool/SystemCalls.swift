@@ -2,9 +2,9 @@ import Cairn
 import Glibc
 import Synchronization
 
-/// Every system call and every raw pointer of the command, so that `unsafe` is confined to one file.
+/// All system calls and raw pointers of the command: `unsafe` is confined to this file.
 ///
-/// Names and paths are bytes, as in the kernel: they need not be UTF-8. Calls with a directory
+/// Names and paths are bytes, as in the kernel: they need not be UTF-8. Calls that take a directory
 /// never follow a link in the given name.
 enum SystemCalls {
   /// The longest name of a file, in bytes.
@@ -88,7 +88,7 @@ enum SystemCalls {
     return isTooLarge ? .max : bytes
   }
 
-  /// The status of a name; for a link, that of the link itself.
+  /// The status of a name. For a link, the status of the link itself.
   static func status(
     of path: [UInt8], in directory: Descriptor?
   ) throws(SystemError) -> FileStatus {
@@ -170,10 +170,10 @@ enum SystemCalls {
     }
   }
 
-  /// Closes a written file: some filesystems report only now that there was no room.
+  /// Closes a written file. Some filesystems report only now that space ran out.
   static func close(_ descriptor: Descriptor) throws(SystemError) {
     descriptor.disown()
-    // If this is interrupted, the descriptor is closed anyway.
+    // If the call is interrupted, the descriptor is closed anyway.
     if Glibc.close(descriptor.number) < 0, errno != EINTR {
       throw SystemError(call: "close", number: errno)
     }
@@ -182,26 +182,26 @@ enum SystemCalls {
   /// How many descriptors the process may have.
   static func descriptorLimit() -> Int {
     var limit = rlimit()
-    // SAFETY: the structure lives across the call. The constant's type differs between platforms.
+    // SAFETY: the structure outlives the call. The constant's type differs between platforms.
     guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
       return 256
     }
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// The signal that asked the process to end since `watchInterruptions`, or 0.
+  /// The signal that has asked the process to end since `watchInterruptions`, or 0.
   static var interruption: Int32 { interruptingSignal.load(ordering: .relaxed) }
 
   private static let interruptingSignal = Atomic<Int32>(0)
 
-  /// Notes the first signal that asks the process to end, such as Ctrl-C, so that a command can
-  /// clean up. A second signal ends it at once. Signals that are ignored, for example under
-  /// `nohup`, stay ignored.
+  /// Records the first signal that asks the process to end, such as Ctrl-C, so that a command can
+  /// clean up. A second signal ends the process at once. Signals that are ignored, for example
+  /// under `nohup`, stay ignored.
   static func watchInterruptions() {
-    // Initialised before a handler may use it.
+    // Initialise the variable before a handler may use it.
     interruptingSignal.store(0, ordering: .relaxed)
     for number in [SIGINT, SIGTERM, SIGHUP] {
-      // SAFETY: both structures live across the calls; the handler only stores a number.
+      // SAFETY: both structures outlive the calls; the handler only stores a number.
       var action = sigaction()
       unsafe sigaction(number, nil, &action)
       let present = unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
@@ -215,18 +215,19 @@ enum SystemCalls {
     }
   }
 
-  /// Waits for this long, or until the process was asked to end.
+  /// Waits for this long, or until the process is asked to end.
   static func pause(for duration: Duration) {
     let end = ContinuousClock.now + duration
     while interruption == 0 {
       let rest = min(end - ContinuousClock.now, .milliseconds(100))
       if rest <= .zero { return }
-      // A signal ends the call, except one that came after the check above, so the time is short.
+      // A signal ends the call, unless it came between the check above and the call. So the time is
+      // short.
       _ = poll(nil, 0, max(1, Int32(clamping: rest.milliseconds)))
     }
   }
 
-  /// Ends the process by the noted signal, so that a shell sees the signal.
+  /// Ends the process with the recorded signal, so that a shell sees the signal.
   static func endInterrupted() -> Never {
     _ = raise(interruption)
     exit(128 + interruption)
@@ -235,8 +236,8 @@ enum SystemCalls {
   /// Ends the process.
   static func exit(_ status: Int32) -> Never { Glibc.exit(status) }
 
-  /// Runs one system call with a terminated copy of the path, and retries it if a signal interrupts
-  /// it.
+  /// Runs one system call with a terminated copy of the path, and retries the call if a signal
+  /// interrupts it.
   ///
   /// Never inlined: a release in the caller could run before `errno` is read, and freeing memory
   /// may overwrite it.
@@ -266,7 +267,7 @@ enum SystemCalls {
 }
 
 extension SystemError {
-  /// The system's words for the number.
+  /// The system's message for the error number.
   var reason: String {
     // SAFETY: the string is copied at once, and only one thread calls this.
     unsafe String(cString: strerror(number))

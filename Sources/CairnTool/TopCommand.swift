@@ -1,8 +1,8 @@
 import Cairn
 import CommandText
 
-/// `top`: repeatedly shows what a store holds and what is written to it, even while another process
-/// has it open.
+/// `top`: repeatedly shows a store's contents and write rate, even while another process has the
+/// store open.
 enum TopCommand {
   static func run(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
@@ -46,8 +46,8 @@ enum TopCommand {
     }
   }
 
-  /// Shows the samples on the alternate screen. However this ends, the terminal's former screen
-  /// returns, with the last page below it.
+  /// Shows the samples on the alternate screen. The terminal's former screen returns at the end,
+  /// even after an error. Without an error, the last page is printed below that screen.
   private static func draw(
     _ store: Store, _ location: StoreLocation, _ limit: Int?, _ interval: Duration,
     _ console: Console

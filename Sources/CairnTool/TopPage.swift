@@ -29,7 +29,7 @@ struct TopPage {
       painter(line.prefix(width), index == 0 ? .heading : nil)
     }
     let segments = statistics.segments.sorted { $0.id > $1.id }
-    // Below an empty line.
+    // The segments are below an empty line.
     let room = rows - 1 - heads.count - 1
     guard room > 0 else { return Array(heads.prefix(max(1, rows - 1))) }
     let shown = segments.count > room ? segments.prefix(room - 1) : segments[...]

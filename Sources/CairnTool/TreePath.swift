@@ -1,9 +1,9 @@
 /// Maps keys to paths in a tree and back.
 ///
-/// A key that is a relative path names the file there. A key that ends in `/` and has no value
-/// names an empty directory, because no file name can end like that. Any other key is *encoded*:
-/// its file is in the directory `.cairn-encoded` at the top of the tree, which no plain path may
-/// enter.
+/// A key that is a relative path is the path of its file. A key that ends in `/` and has an empty
+/// value names an empty directory, because no file name can end like that. Any other key is
+/// *encoded*: its file is in the directory `.cairn-encoded` at the top of the tree, which no plain
+/// path may enter.
 ///
 ///     key       ../up                    "x" × 450
 ///     encoded   %2E%2E%2Fup              the same

@@ -49,7 +49,7 @@ enum TreeSize {
         name.kind == nil || name.kind == .regular
         ? try? SystemCalls.status(of: name.bytes, in: directory) : nil
       switch status?.kind ?? name.kind {
-      // An import refuses larger ones.
+      // An import refuses larger files.
       case .regular where (status?.byteCount ?? 0) <= byteLimit:
         byteCount += status?.byteCount ?? 0
       case .directory: subdirectories.append(name.bytes)

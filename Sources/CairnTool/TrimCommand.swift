@@ -94,7 +94,7 @@ enum TrimCommand {
     case .olderThan:
       let age = try invocation.value(
         of: goal, Quantity.duration, Quantity.durationKind)
-      // Reads by a tool leave no trace, so they do not keep any key alive.
+      // Reads by a tool are not recorded, so the age counts from the last write.
       return { try $0.trim(olderThan: age, by: .write) }
     default: return { try $0.removeExpired() }
     }

@@ -40,7 +40,7 @@ enum ValueCommands {
       .failure, "standard input: more than \(DisplayText.count(byteLimit)) bytes, the limit")
   }
 
-  /// Writes a value's bytes to standard output, and nothing else.
+  /// Writes a value's bytes to standard output.
   static func get(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let key = try invocation.key(at: 1)
@@ -56,13 +56,13 @@ enum ValueCommands {
     if found == nil { throw notFound(key) }
   }
 
-  /// Shows a value on a terminal: escaped and readable, on separate lines.
+  /// Shows a value of plain text on a terminal, and ends it with a newline.
   private static func show(_ value: RawSpan, on console: Console) throws {
     let byteLimit = 1 << 20
     guard value.byteCount <= byteLimit, DisplayText.isPlainText(value.copied) else {
       throw CommandFailure(
         .failure,
-        "\(DisplayText.exactSize(value.byteCount)) that are "
+        "\(DisplayText.exactSize(value.byteCount)) are "
           + (value.byteCount > byteLimit ? "too many" : "not plain text")
           + " for a terminal; write them to a file, as in cairn get STORE KEY > FILE")
     }
@@ -70,7 +70,7 @@ enum ValueCommands {
     if !value.copied.suffix(1).allSatisfy({ $0 == UInt8(ascii: "\n") }) { try console.print("") }
   }
 
-  /// Removes every existing key, and reports the absent ones.
+  /// Removes every given key that exists, and reports the absent ones.
   static func delete(_ invocation: Invocation, on console: Console) throws {
     let location = try invocation.store(at: 0)
     let keys = try (1..<invocation.operands.count).map { try invocation.key(at: $0) }
@@ -80,7 +80,7 @@ enum ValueCommands {
     try location.write(configuration) { store in
       var removed: Set<[UInt8]> = []
       for key in keys where !removed.contains(key) {
-        // One sync, when the store is closed, covers all of them.
+        // One sync, when the store is closed, covers all removals.
         if try store.removeValue(forKey: key, durability: .process) {
           removed.insert(key)
         } else {

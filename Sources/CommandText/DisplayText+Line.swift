@@ -6,7 +6,7 @@ extension DisplayText {
   /// that are not UTF-8, become `\xNN`. All others stay unchanged.
   package static func line(_ bytes: [UInt8]) -> String { escaped(bytes, backslash: "\\\\") }
 
-  /// Text that may already contain escapes: escapes only control characters.
+  /// Text on one line. It may already contain escapes, so only control characters are escaped.
   package static func line(_ text: String) -> String { escaped(Array(text.utf8), backslash: "\\") }
 
   /// Whether a terminal shows the bytes unchanged: text, with line feeds and tabs.

@@ -1,10 +1,10 @@
-/// Breaks a line between words, so that none has more than `width` columns.
+/// Breaks a line between words, so that no line has more than `width` columns.
 ///
-/// Spaces elsewhere stay as they are. A word that is longer than a line gets its own line.
+/// Other spaces stay as they are. A word that is longer than a line gets its own line.
 ///
 /// - Parameters:
-///   - indent: the columns before all lines but the first.
-///   - mark: the text after all lines but the last.
+///   - indent: the indent of all lines but the first, in columns.
+///   - mark: the text to append to all lines but the last.
 package func broken(
   _ line: String, width: Int, indent: Int = 2, mark: String = ""
 ) -> [String] {
@@ -13,7 +13,7 @@ package func broken(
   var margin = ""
   while margin.count + rest.count > width {
     let words = rest.drop { $0 == " " }
-    // Room for the words, and for the space after the last of them.
+    // Room for the words, and for the space after the last word.
     let room = rest.prefix(max(1, width - margin.count - mark.count + 1))
     let last = room.lastIndex(of: " ").flatMap { $0 > words.startIndex ? $0 : nil }
     guard let end = last ?? words.firstIndex(of: " ") else { break }
@@ -27,7 +27,7 @@ package func broken(
 }
 
 extension Substring {
-  /// The place after the last character that is not a space.
+  /// The index after the last character that is not a space.
   fileprivate var endOfWords: Index {
     lastIndex { $0 != " " }.map { index(after: $0) } ?? startIndex
   }

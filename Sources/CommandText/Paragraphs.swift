@@ -1,11 +1,11 @@
 /// The help text of a command, wrapped to the available width.
 package struct Paragraphs: Sendable {
   package enum Block: Sendable {
-    /// Words. A synopsis begins with `usage: `, and its parts in square brackets stay whole.
+    /// Text to wrap. A synopsis begins with `usage: `, and its parts in square brackets stay whole.
     case text(String)
     /// Terms with their meanings.
     case list([(term: String, meaning: String)])
-    /// Lines for a shell.
+    /// Shell commands, one per line.
     case examples([String])
   }
 

@@ -1,11 +1,11 @@
-/// How a part of a line stands out.
+/// The emphasis of a part of a line.
 package enum Style: String, Sendable {
   case heading = "1"
   case error = "1;31"
   case warning = "33"
-  /// The part of a bar that counts most.
+  /// The most important part of a bar.
   case bar = "32"
-  /// The rest of it.
+  /// The rest of a bar.
   case faint = "2"
 }
 
@@ -30,10 +30,10 @@ package enum ColorChoice: String, CaseIterable, Sendable {
   case auto
   case always, never
 
-  /// The painter for text that is written there.
+  /// The painter for text that is written to a descriptor.
   ///
-  /// By itself, `auto` follows the conventions of no-color.org and bixense.com/clicolors: NO_COLOR
-  /// comes first, then CLICOLOR_FORCE, then what TERM says of the terminal.
+  /// `auto` follows the conventions of no-color.org and bixense.com/clicolors: NO_COLOR takes
+  /// precedence, then CLICOLOR_FORCE, then the terminal, CLICOLOR and TERM.
   package func painter(for descriptor: Int32) -> Painter {
     switch self {
     case .always: return Painter(isOn: true)

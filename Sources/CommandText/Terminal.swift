@@ -1,6 +1,6 @@
 import Glibc
 
-/// Standard output or standard error, if it is a terminal.
+/// The terminal behind standard output or standard error, if there is one.
 package enum Terminal {
   /// The width of text if no terminal gives one.
   private static let defaultWidth = 80
@@ -9,14 +9,14 @@ package enum Terminal {
 
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// The terminal's columns, or `nil` if it is not a terminal.
+  /// The terminal's columns, or `nil` if the descriptor is not a terminal.
   package static func columns(_ descriptor: Int32) -> Int? { size(descriptor).map(\.columns) }
 
-  /// The terminal's columns and rows, or `nil` if it is not a terminal. A terminal that reports no
-  /// number of rows has 24.
+  /// The terminal's columns and rows, or `nil` if the descriptor is not a terminal. A terminal that
+  /// reports no number of rows counts as having 24.
   package static func size(_ descriptor: Int32) -> (columns: Int, rows: Int)? {
     var size = winsize()
-    // SAFETY: the structure lives across the call.
+    // SAFETY: the structure outlives the call.
     guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else {
       return nil
     }
@@ -26,7 +26,7 @@ package enum Terminal {
   /// Whether the program's terminal supports no control sequences.
   package static var isDumb: Bool { variable("TERM") == "dumb" }
 
-  /// A variable of the environment, or `nil` if it is empty or not set.
+  /// An environment variable, or `nil` if it is empty or not set.
   package static func variable(_ name: String) -> String? {
     // SAFETY: the text is copied at once, and the commands do not change their environment.
     guard let value = unsafe getenv(name) else { return nil }
@@ -34,16 +34,16 @@ package enum Terminal {
     return text.isEmpty ? nil : text
   }
 
-  /// The width of text that people read there.
+  /// The width to which text for people is wrapped.
   package static func textWidth(_ descriptor: Int32) -> Int {
     columns(descriptor).map { min(max($0, 20), widestText) } ?? defaultWidth
   }
 }
 
-/// One progress line on standard error, while someone is watching: only a terminal gets it. Each
-/// line replaces the previous one, and none is left at the end.
+/// A progress line on standard error, shown only on a terminal. Each line replaces the previous
+/// one, and none is left at the end.
 package struct ProgressLine {
-  /// Whether anyone would see it.
+  /// Whether standard error is a terminal that can show the line.
   package let isShown: Bool
   private var isThere = false
 

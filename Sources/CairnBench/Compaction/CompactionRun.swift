@@ -1,7 +1,7 @@
 import CairnStore
 
-/// The cost of compaction: bytes that it writes for each byte that callers write, by the bound on
-/// space and the skew of the overwrites. Counted, not timed.
+/// The cost of compaction: the bytes that it writes for each byte that callers write, by space
+/// bound and skew of the overwrites. Bytes are counted; nothing is timed.
 struct CompactionRun {
   let isQuick: Bool
   let seed: UInt64
@@ -16,7 +16,7 @@ struct CompactionRun {
     let skew: Skew
     /// Bytes that compaction wrote for each byte written by callers.
     let amplification: Double
-    /// The most bytes that the segments held for each live byte.
+    /// The most bytes that the segments took for each live byte.
     let peak: Double
   }
 
@@ -40,8 +40,8 @@ struct CompactionRun {
     for key in 0..<keyCount { try put(key) }
     let live = try store.statistics().liveByteCount
     let recordByteCount = live / keyCount
-    // A quarter of a segment between looks: compaction keeps up, as it does in a program that is
-    // not overwriting as fast as it can.
+    // Maintain the store after every quarter of a segment. Compaction then keeps up, as in a
+    // program that does not overwrite as fast as it can.
     let step = max(1, segmentByteLimit / 4 / recordByteCount)
     var peak = 0
     func overwrite(_ count: Int) throws {
@@ -60,7 +60,7 @@ struct CompactionRun {
     let statistics = try store.statistics()
     for key in 0..<keyCount where try store.value(forKey: Self.key(key)) != value {
       throw BenchFailure.mismatch(
-        store: "cairn", workload: "compaction", key: Self.key(key), detail: "the value is another")
+        store: "cairn", workload: "compaction", key: Self.key(key), detail: "the value is wrong")
     }
     try store.close()
     return Result(

@@ -32,7 +32,7 @@ struct BenchKey: ByteSource, Sendable {
   @inline(__always)
   private static func hexadecimalDigits(_ number: UInt64) -> UInt64 {
     var x = UInt64(UInt32(truncatingIfNeeded: number).byteSwapped)
-    // One nibble a byte, the high one of each pair first.
+    // One nibble per byte, the high one of each pair first.
     x = (x | x << 16) & 0x0000_FFFF_0000_FFFF
     x = (x | x << 8) & 0x00FF_00FF_00FF_00FF
     x = (x >> 4 | x << 8) & 0x0F0F_0F0F_0F0F_0F0F

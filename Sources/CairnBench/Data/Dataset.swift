@@ -4,9 +4,9 @@ import Glibc
 /// The value for each key, and the check of values read back.
 ///
 /// A value is a window of one pool of random bytes, at an offset determined by the seed, the key
-/// and how often the key has been written. So making it costs nothing, and a memory comparison
-/// shows whether bytes that were read are the key's newest. Two values are equal for one pair of
-/// (key, generation) in 262,144. The pool stays in the second-level cache.
+/// and its generation (the number of its writes). So making a value costs nothing, and a memory
+/// comparison shows whether a read returned the key's newest value. Two values are equal with a
+/// probability of 1 in 262,144. The pool stays in the second-level cache.
 ///
 // SAFETY: `@unchecked Sendable` because the pool is written by `init` alone, and a generation only
 // while no other thread uses its key. Both are freed by `deinit`; indices come from the workloads,
@@ -104,7 +104,7 @@ final class Dataset: @unchecked Sendable {
 
 /// Bytes of the pool: a value to write.
 // SAFETY: lives no longer than the `Dataset` whose pool it points to; every use is inside a method
-// that holds the dataset. `@unchecked Sendable` because nothing writes to the pool any more.
+// that holds the dataset. `@unchecked Sendable` because nothing writes to the pool after `init`.
 @safe
 struct ValueSlice: ImmutableBytes, @unchecked Sendable {
   let bytes: UnsafeRawBufferPointer

@@ -1,16 +1,17 @@
 import Glibc
 
 /// The order in which a round uses keys, made before its clock starts and the same for every store.
-/// At its end, the sequence starts again; a random one has a power of two as its length.
+/// At its end, the sequence starts again. The length of a random sequence is a power of two.
 struct KeySequence {
   private(set) var indices: [UInt32] = []
   /// Marks an index whose key is written instead of read.
   static let writeMark: UInt32 = 1 << 31
 
-  /// Enough that a round does not repeat the same order soon, and small compared with the store.
+  /// Long enough that a round does not soon repeat the same order, and small compared with the
+  /// store.
   private static func length(keyCount: Int) -> Int { keyCount <= 1 << 17 ? 1 << 17 : 1 << 20 }
 
-  /// Keys from `first`, uniformly at random.
+  /// Keys from `first` on, drawn uniformly at random.
   static func uniform(
     keyCount: Int, first: Int = 0, writeShare: Double = 0, random: inout RandomSource
   ) -> KeySequence {

@@ -14,7 +14,7 @@ struct RandomSource: RandomNumberGenerator {
     return word ^ word >> 31
   }
 
-  /// A number below `limit`, by the high half of a product.
+  /// A number below `limit`: the high half of a product.
   @inline(__always)
   mutating func index(below limit: Int) -> Int {
     Int(next().multipliedFullWidth(by: UInt64(limit)).high)

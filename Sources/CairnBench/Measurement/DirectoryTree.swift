@@ -2,7 +2,7 @@ import Glibc
 
 /// Lists, measures and removes directories with their contents. Links are not followed.
 enum DirectoryTree {
-  /// The names in a directory, without `.` and `..`, in no order.
+  /// The names in a directory, without `.` and `..`, in no particular order.
   static func names(in path: String) throws -> [String] {
     guard let stream = unsafe opendir(path) else {
       throw BenchFailure.lastSystemError("opendir", path)
@@ -21,7 +21,7 @@ enum DirectoryTree {
     return names
   }
 
-  /// Bytes of the blocks of the files below `path`, without the directories' own.
+  /// The bytes that the files below `path` take on disk, without those of directories.
   static func allocatedByteCount(_ path: String) -> Int {
     var sum = 0
     for name in (try? names(in: path)) ?? [] {

@@ -48,7 +48,7 @@ struct LatencyHistogram: Sendable, Equatable {
   }
 }
 
-/// Coded as pairs of bucket and count, because few of the buckets are used.
+/// Encoded as pairs of bucket and count, because few buckets are used.
 extension LatencyHistogram: Codable {
   init(from decoder: any Decoder) throws {
     var container = try decoder.unkeyedContainer()

@@ -11,9 +11,9 @@ func monotonicNanoseconds() -> UInt64 {
 
 /// How long a round lasts, and how often a single operation is timed.
 struct Pace: Sendable {
-  /// The round ends here at the latest.
+  /// The round ends after this many calls at the latest.
   var maximumCallCount: Int
-  /// It ends after this time, which is checked after each timed call.
+  /// The round ends after this time, which is checked after each timed call.
   var nanosecondLimit: UInt64 = .max
   var sampleInterval: Int
 }
@@ -26,8 +26,8 @@ struct Measurement: Sendable {
   /// The latencies of calls.
   var latencies = LatencyHistogram()
 
-  /// Calls `body` with 0, 1, 2, … and measures the total time, and for every `sampleInterval`-th
-  /// call also its own. So the clock does not distort the rate.
+  /// Calls `body` with 0, 1, 2, … and measures the total time. Also times every `sampleInterval`-th
+  /// call, but not all calls, so that the clock does not distort the rate.
   @inline(__always)
   static func run(
     _ pace: Pace, operationsPerCall: Int = 1, _ body: (Int) throws -> Void
@@ -54,7 +54,7 @@ struct Measurement: Sendable {
     return measurement
   }
 
-  /// Adds what was measured afterwards.
+  /// Adds a later measurement.
   mutating func append(_ next: Measurement) {
     operationCount += next.operationCount
     nanoseconds += next.nanoseconds

@@ -3,9 +3,9 @@ import Glibc
 /// The resident memory of this process, including mapped pages of files.
 enum ProcessMemory {
   /// Resets the peak, so that the next reading covers only one row. If the kernel does not allow
-  /// it, the peak is that of the process.
+  /// that, the peak is that of the whole process.
   static func resetPeak() {
-    // SAFETY: literals live for ever; one byte is written.
+    // SAFETY: literals live forever; one byte is written.
     let file = unsafe open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
     guard file >= 0 else { return }
     _ = unsafe "5".withCString { unsafe write(file, $0, 1) }
@@ -27,8 +27,8 @@ enum ProcessMemory {
 }
 
 extension ProcessMemory {
-  /// What the process has passed to the kernel for writing to disk so far, in pages: by calls and
-  /// through mappings.
+  /// The bytes of pages that the process has passed to the kernel for writing to disk so far, by
+  /// calls and through mappings.
   static var writtenByteCount: Int {
     for line in ProcFile.lines("/proc/self/io") where line.hasPrefix("write_bytes:") {
       return Int(line.drop { $0 != " " }.dropFirst()) ?? 0

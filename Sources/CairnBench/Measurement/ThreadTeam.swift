@@ -28,7 +28,7 @@ enum ThreadTeam {
       }
       threads.append(thread)
     }
-    // Also after a failure, or the started threads would never end.
+    // Start even after a failure, or the created threads would never end.
     outcome.hasStarted.store(true, ordering: .releasing)
     for thread in threads { pthread_join(thread, nil) }
     guard creationError == 0 else {

@@ -19,7 +19,7 @@ enum WholeTier: MemoryTierSize {
   static func entryLimit(of count: Int) -> Int? { count }
 }
 
-/// Holds every entry, and the cache is at its limit, as caches are after a while.
+/// Holds every entry, and the disk is at its limit, as it is in a cache after a while.
 enum WholeTierOfFullDisk: MemoryTierSize {
   static let kind = StoreKind.tieredCacheFull
   static func entryLimit(of count: Int) -> Int? { count }

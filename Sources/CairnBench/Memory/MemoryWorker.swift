@@ -1,7 +1,7 @@
 import Cairn
 
-/// The side of the benchmark that holds a cache of objects: like `Worker`, but with keys and values
-/// in the caches' form, made before the clock starts.
+/// The side of the benchmark that has a cache of objects: like `Worker`, but with keys and values
+/// of the cache's types, made before the clock starts.
 final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   static var storeName: String { Cache.name }
 
@@ -106,7 +106,7 @@ final class MemoryWorker<Cache: MemoryPeer>: WorkerServing {
   }
 }
 
-/// The state for the timed loops: for one thread or several.
+/// The state for the timed loops of one or several threads.
 private struct Session<Cache: MemoryPeer>: Sendable {
   let cache: Cache
   let keys: [Cache.Key]
@@ -137,8 +137,8 @@ private struct Session<Cache: MemoryPeer>: Sendable {
     }
   }
 
-  /// Whether a returned value is the very array that was set, or has the same bytes: comparing them
-  /// each time would take as long as the read.
+  /// Checks the length and the first byte of a returned value, and all bytes if `isThorough`:
+  /// comparing all of them each time would take as long as the read.
   @inline(__always)
   private func check(
     _ value: [UInt8]?, _ index: Int, _ workload: Workload, isThorough: Bool
@@ -154,6 +154,6 @@ private struct Session<Cache: MemoryPeer>: Sendable {
   static func mismatch(_ workload: Workload, _ index: Int, _ value: [UInt8]?) -> BenchFailure {
     .mismatch(
       store: Cache.name, workload: workload.rawValue, key: "number \(index)",
-      detail: value == nil ? "the key is missing" : "the value is another")
+      detail: value == nil ? "the key is missing" : "the value is wrong")
   }
 }

@@ -1,10 +1,9 @@
 import CommandText
 
-/// The options on the command line.
+/// The command-line options.
 struct BenchOptions: Sendable, Equatable {
   var isQuick = false
-  /// Whether to measure every row. Without it and without options that narrow the run, six rows are
-  /// measured.
+  /// Whether to measure every row. If no option selects or narrows a run, six rows are measured.
   var isFull = false
   /// Whether to measure the same rows with growing numbers of keys.
   var isScale = false
@@ -12,13 +11,13 @@ struct BenchOptions: Sendable, Equatable {
   var isPolicies = false
   /// Whether to count only what compaction writes.
   var isCompaction = false
-  /// Whether to measure only how long single calls take while something else goes on.
+  /// Whether to measure only how long single calls take while a cache does other work.
   var isStalls = false
-  /// Whether to measure only the figures that have an aim, and to compare them with it.
+  /// Whether to measure only the figures that have aims, and to compare them with their aims.
   var isTargets = false
   /// `nil`: the default stores.
   var stores: [StoreKind]?
-  /// Whether `stores` has every store: they are then also compared at a million keys.
+  /// Whether `stores` contains every store. The stores are then also compared at a million keys.
   var isEveryStore = false
   /// `nil`: all.
   var workloads: [Workload]?
@@ -34,10 +33,10 @@ struct BenchOptions: Sendable, Equatable {
   var jsonPath: String?
   var svgPath: String?
   var summaryPath: String?
-  /// A file of results to draw charts from; `nil`: to measure.
+  /// A file of results to draw charts from, or `nil` to measure.
   var resultsPath: String?
 
-  /// Whether only six rows are measured, in seconds: no option says what else to do.
+  /// Whether only six rows are measured, in seconds, because no option requests anything else.
   var isSummary: Bool {
     !isFull && !isQuick && !isScale && !isPolicies && !isCompaction && !isStalls && !isTargets
       && !isEveryStore && !isNarrowed
@@ -49,7 +48,7 @@ struct BenchOptions: Sendable, Equatable {
       || threadCount != nil
   }
 
-  /// Whether nothing narrows the run, so that it includes the section at a million keys.
+  /// Whether the run includes the section at a million keys, because nothing narrows the run.
   var includesReferenceSection: Bool { !isQuick && includesMemorySections }
 
   /// Whether the run includes the caches in memory.
@@ -80,7 +79,7 @@ struct BenchOptions: Sendable, Equatable {
                         the overwrites; takes a minute, or with --quick seconds
       --stalls          how long single gets and sets take while a cache trims, evicts, expires or
                         is overwritten; takes a minute, or with --quick a second
-      --targets         every figure that has an aim, beside it; takes 10 to 15 minutes, or with
+      --targets         every figure that has an aim, with the aim; takes 10 to 15 minutes, or with
                         --quick seconds. Some aims need the peers, and some need valgrind
       --stores S        of \(StoreKind.allCases.map(\.rawValue).joined(separator: ", ")); or all
                         that are built and no caches (default: cairn,file-per-key).
@@ -90,8 +89,8 @@ struct BenchOptions: Sendable, Equatable {
                         (default: all)
       --n N             number of keys, for every value size (default: by size, at most 50,000)
       --value-bytes V   bytes of a value (default: 100, 1024, 16384 and 262144 in turn)
-      --threads T       do \(Workload.threaded.map(\.rawValue).joined(separator: ", "))
-                        on T threads each, and no others
+      --threads T       run \(Workload.threaded.map(\.rawValue).joined(separator: ", "))
+                        on T threads each, and nothing else
       --seed S          seed for keys, values and orders (default: 1)
       --dir DIR         where to create the stores, which are removed at the end (default: $TMPDIR,
                         or the current directory)
@@ -123,7 +122,7 @@ extension BenchOptions {
       separator: " "
     ).map(String.init)
 
-  /// Reads the arguments after the command's name. `nil`: help was requested.
+  /// Reads the arguments after the command's name. Returns `nil` if help was requested.
   static func parse(_ arguments: [String]) throws(UsageError) -> BenchOptions? {
     var options = BenchOptions()
     var rest = arguments[...]
@@ -198,7 +197,7 @@ extension BenchOptions {
       }
     }
     if [options.isFull, options.isQuick, options.isScale].count(where: { $0 }) > 1 {
-      throw UsageError(description: "--full, --quick and --scale are different runs")
+      throw UsageError(description: "only one of --full, --quick and --scale may be given")
     }
     if options.resultsPath != nil {
       var drawing = BenchOptions(svgPath: options.svgPath, summaryPath: options.summaryPath)
@@ -266,7 +265,7 @@ extension BenchOptions {
     for part in text.split(separator: ",", omittingEmptySubsequences: false) {
       guard let name = Name(rawValue: String(part)) else {
         let known = Name.allCases.map(\.rawValue).joined(separator: ", ")
-        throw UsageError(description: "\(option): \(part) is none of \(known)")
+        throw UsageError(description: "\(option): \(part) is not one of \(known)")
       }
       if !names.contains(name) { names.append(name) }
     }

@@ -10,18 +10,18 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case get
   /// A value read in place, without a copy.
   case getZeroCopy = "get-zero-copy"
-  /// 64 keys in a call; counted by key, but the percentiles are of calls.
+  /// 64 keys in a call. Operations are counted by key, but percentiles are of calls.
   case getMany = "get-many"
   /// Keys that the store does not have.
   case getMissing = "get-missing"
-  /// Keys by Zipf's law with exponent 0.99; the popular ones are spread over the key space.
+  /// Keys by Zipf's law with exponent 0.99; the popular keys are spread over the key space.
   case getZipf = "get-zipf"
   /// Reads by two threads; their total.
   case getTwoThreads = "get-2-threads"
   case getZeroCopyTwoThreads = "get-zero-copy-2-threads"
   case getMissingTwoThreads = "get-missing-2-threads"
   case getZipfTwoThreads = "get-zipf-2-threads"
-  /// `get-zero-copy` after the store was opened anew and every value was read once.
+  /// `get-zero-copy` after the store was reopened and every value was read once.
   case getZeroCopyAgain = "get-zero-copy-again"
   /// Every key, one at a time, in random order.
   case delete
@@ -37,11 +37,11 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case overwriteCompacting = "overwrite-compacting"
   /// Opening a cleanly closed store, up to the first value read.
   case openClean = "open-clean"
-  /// Opening a store whose process was killed after it had opened it and rewritten 100,000 of the
-  /// values, up to the first value read.
+  /// Opening a store, up to the first value read, after its process had opened it, rewritten
+  /// 100,000 of the values and been killed.
   case openKilled = "open-killed"
-  /// One compaction after half of the keys were overwritten. The overwrites are not counted.
-  /// Counted by key of the store.
+  /// One compaction after half of the keys were overwritten. The overwrites are not measured. Each
+  /// key of the store counts as one operation.
   case compact
   /// Overwriting uniformly random keys, four times as many as there are, while the store reclaims
   /// space by itself.
@@ -50,8 +50,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   case durablePut = "durable-put"
   /// The same by sixteen threads on one store; their total.
   case durablePut16Threads = "durable-put-16-threads"
-  /// `get` from caches that hold all keys: in memory, or Cairn's on disk with and without a tier in
-  /// memory.
+  /// `get` from caches that hold all keys: in memory, or Cairn's on disk with or without a memory
+  /// tier.
   case memoryGet = "memory-get"
   /// The same by two threads; their total.
   case memoryGetTwoThreads = "memory-get-2-threads"
@@ -60,7 +60,8 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// 95 % `memory-get`, 5 % `memory-set`.
   case memoryMixed95to5 = "memory-mixed-95-5"
 
-  /// The order of measuring: first rows that need an empty store, last those that use it up.
+  /// The order of measurement: rows that need an empty store come first, rows that use the store up
+  /// come last.
   static let runOrder: [Workload] = [
     .fillBatch, .fill, .openKilled, .get, .getZeroCopy, .getMany, .getMissing, .getZipf,
     .getTwoThreads, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
@@ -70,7 +71,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .durablePut16Threads, .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5,
   ]
 
-  /// The components of an operation's cost as the number of keys grows.
+  /// The rows of `--scale`, which show how costs grow with the number of keys.
   static let scale: [Workload] = [
     .fill, .get, .getMissing, .getMany, .getTwoThreads, .getCompacting, .overwrite, .churn,
     .compact, .openClean,
@@ -82,7 +83,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     .get, .getZeroCopy, .getMissing, .getZipf, .mixed95to5, .memoryGet, .memoryMixed95to5,
   ]
 
-  /// For a row on two threads, the row that does the same on one.
+  /// For a row on two threads, the same row on one thread.
   var onOneThread: Workload? {
     switch self {
     case .getTwoThreads: .get
@@ -95,7 +96,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether it is part of a run that names no workloads; those of `--scale` take long.
+  /// Whether the workload is part of a run that names no workloads.
   var isStandard: Bool {
     switch self {
     case .churn, .compact, .getZeroCopyTwoThreads, .getMissingTwoThreads, .getZipfTwoThreads,
@@ -105,7 +106,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether it is for caches of objects instead of stores of bytes.
+  /// Whether the workload is for caches of objects instead of stores of bytes.
   var isInMemory: Bool {
     switch self {
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5: true
@@ -127,7 +128,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// Whether it needs the store that `fill` leaves.
+  /// Whether the workload needs the store that `fill` leaves.
   var needsFilledStore: Bool {
     switch self {
     case .fill, .fillBatch, .durablePut, .durablePut16Threads: false
@@ -138,7 +139,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
   /// Whether every round begins by writing all keys, measured or not.
   var refillsEveryRound: Bool { self == .fill || self == .openKilled || self == .delete }
 
-  /// Whether it leaves other values than it found, so that they must be checked.
+  /// Whether the workload changes values, which must then be checked.
   var changesMain: Bool {
     switch self {
     case .fill, .openKilled, .overwrite, .overwriteCompacting, .delete, .mixed95to5,
@@ -158,7 +159,7 @@ enum Workload: String, CaseIterable, Codable, Sendable {
 
   static let rewrittenKeyCount = 100_000
 
-  /// Keys in one call of `get-many`, and values in one of `fill-batch`.
+  /// Keys in one call of `get-many`, and values in one call of `fill-batch`.
   static let keysPerCall = 64
   static let valuesPerBatch = 1_000
 }

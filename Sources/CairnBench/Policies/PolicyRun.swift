@@ -32,7 +32,7 @@ struct PolicyRun {
     let requests = stream.requests(count: isQuick ? 50_000 : 1_000_000, seed: seed)
     let policies = EvictionPolicy.allCases
     var rounds: [[(hits: Int, nanoseconds: Double)]] = policies.map { _ in [] }
-    // Rounds take turns, so that disturbances affect all of them.
+    // The policies take turns in each round, so that a disturbance affects all of them.
     for _ in 0..<(isQuick ? 1 : 5) {
       for (index, policy) in policies.enumerated() {
         rounds[index].append(try run(requests, stream, policy))
@@ -68,7 +68,7 @@ struct PolicyRun {
     if let wrong {
       throw BenchFailure.mismatch(
         store: Self.name(policy), workload: stream.rawValue, key: "\(wrong)",
-        detail: "the value is another")
+        detail: "the value is wrong")
     }
     return (hits, time / .nanoseconds(1) / Double(max(1, requests.count)))
   }

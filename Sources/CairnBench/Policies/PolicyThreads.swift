@@ -1,6 +1,6 @@
 import Cairn
 
-/// Hits a second on one thread and on two: what the threads of a cache in memory share.
+/// Hits per second on one thread and on two, which show what the threads of a memory cache share.
 struct PolicyThreads {
   let isQuick: Bool
   let seed: UInt64
@@ -66,7 +66,7 @@ struct PolicyThreads {
           guard cache.value(forKey: key) == ~key else {
             throw BenchFailure.mismatch(
               store: PolicyRun.name(policy), workload: "hits", key: "\(key)",
-              detail: "the value is another")
+              detail: "the value is wrong")
           }
         }
       }

@@ -1,12 +1,13 @@
 /// Requests for comparing eviction policies, generated from a seed. Keys are numbers.
 enum RequestStream: String, CaseIterable, Codable, Sendable {
-  /// Keys by Zipf's law with exponent 0.99. After 125,000 requests, other keys become popular.
+  /// Keys by Zipf's law with exponent 0.99. After every 125,000 requests, other keys become
+  /// popular.
   case zipfShift = "zipf-shift"
   /// A third more keys than fit, in turn.
   case loop
   /// A hot set that fits, by Zipf's law; after 2,000 such requests a scan over as many keys as fit.
   case scanAndHot = "scan-and-hot"
-  /// Half by Zipf's law, each followed by a key that occurs once.
+  /// Half of the requests by Zipf's law, each followed by a key that occurs once.
   case oneHit = "one-hit"
   /// Twice as many keys as fit, back and forth.
   case toAndFro = "to-and-fro"
@@ -34,7 +35,7 @@ enum RequestStream: String, CaseIterable, Codable, Sendable {
       let round = 2_000 + capacity
       return (0..<count).map { index in
         if index % round < 2_000 { return hot[index] }
-        // Ten scans use different keys before the first set returns.
+        // Ten scans use different keys before the keys of the first scan return.
         return UInt32(capacity + index / round % 10 * capacity + index % round - 2_000)
       }
     case .oneHit:

@@ -1,6 +1,6 @@
 import FoundationEssentials
 
-/// The results of a run, as in the JSON file. The names are those of the specification.
+/// The results of a run, as in the JSON file. The property names are the names in the file.
 struct BenchReport: Codable, Sendable {
   var machine: Machine
   var filesystem: FileSystem
@@ -8,7 +8,7 @@ struct BenchReport: Codable, Sendable {
   var options: ReportedOptions
   var results: [BenchResult]
 
-  /// Where and how it was measured, on one line.
+  /// Where and how the results were measured, on one line.
   var caption: String { "\(machine.summary), \(filesystem.type), seed \(seed)" }
 
   func json() throws -> [UInt8] {
@@ -26,7 +26,7 @@ struct BenchReport: Codable, Sendable {
     }
   }
 
-  /// Results that were measured with the same keys and values, in the order of the run.
+  /// Groups results that were measured with the same keys and values, in the order of the run.
   static func sections(
     of results: [BenchResult]
   ) -> [(section: Plan.Section, results: [BenchResult])] {
@@ -43,7 +43,7 @@ struct BenchReport: Codable, Sendable {
 }
 
 extension Plan.Section {
-  /// The section of these results. There is at least one.
+  /// The section of these results, which must not be empty.
   fileprivate init(of results: [BenchResult]) {
     var stores: [StoreKind] = []
     for result in results where !stores.contains(result.store) { stores.append(result.store) }
@@ -61,7 +61,7 @@ struct ReportedOptions: Codable, Sendable {
   var quick: Bool
   var stores: [StoreKind]
   var workloads: [Workload]
-  /// Absent if it depended on the size of the values.
+  /// Absent if the number depended on the size of the values.
   var n: Int?
   var valueBytes: [Int]
   var directory: String?
@@ -86,35 +86,36 @@ struct ReportedOptions: Codable, Sendable {
   }
 }
 
-/// One store and workload: the medians of its rounds.
+/// The result of one store and workload: the medians of the rounds.
 struct BenchResult: Codable, Sendable {
   var store: StoreKind
   var workload: Workload
-  /// Keys in the store.
+  /// The number of keys in the store.
   var n: Int
   var valueBytes: Int
-  /// Absent if it was one, or as many as the workload's name says.
+  /// Absent if there was one, or as many as the workload's name says.
   var threads: Int?
-  /// The operations of all rounds.
+  /// The number of operations in all rounds.
   var operations: Int
   /// The median of the rounds.
   var opsPerSecond: Double
   var minimumOpsPerSecond: Double
   var maximumOpsPerSecond: Double
   var rounds: Int
-  // Of the sampled calls of all rounds; a call of `get-many` and `fill-batch` covers many keys.
+  // Percentiles of the sampled calls of all rounds. A call of `get-many` or `fill-batch` covers
+  // many keys.
   var p50Nanoseconds: UInt64
   var p99Nanoseconds: UInt64
   var p999Nanoseconds: UInt64
   /// Allocated blocks of the store's files after the row.
   var diskBytes: Int
-  /// The highest of the rounds, including mapped pages of files.
+  /// The highest peak of the rounds, including mapped pages of files.
   var peakResidentBytes: Int
   var durability: String
-  /// What the process passed to the kernel for writing in the rounds, divided by the bytes of keys
-  /// and values put; only for rows that only put.
+  /// The bytes that the process passed to the kernel for writing in the rounds, divided by the
+  /// bytes of keys and values put. Only for rows of puts.
   var writeAmplification: Double?
-  /// Memory of the index for one key, after the row.
+  /// Bytes of index memory per key, after the row.
   var indexBytesPerKey: Double?
 
   init(
@@ -150,13 +151,14 @@ struct BenchResult: Codable, Sendable {
 }
 
 extension BenchResult {
-  /// Whether both were measured with the same keys, values and threads, on disk or in memory.
+  /// Whether both results were measured with the same keys, values and threads, and both on disk or
+  /// both in memory.
   fileprivate func isBeside(_ other: BenchResult) -> Bool {
     n == other.n && valueBytes == other.valueBytes && threads == other.threads
       && workload.isInMemory == other.workload.isInMemory
   }
 
-  /// How many times as fast Cairn was in the same row, if the results have both.
+  /// How many times as fast Cairn was in the same row, if the results contain both.
   func cairnRatio(in results: [BenchResult]) -> Double? {
     let ours: StoreKind = workload.isInMemory ? .memoryCache : .cairn
     guard store != ours, opsPerSecond > 0 else { return nil }

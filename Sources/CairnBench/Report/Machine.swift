@@ -40,11 +40,11 @@ struct FileSystem: Codable, Sendable {
   var type: String
   var device: String
   var mountPoint: String
-  /// The run's directory, which no longer exists when this is read.
+  /// The run's directory, which is removed at the end of the run.
   var path: String
 
-  /// Uses the longest mount point above `path`, an absolute one; of several mounts at one place,
-  /// the last counts.
+  /// Uses the longest mount point above `path`, which must be absolute. Of several mounts at one
+  /// place, the last counts.
   init(of path: String) {
     self.init(type: "unknown", device: "unknown", mountPoint: "unknown", path: path)
     var longest = 0

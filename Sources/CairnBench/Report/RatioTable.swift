@@ -1,10 +1,10 @@
-/// How many times as fast Cairn was as each of the others, row by row: the last column of the long
+/// How many times as fast Cairn was as each other store, row by row: the last column of the long
 /// table, side by side.
 struct RatioTable {
   let section: Plan.Section
   let results: [BenchResult]
 
-  /// `nil` with fewer than two other stores, whose ratios are easy to find.
+  /// `nil` if there are fewer than two other stores, because their ratios are easy to find.
   var text: String? {
     let others = section.stores.filter { store in
       store != .cairn && results.contains { $0.store == store && !$0.workload.isInMemory }

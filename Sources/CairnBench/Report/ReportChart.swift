@@ -149,7 +149,7 @@ struct ReportChart {
   }
 }
 
-/// Whole powers of ten around some values.
+/// The powers of ten around some values.
 private struct LogScale {
   let exponents: ClosedRange<Int>
 

@@ -34,7 +34,7 @@ struct ReportTable {
         rows, leftAlignedColumnCount: Self.leftAlignedColumnCount)
   }
 
-  /// The unit once, if both are the same.
+  /// A range of rates, with the unit only once if both rates have the same unit.
   private static func spread(_ minimum: Double, _ maximum: Double) -> String {
     let (low, high) = (Figures.rate(minimum), Figures.rate(maximum))
     return (low.suffix(4) == high.suffix(4) ? String(low.dropLast(4)) : low) + " – " + high

@@ -100,7 +100,7 @@ struct ScaleChart {
   }()
 }
 
-/// The position for a number of keys and a time.
+/// Maps numbers of keys and times to positions.
 private struct Plot {
   let counts: LogAxis
   let times: LogAxis

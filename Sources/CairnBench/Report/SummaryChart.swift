@@ -1,4 +1,4 @@
-/// Six workloads on one screen, as an SVG chart: Cairn beside what people use in its place.
+/// Six workloads on one screen, as an SVG chart: Cairn beside its alternatives.
 ///
 /// A panel for each workload, a bar for each store. A bar's length is proportional to the
 /// operations per second, and the fastest store of a panel fills it. Needs no font and no script,

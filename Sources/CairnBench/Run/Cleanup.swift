@@ -21,7 +21,7 @@ enum Cleanup {
   private static func perform(_ state: inout State) {
     for process in state.processes {
       kill(process, SIGKILL)
-      // Until it has ended, it could still create files.
+      // Until the worker has ended, it could still create files.
       waitpid(process, nil, 0)
     }
     state.processes = []
@@ -29,16 +29,16 @@ enum Cleanup {
     state.directory = nil
   }
 
-  /// Makes signals that ask a process to end clean up first.
+  /// Installs handlers that clean up before a signal ends the process.
   static func handleSignals() {
-    // A dead worker is noticed by its silence.
+    // A dead worker shows up as a failed write or a missing answer.
     signal(SIGPIPE, SIG_IGN)
     for number in [SIGINT, SIGTERM, SIGHUP] {
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler {
-        // Keeps the lock: a thread that fails meanwhile because its worker is gone waits here for
-        // the end of the process.
+        // Keep the lock: a thread that fails because its worker is gone then waits here until the
+        // process ends.
         state.withLock { state in
           perform(&state)
           _exit(128 + number)

@@ -1,8 +1,8 @@
 import CommandText
 import Glibc
 
-/// Runs a plan, with a worker process for each store of a section. Row by row and round by round,
-/// it runs one store after the other, so that disturbances of the machine affect all of them.
+/// Runs a plan, with a worker process for each store of a section. In each round of each row, the
+/// stores take turns, so that disturbances of the machine affect all of them.
 struct Coordinator {
   let plan: Plan
   let seed: UInt64
@@ -65,8 +65,8 @@ struct Coordinator {
     let limit = workload.millisecondLimit(section) ?? 3_600_000
     guard
       let result = try store.worker.ask(.run(workload, round: round, milliseconds: limit))
-    else { throw BenchFailure.worker("no result of \(workload.rawValue)") }
-    // Every kill may lose a store; other rows are checked at their end.
+    else { throw BenchFailure.worker("no result for \(workload.rawValue)") }
+    // Every kill may lose data, so check after each one; other rows are checked at their end.
     if workload == .openKilled { _ = try store.worker.ask(.check(workload)) }
     store.rounds.append(result)
     let seconds = Double(monotonicNanoseconds() - begin) / 1e9
@@ -84,7 +84,7 @@ struct Coordinator {
         store: kind, directory: path, keyCount: section.keyCount,
         valueByteCount: section.valueByteCount, seed: seed,
         settles: section.roundCount > 1, threadCount: section.threadCount,
-        // Three seconds at 200 ms a round: a shorter round would often meet no sync.
+        // Three seconds at 200 ms a round: a shorter round would often include no sync.
         leastMilliseconds: kind.isSyncedEachSecond ? 15 * section.milliseconds : 0))
   }
 }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Touches memory once before anything is measured. The first touch of a page can cost ten times
-/// more on a virtual machine whose host has reclaimed free memory, and the first store would pay
-/// for it.
+/// Touches memory once before anything is measured. The first touch of a page can cost ten times as
+/// much on a virtual machine whose host has reclaimed free memory, and the first store would pay
+/// for that.
 enum MachineWarmUp {
   static func touchMemory(availableByteCount: Int) {
     let byteCount = min(2 << 30, availableByteCount / 4)

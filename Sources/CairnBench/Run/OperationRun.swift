@@ -3,8 +3,8 @@ import CairnStore
 import FoundationEssentials
 import Glibc
 
-/// The hidden subcommand that does only one kind of operation, so that `Fuzz/instructions` can
-/// count the instructions of each.
+/// A hidden subcommand that performs only one kind of operation, so that `Fuzz/instructions` can
+/// count the instructions of each kind.
 enum OperationRun: String, CaseIterable {
   case fill, overwrite, get, absent, interval, durable, batch, trim, compaction
   case open = "open-after-kill"
@@ -25,7 +25,8 @@ enum OperationRun: String, CaseIterable {
   private static let keyCount = 1000
   private static let value = [UInt8](repeating: 7, count: 100)
 
-  /// Does an operation this many times in a new directory, which is removed at the end.
+  /// Performs an operation the given number of times in a new directory, which is removed at the
+  /// end.
   static func run(_ arguments: [String]) -> Int32 {
     guard arguments.count == 3, let operation = OperationRun(rawValue: arguments[0]),
       let count = Int(arguments[1])
@@ -67,13 +68,13 @@ enum OperationRun: String, CaseIterable {
 
   private static func key(_ number: Int) -> [UInt8] { Array("key-\(1_000_000 + number)".utf8) }
 
-  /// The counted part; `Fuzz/instructions` finds it by this name.
+  /// The counted part. `Fuzz/instructions` finds this function by its name.
   @inline(never)
   private func countedOperations(_ body: () throws -> Void) rethrows { try body() }
 
   private func useStore(_ count: Int, at path: String) throws {
     let store = try Store(path: path, configuration: Self.configuration)
-    // Made before, since making a key takes as long as a read.
+    // Make the keys first, because making a key takes as long as a read.
     let keys = (0..<Self.keyCount + count).map(Self.key)
     for key in keys.prefix(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
     switch self {
@@ -129,7 +130,7 @@ enum OperationRun: String, CaseIterable {
     let store = try Store(path: path, configuration: Self.configuration)
     for number in 0..<Self.keyCount { try store.setValue(Self.value, forKey: Self.key(number)) }
     for _ in 0..<count {
-      // The state after a kill: the files of an open store.
+      // The files of an open store are in the same state as after a kill.
       try FileManager.default.copyItem(atPath: path, toPath: copy)
       let killed = try counting {
         try Store(path: copy, configuration: Self.configuration)
@@ -151,7 +152,7 @@ enum OperationRun: String, CaseIterable {
 
   /// Reads keys in turn, and writes the missing ones.
   ///
-  /// - Parameter findsAll: whether all of them are held; otherwise none is.
+  /// - Parameter findsAll: whether the cache contains all of the keys; otherwise it contains none.
   private func useMemory(_ count: Int, _ policy: EvictionPolicy, findsAll: Bool) {
     var configuration = MemoryCacheConfiguration(countLimit: Self.keyCount, costLimit: nil)
     configuration.policy = policy

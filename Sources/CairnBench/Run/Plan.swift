@@ -1,4 +1,4 @@
-/// The plan of a run: consecutive sections, each with one size of value.
+/// The plan of a run: consecutive sections, each with one value size.
 struct Plan: Sendable {
   struct Section: Sendable {
     var stores: [StoreKind]
@@ -9,9 +9,9 @@ struct Plan: Sendable {
     var roundCount: Int
     /// The length of a round if the workload does not set the number of operations.
     var milliseconds: Int
-    /// The threads of the rows that `--threads` is for.
+    /// The number of threads of the rows that `--threads` applies to.
     var threadCount = 1
-    /// The rows that each store is measured in; `nil`: all that it supports.
+    /// The rows that each store is measured in; `nil`: all rows that the store supports.
     var rows: [StoreKind: Set<Workload>]?
 
     func includes(_ workload: Workload, of store: StoreKind) -> Bool {
@@ -68,7 +68,7 @@ struct Plan: Sendable {
         milliseconds: options.isQuick ? 5 : 120, threadCount: options.threadCount ?? 1)
     }
     if options.includesMemorySections {
-      // A hot set, and one whose entries do not all fit in the processor's second-level cache.
+      // Hot sets that do and do not fit in the processor's second-level cache.
       for count in options.isQuick ? [100] : [1_000, 10_000, 100_000] {
         sections.append(
           Section(
@@ -101,7 +101,7 @@ struct Plan: Sendable {
     stores: [.cairn, .bareMap], workloads: [.fill, .get], keyCount: 1_000_000,
     valueByteCount: 100, roundCount: 9, milliseconds: 200)
 
-  /// The same with the peers, except those that would take minutes to fill.
+  /// The same with the peers, except stores that would take minutes to fill.
   private static var millionOfAll: Section {
     Section(
       stores: StoreKind.onDisk.filter { $0 != .filePerKey && $0 != .yykv },
@@ -125,8 +125,8 @@ struct Plan: Sendable {
 }
 
 extension Workload {
-  /// The maximum length of a round with a given number of operations; `nil`: until they are done,
-  /// because other rows build on it.
+  /// The maximum length of a round, or `nil` if the round must complete all its operations, because
+  /// other rows build on them.
   func millisecondLimit(_ section: Plan.Section) -> Int? {
     switch self {
     case .fill, .openKilled, .churn, .compact: nil

@@ -1,7 +1,8 @@
 import Glibc
 
 /// The directory of a run: a new one in `--dir`, in `$TMPDIR`, or in the current directory,
-/// whichever is given first. Not in `/tmp` by default, which is often in memory and not on a disk.
+/// whichever is given first. Not in `/tmp` by default, because `/tmp` is often in memory and not on
+/// a disk.
 struct RunDirectory {
   let path: String
   let fileSystem: FileSystem

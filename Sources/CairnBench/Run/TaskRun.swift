@@ -43,7 +43,7 @@ enum TaskRun {
     var gaps: [Duration] = []
     var idleGaps: [Duration] = []
     var singles: [(thread: Double, task: Double)] = []
-    // Interleaved, so that disturbances of the machine slow both.
+    // Interleaved, so that disturbances of the machine affect both.
     for _ in 0..<roundCount {
       threads.append(try await byThreads(store, from: next))
       next += taskCount
@@ -67,7 +67,7 @@ enum TaskRun {
       next += 2 * singleCount
     }
     for number in 0..<next where try store.value(forKey: key(number)) != value {
-      throw BenchFailure.unsuited("key \(number) has not the value that was written")
+      throw BenchFailure.unsuited("key \(number) does not have the value that was written")
     }
     try await store.close()
     let ratio = median(singles.map { $0.task / $0.thread })
@@ -140,7 +140,7 @@ enum TaskRun {
     return (rate, await heart.value)
   }
 
-  /// Seconds for one write.
+  /// The average time of one write, in seconds.
   private static func single(
     _ store: Store, from first: Int, _ write: (Store, [UInt8]) async throws -> Void
   ) async throws -> Double {

@@ -2,7 +2,7 @@ import Cairn
 import Dispatch
 import Synchronization
 
-/// The rows with a compaction on another thread: its cost for readers and writers.
+/// The rows that compact: alone, or while another thread reads or writes.
 extension Worker {
   func getWhileCompacting(_ round: Round) throws -> Measurement {
     var random = round.random
@@ -10,7 +10,7 @@ extension Worker {
     let order = KeySequence.permutation(keyCount: data.keyCount, random: &random).indices
     let sequence = KeySequence.uniform(keyCount: data.keyCount, random: &random)
     let part = max(1, data.keyCount / 4)
-    // The same values again, so that reads find what they found before.
+    // Rewrites the same values, so that reads find what they found before.
     let rewrite: @Sendable (Int) throws -> Void = { turn in
       for place in (turn * part)..<((turn + 1) * part) {
         let index = Int(order[place % order.count])
@@ -20,7 +20,7 @@ extension Worker {
         }
       }
     }
-    // Rewrites once before, so that a compaction begins together with the reads.
+    // Rewrite once first, so that a compaction begins together with the reads.
     try rewrite(0)
     return try beside({ turn in
       try store.compact()
@@ -55,13 +55,13 @@ extension Worker {
     let indices = KeySequence.uniform(keyCount: data.keyCount, random: &random).indices
     let mask = indices.count - 1
     return try Measurement.run(pace(round, maximumCallCount: 4 * data.keyCount)) { call in
-      // A sequence shorter than the round is shifted a little each time.
+      // A sequence shorter than the round is shifted a little each time it repeats.
       let index = (Int(indices[call & mask]) + call / indices.count) % data.keyCount
       try put(index, in: store)
     }
   }
 
-  /// Measures while another thread repeats something.
+  /// Measures while another thread repeats `work`.
   private func beside(
     _ work: @escaping @Sendable (_ turn: Int) throws -> Void, measure: () throws -> Measurement
   ) throws -> Measurement {

@@ -2,7 +2,7 @@ import Cairn
 
 /// The rows that open an existing store.
 extension Worker {
-  /// Rewrites the values of this many keys, in a new session.
+  /// Rewrites the values of `Workload.rewrittenKeyCount` keys, in a new session.
   func rewrite() throws {
     var random = RandomSource(seed: configuration.seed)
     try closeMain()
@@ -17,8 +17,8 @@ extension Worker {
   }
 
   /// Opens the main store and reads one value, so that a store that defers work until the first
-  /// read has no advantage. After a kill there is one such opening; a clean one is repeated, with
-  /// an uncounted close in between.
+  /// read has no advantage. After a kill, there is one opening. Clean openings are repeated, with
+  /// uncounted closes in between.
   func openRepeatedly(_ round: Round) throws -> Measurement {
     var measurement = Measurement()
     var random = round.random

@@ -29,14 +29,14 @@ extension Worker {
     }
   }
 
-  /// Measures on this thread, or on several; their total.
+  /// Measures on this thread, or on several threads. Returns the total.
   func onThreads(
     _ count: Int, _ measure: @escaping @Sendable (Int) throws -> Measurement
   ) throws -> Measurement {
     count == 1 ? try measure(0) : .together(try ThreadTeam.run(count, measure))
   }
 
-  /// Opens the store anew and reads every value, so that whatever is checked only once has been
+  /// Reopens the store and reads every value, so that whatever is checked only once has been
   /// checked.
   private func readOnce() throws {
     try closeMain()
@@ -61,7 +61,7 @@ extension Worker {
     var keys: [BenchKey] = []
     keys.reserveCapacity(keysPerCall)
     var pace = pace(round)
-    // A call is 64 keys long, so each can be timed.
+    // A call reads 64 keys, so every call can be timed.
     pace.sampleInterval = 1
     return try Measurement.run(pace, operationsPerCall: keysPerCall) { call in
       let first = call &* keysPerCall
@@ -103,7 +103,7 @@ struct Reader<Store: KeyValueStore>: Sendable {
     }
   }
 
-  /// Compares every byte of every sixteenth value.
+  /// Checks a value, and compares every byte of every sixteenth value.
   @inline(__always)
   func check(_ value: [UInt8]?, _ index: Int, _ round: Round, _ call: Int) throws {
     guard let value else { throw mismatch(round, index, "the key is missing") }

@@ -45,7 +45,7 @@ extension Worker {
     }
   }
 
-  /// Each thread has its own keys, because a read that meets a write has no single right answer.
+  /// Each thread has its own keys, because a read during a write has no single right answer.
   private func mix(_ round: Round, writeShare: Double) throws -> Measurement {
     var random = round.random
     let threadCount = min(threadCount(of: round.workload), data.keyCount)
@@ -53,7 +53,7 @@ extension Worker {
       KeySequence.uniform(
         keyCount: data.keyCount / threadCount, writeShare: writeShare, random: &random)
     }
-    // Bounds what a fast store writes, because none reclaims space while it is measured.
+    // Limits what a fast store writes, because no store reclaims space while it is measured.
     let maximum =
       max(data.keyCount, Self.writtenByteLimit / max(data.valueByteCount, 1)) / threadCount
     let reader = Reader(store: try openMain(), data: data, sampleInterval: sampleInterval)
@@ -96,8 +96,8 @@ extension Worker {
     DirectoryTree.remove(path)
     let store = try Store(at: path, options: storeOptions(.durable))
     if round.number == 0 {
-      // The first syncs of this row would otherwise write what earlier rows left unwritten. The
-      // main store has served its purpose, and removed data need not be written.
+      // Otherwise the first syncs of this row would write what earlier rows left unwritten. The
+      // main store is no longer needed, and removed data need not be written.
       try makeEmptyMain()
       if configuration.settles { sync() }
     }
@@ -143,8 +143,8 @@ extension Worker {
 }
 
 extension Reader {
-  /// Reads, and writes where the sequence marks it. Runs on one of several threads, which share the
-  /// keys out.
+  /// Reads, and writes where the sequence marks it. Runs on one of several threads, each with its
+  /// own keys.
   fileprivate func mix(
     _ round: Round, _ sequence: KeySequence, _ thread: Int, of threadCount: Int,
     maximumCallCount: Int

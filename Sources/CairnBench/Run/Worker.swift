@@ -2,8 +2,8 @@ import Cairn
 import FoundationEssentials
 import Glibc
 
-/// The side of the benchmark that holds a store: one process for one store and one value size, so
-/// that memory is that store's alone. It executes requests, one round at a time.
+/// The side of the benchmark that has a store: one process for one store and one value size, so
+/// that all memory in use is that store's. Executes requests, one round at a time.
 ///
 /// Generic over the store, so that the calls in the timed loops are direct for all stores.
 final class Worker<Store: KeyValueStore>: WorkerServing {
@@ -14,10 +14,10 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
   let sampleInterval: Int
   /// The store of all rows except those with a separate one.
   private(set) var main: Store?
-  /// Whether `main` holds every key.
+  /// Whether `main` contains every key.
   private(set) var isFilled = false
   private var mainDiskByteCount: Int?
-  /// What this process had written when the round began.
+  /// The bytes that this process had written when the round began.
   private var writtenBefore = 0
 
   init(_ configuration: WorkerConfiguration) {
@@ -79,11 +79,11 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     case .durablePut: return try putDurably(round, threadCount: 1)
     case .durablePut16Threads: return try putDurably(round, threadCount: 16)
     case .memoryGet, .memoryGetTwoThreads, .memorySet, .memoryMixed95to5:
-      throw BenchFailure.unsuited("\(Store.name) is no cache in memory")
+      throw BenchFailure.unsuited("\(Store.name) is not a memory cache")
     }
   }
 
-  /// Measures again and again, in other orders, until a round has lasted as long as the
+  /// Repeats a measurement, in other orders, until the round has lasted as long as the
   /// configuration says.
   private func repeated(
     _ round: Round, _ measure: (Round) throws -> Measurement
@@ -103,7 +103,8 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
   ) throws -> RoundResult {
     let peak = ProcessMemory.peakByteCount
     let written = ProcessMemory.writtenByteCount - writtenBefore
-    // Measuring tens of thousands of files takes a while, and reading does not change the result.
+    // Measuring the disk usage of tens of thousands of files takes a while, and reads do not change
+    // it.
     if changes { mainDiskByteCount = nil }
     let disk = mainDiskByteCount ?? DirectoryTree.allocatedByteCount(mainPath)
     mainDiskByteCount = disk
@@ -159,7 +160,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     return measurement
   }
 
-  /// Called after keys were removed.
+  /// Call after removing keys.
   func noteKeysRemoved() { isFilled = false }
 
   func storeOptions(_ durability: Durability) -> StoreOptions {
@@ -177,14 +178,14 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     for index in 0..<data.keyCount {
       let value = try data.key(index).withBytes { key throws in try store.value(forKey: key) }
       if data.generation(of: index) == Dataset.absent {
-        guard value == nil else { throw mismatch(workload, index, "the deleted key is there") }
+        guard value == nil else { throw mismatch(workload, index, "the deleted key still exists") }
       } else {
         try check(value, index, workload, isThorough: true)
       }
     }
   }
 
-  /// The threads of a row that reads.
+  /// The number of threads of a row that reads.
   func threadCount(of workload: Workload) -> Int {
     workload.onOneThread == nil ? configuration.threadCount : 2
   }

@@ -5,7 +5,7 @@ import Glibc
 protocol WorkerServing {
   static var storeName: String { get }
   func answer(_ request: WorkerRequest) throws -> RoundResult?
-  /// There are no more requests.
+  /// Called when there are no more requests.
   func finish() throws
 }
 
@@ -19,7 +19,7 @@ enum WorkerMain {
       let configuration = try? JSONDecoder().decode(WorkerConfiguration.self, from: Data(json.utf8))
     else { return 2 }
     switch configuration.store {
-    // Each is named, so that the compiler specialises a worker for each.
+    // Each store is named, so that the compiler specialises a worker for each.
     case .cairn, .cairnFirstRead, .cairnInterval:
       return serve(Worker<CairnStoreAdapter>(configuration))
     case .filePerKey: return serve(Worker<FilePerKeyStore>(configuration))

@@ -1,17 +1,17 @@
 import FoundationEssentials
 import Glibc
 
-/// The start parameters of a worker: as JSON in its only argument after `--worker`.
+/// The parameters of a worker, passed as JSON in the only argument after `--worker`.
 struct WorkerConfiguration: Codable, Sendable {
   var store: StoreKind
-  /// A separate directory.
+  /// The worker's own directory.
   var directory: String
   var keyCount: Int
   var valueByteCount: Int
   var seed: UInt64
   /// Whether to wait for the disk to become idle before durable rows.
   var settles = true
-  /// The threads of the rows that `--threads` is for.
+  /// The number of threads of the rows that `--threads` applies to.
   var threadCount = 1
   /// The minimum length of a round that overwrites.
   var leastMilliseconds = 0
@@ -22,11 +22,11 @@ enum WorkerRequest: Codable, Sendable {
   /// Do one round of the workload. `milliseconds` bounds it if the workload does not set the number
   /// of operations.
   case run(Workload, round: Int, milliseconds: Int)
-  /// Make the store hold every key, if it does not; nothing is measured.
+  /// Make the store contain every key, if it does not; nothing is measured.
   case prepare
-  /// Make the store hold every key, starting from an empty store.
+  /// Make the store contain every key, starting from an empty store.
   case refill
-  /// Close the store and open it, then rewrite values that it holds: see `Workload.openKilled`.
+  /// Close and reopen the store, then rewrite some of its values: see `Workload.openKilled`.
   case rewrite
   /// Read everything back and compare every byte; errors name the workload.
   case check(Workload)
@@ -45,7 +45,8 @@ struct RoundResult: Codable, Sendable {
   var latencies: LatencyHistogram
   var diskByteCount: Int
   var peakResidentByteCount: Int
-  /// What the process passed to the kernel for writing to disk, including writes to mappings.
+  /// The bytes that the process passed to the kernel for writing to disk, including writes to
+  /// mappings.
   var writtenByteCount: Int?
   /// The memory that the store reports for its index.
   var indexByteCount: Int?

@@ -36,14 +36,14 @@ final class WorkerProcess {
     return reply.round
   }
 
-  /// SIGKILL: the store stays as it is.
+  /// Ends the worker with SIGKILL. The store's files stay as they are.
   func kill() {
     guard process > 0 else { return }
     Glibc.kill(process, SIGKILL)
     _ = end()
   }
 
-  /// Lets the worker close its store, and waits for it to end.
+  /// Lets the worker close its store, and waits for the worker to end.
   func finish() throws {
     guard process > 0 else { return }
     close(requests.descriptor)
@@ -68,7 +68,7 @@ final class WorkerProcess {
     return signal == 0 ? "exit status \(status >> 8 & 0xFF)" : "signal \(signal)"
   }
 
-  /// `exec` closes both ends, so that no worker holds another's open.
+  /// `exec` closes both ends, so that no worker keeps another worker's pipes open.
   private static func makePipe() throws -> (reading: Int32, writing: Int32) {
     var ends: [Int32] = [0, 0]
     // SAFETY: the call fills the two elements.

@@ -2,8 +2,8 @@ import Cairn
 import CairnStore
 import Synchronization
 
-/// How long single gets and sets take while something else goes on in the cache: a trim, a mass
-/// expiry, writes that outrun compaction. Medians hide what a user of a server notices.
+/// How long single gets and sets take while the cache does other work: a trim, a mass expiry,
+/// writes that outrun compaction. Medians hide the delays that users of a server notice.
 struct StallRun {
   let isQuick: Bool
   let seed: UInt64
@@ -62,10 +62,11 @@ struct StallRun {
   /// - Parameters:
   ///   - limit: the maximum number of entries on disk, or `nil` for `entryCount` entries and no
   ///     limit.
-  ///   - held: the maximum number of entries in memory, or `nil` for as many as `limit`, or few if
-  ///     that is `nil`.
-  ///   - work: what goes on meanwhile; the closure passed to it says when the time is over.
-  ///   - newKey: the key of each write, by its number; `nil`: one of the existing keys.
+  ///   - held: the maximum number of entries in memory, or `nil` for `limit`, or for at most 10,000
+  ///     if `limit` is `nil` too.
+  ///   - work: the work during the measurement. The closure passed to it returns whether the time
+  ///     is over.
+  ///   - newKey: returns the key of each write, by its number; `nil`: one of the existing keys.
   private func onDisk(
     _ situation: String, limit: Int? = nil, held: Int? = nil, options: EntryOptions = .standard,
     _ body: (Result) throws -> Void,
@@ -150,7 +151,7 @@ struct StallRun {
         result.sets.record(monotonicNanoseconds() - read)
         if let value, value != Self.value {
           throw BenchFailure.mismatch(
-            store: "cairn", workload: situation, key: "\(key)", detail: "the value is another")
+            store: "cairn", workload: situation, key: "\(key)", detail: "the value is wrong")
         }
         number += 1
       }

@@ -2,16 +2,17 @@ import Cairn
 import Glibc
 import Synchronization
 
-/// A file for every key, like TMDiskCache and PINDiskCache, without their overheads: no archiver,
-/// no queue, no dictionary of dates and sizes.
+/// One file per key, like TMDiskCache and PINDiskCache, without their overheads: no archiver, no
+/// queue, no dictionary of dates and sizes.
 ///
-/// - A write goes to a temporary file, which is then renamed to the key's: a reader sees the old
-///   value or the new one, and a crash leaves a temporary file that the next open removes.
+/// - A write goes to a temporary file, which is then renamed to the key's file name: a reader sees
+///   the old value or the new one, and a crash leaves a temporary file that the next open removes.
 /// - A read sets the file's times to now: the filesystem keeps the access order.
 /// - With `.durable`, the file is synced before the rename and the directory after it. Otherwise
 ///   nothing is synced.
 ///
-/// No name begins with a dot (see `FileName`), so the temporary files' folder cannot be a key's.
+/// No name begins with a dot (see `FileName`), so the temporary files' folder cannot be a key's
+/// file.
 final class FilePerKeyStore: KeyValueStore {
   static let name = "file-per-key"
   static let abilities: StoreAbilities = [.durableWrites, .concurrentWrites, .reopening]
@@ -67,7 +68,7 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   private func readAll(_ file: Int32, byteCount: Int) throws -> [UInt8] {
-    // SAFETY: `read` gets the rest of the buffer, and only what it filled counts.
+    // SAFETY: `read` gets the rest of the buffer, and only the bytes that it filled count.
     try unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, filled in
       while filled < byteCount {
         let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<byteCount])
@@ -80,7 +81,7 @@ final class FilePerKeyStore: KeyValueStore {
   }
 
   func setValue(_ value: RawSpan, forKey key: RawSpan) throws {
-    // Encodes the name first, so that a key without one leaves nothing behind.
+    // Encode the name first, so that a key without a valid name leaves nothing behind.
     try unsafe FileName.withEncoded(key) { name in try unsafe setValue(value, inFile: name) }
   }
 
@@ -94,7 +95,7 @@ final class FilePerKeyStore: KeyValueStore {
     do {
       defer { _ = Glibc.close(file) }
       try writeAll(value, to: file)
-      // DURABILITY: the contents come first, so the name never leads to less than the value; a
+      // DURABILITY: the contents come first, so the name never leads to a part of the value. A
       // crash before the rename leaves the old value and a temporary file.
       if syncs, fsync(file) != 0 { throw failure("fsync") }
     } catch {

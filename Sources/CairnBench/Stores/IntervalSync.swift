@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Syncs a store again and again, from a thread of its own.
+/// Syncs a store at regular intervals, on a separate thread.
 final class IntervalSync: Sendable {
   private let stop = DispatchSemaphore(value: 0)
   private let ended = DispatchSemaphore(value: 0)
@@ -20,7 +20,7 @@ final class IntervalSync: Sendable {
     }
   }
 
-  /// Ends the thread, and throws what a sync has thrown.
+  /// Ends the thread, and throws any error that a sync has thrown.
   func end() throws {
     stop.signal()
     ended.wait()

@@ -2,10 +2,11 @@ import Cairn
 
 /// The benchmark's protocol for stores, for Cairn and its peers.
 ///
-/// The methods and their meanings are those of Cairn's `Store`, with bytes as `RawSpan`. All of
-/// them are safe to call from any thread; writes only if `abilities` says so.
+/// The methods and their meanings are those of Cairn's `Store`, with bytes as `RawSpan`. They are
+/// safe to call from any thread, but writes may overlap only if `abilities` contains
+/// `concurrentWrites`.
 protocol KeyValueStore: AnyObject, Sendable {
-  /// Its name on the command line and in reports.
+  /// The store's name on the command line and in reports.
   static var name: String { get }
   static var abilities: StoreAbilities { get }
 
@@ -16,7 +17,7 @@ protocol KeyValueStore: AnyObject, Sendable {
   func value(forKey key: RawSpan) throws -> [UInt8]?
   /// Passes the value's bytes to `body`, in place if the store can.
   func withValue<R>(forKey key: RawSpan, _ body: (RawSpan) throws -> R) throws -> R?
-  /// The values of many keys, in their order.
+  /// The values of many keys, in the order of the keys.
   func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?]
 
   func setValue(_ value: RawSpan, forKey key: RawSpan) throws
@@ -35,17 +36,17 @@ protocol KeyValueStore: AnyObject, Sendable {
   /// The memory of the key lookup structure, in bytes, or `nil` if the store does not report it.
   var indexByteCount: Int? { get throws }
 
-  /// Every later call is an error.
+  /// Closes the store. Every later call is an error.
   func close() throws
 }
 
-/// Abilities that not every store has; rows that need one skip the others.
+/// Abilities that not every store has. Rows that need an ability skip stores without it.
 struct StoreAbilities: OptionSet, Sendable {
   var rawValue: UInt8
   static let zeroCopyReads = StoreAbilities(rawValue: 1 << 0)
   static let durableWrites = StoreAbilities(rawValue: 1 << 1)
   static let concurrentWrites = StoreAbilities(rawValue: 1 << 2)
-  /// Another process can reopen its contents.
+  /// Another process can reopen the store.
   static let reopening = StoreAbilities(rawValue: 1 << 3)
   /// A call reclaims space, concurrently with reads and writes.
   static let compaction = StoreAbilities(rawValue: 1 << 4)

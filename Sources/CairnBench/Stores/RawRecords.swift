@@ -8,8 +8,8 @@ import Glibc
 ///     │ keyLength │ valueLength │ key │ value │
 ///     └───────────┴─────────────┴─────┴───────┘
 ///
-/// Nothing is recorded while they are written. The first read searches for them, which no measured
-/// row does: it only serves to check what was written.
+/// Writes keep no index. The first read scans the file, which no measured row does: reads only
+/// check what was written.
 struct RawRecords {
   static let headerByteCount = 8
 
@@ -53,7 +53,7 @@ struct RawRecords {
   }
 
   private func read(_ range: Range<Int>) throws -> [UInt8] {
-    // SAFETY: `pread` gets the rest of the buffer, and only what it filled counts.
+    // SAFETY: `pread` gets the rest of the buffer, and only the bytes that it filled count.
     try unsafe [UInt8](unsafeUninitializedCapacity: range.count) { buffer, filled in
       while filled < range.count {
         let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<range.count])

@@ -51,7 +51,7 @@ final class RawWriteStore: KeyValueStore, @unchecked Sendable {
       unsafe key.withUnsafeBytes { key in
         unsafe value.withUnsafeBytes { value in
           var parts = unsafe (iovec(header), iovec(key), iovec(value))
-          // SAFETY: the three are contiguous and point to bytes that outlive the call.
+          // SAFETY: the three parts are contiguous and point to bytes that outlive the call.
           return unsafe withUnsafeBytes(of: &parts) { parts in
             let parts = unsafe parts.assumingMemoryBound(to: iovec.self)
             return syncs
@@ -65,7 +65,7 @@ final class RawWriteStore: KeyValueStore, @unchecked Sendable {
       if written < 0 { throw BenchFailure.lastSystemError("write", path) }
       throw BenchFailure.unsuited("\(Self.name): \(written) of \(count) bytes were written")
     }
-    // DURABILITY: only then may the put be acknowledged.
+    // DURABILITY: the put may be acknowledged only after this sync.
     if syncs, fdatasync(file) != 0 { throw BenchFailure.lastSystemError("fdatasync", path) }
     endOffset += count
   }

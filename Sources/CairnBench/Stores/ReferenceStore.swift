@@ -5,8 +5,8 @@ import Glibc
 /// The upper bound of the machine: a flat hash table over records in one preallocated mapped file,
 /// with a checksum verified on every read and nothing else. No locks, no recovery, no space reuse.
 ///
-/// The table is open addressing with linear probing over 16-byte entries, never more than half
-/// full:
+/// The table uses open addressing with linear probing over 16-byte entries, and is never more than
+/// half full:
 ///
 ///     0        8        16
 ///     ┌────────┬────────┐   hash: of the key
@@ -57,7 +57,7 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
     let name = path + "/records"
     file = unsafe open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw BenchFailure.lastSystemError("open", name) }
-    // The file grows inside the mapping; pages beyond its end are not touched before that.
+    // The file grows inside the mapping. Pages beyond the file's end are not touched.
     guard
       let records = unsafe Self.map(
         Self.reservedByteCount, MAP_SHARED | MAP_NORESERVE, descriptor: file)
@@ -107,7 +107,7 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
     }
   }
 
-  /// The place of the key's entry, or of the empty one at which the search ended.
+  /// The place of the key's entry, or of the empty entry at which the search ended.
   @inline(__always)
   private func position(of key: RawSpan, hash: UInt64) -> Int {
     var position = Int(truncatingIfNeeded: hash) & tableMask
@@ -136,7 +136,8 @@ final class ReferenceStore: KeyValueStore, @unchecked Sendable {
     }
   }
 
-  /// Two multiplications of 64 by 64 bits, folded: good enough, and nearly free.
+  /// Folded multiplications of 64 by 64 bits, one per word and one at the end: good enough, and
+  /// nearly free.
   @inline(__always)
   private func hash(of key: RawSpan) -> UInt64 {
     unsafe key.withUnsafeBytes { bytes in

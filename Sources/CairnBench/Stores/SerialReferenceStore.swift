@@ -3,9 +3,9 @@ import Synchronization
 
 /// `bare-map` with a full fence after each operation.
 ///
-/// Without a fence, the processor begins the next operation of a loop while it waits for this one's
-/// memory. A program that uses what it has read gains nothing from that, so this is the limit for
-/// single calls, and `bare-map` for calls with many keys.
+/// Without a fence, the processor begins the next operation of a loop while it waits for the memory
+/// of the current one. A program that uses what it has read gains nothing from that. So this store
+/// is the limit for single calls, and `bare-map` is the limit for calls with many keys.
 final class SerialReferenceStore: KeyValueStore {
   static let name = StoreKind.bareMapSerial.rawValue
   static let abilities = ReferenceStore.abilities

@@ -23,8 +23,8 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
   case dictionary
   case weakNodes = "weak-nodes"
   case nsCache = "nscache"
-  // Cairn's cache on disk, with a tier in memory for all entries, also at its limit, for one, and
-  // without a tier.
+  // Cairn's cache on disk: with a memory tier for all entries, the same with the disk at its limit,
+  // with a memory tier for one entry, and without a memory tier.
   case tieredCache = "cairn-tiered"
   case tieredCacheFull = "cairn-tiered-full"
   case tieredCacheMissing = "cairn-tiered-miss"
@@ -41,15 +41,15 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     .tieredCache, .tieredCacheFull, .tieredCacheMissing, .diskCache,
   ]
 
-  /// Whether it takes objects instead of bytes.
+  /// Whether the store takes objects instead of bytes.
   var isCache: Bool { Self.memory.contains(self) || Self.tiered.contains(self) }
-  /// Whether what was written is synced once a second.
+  /// Whether writes are synced once a second.
   var isSyncedEachSecond: Bool { self == .cairnInterval || self == .lmdbInterval }
 
   /// The stores of this build that are on disk and not caches: the meaning of `--stores all`.
   static var onDisk: [StoreKind] { allCases.filter { $0.isBuilt && !$0.isCache } }
 
-  /// Whether it is part of this build.
+  /// Whether the store is part of this build.
   var isBuilt: Bool {
     #if Peers
       return true
@@ -58,7 +58,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     #endif
   }
 
-  /// The Debian package that contains its library.
+  /// The Debian package that contains the store's library.
   var package: String? {
     switch self {
     case .lmdb, .lmdbInterval: "liblmdb-dev"
@@ -98,7 +98,7 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
 
   func supports(_ workload: Workload) -> Bool {
     switch self {
-    // These are not stores, but do the minimum work of a store that puts.
+    // These are not stores, but do the minimum work of a put.
     case .rawCopy: workload == .fill
     case .rawWrite: workload == .fill || workload == .durablePut
     default:
@@ -107,9 +107,8 @@ enum StoreKind: String, CaseIterable, Codable, Sendable {
     }
   }
 
-  /// How many operations there are for each one that is timed separately. Two reads of the clock
-  /// take about 50 ns: negligible beside a system call or a large copy, too much beside a fast
-  /// lookup.
+  /// One of this many operations is timed separately. Two reads of the clock take about 50 ns:
+  /// negligible beside a system call or a large copy, too much beside a fast lookup.
   func sampleInterval(valueByteCount: Int) -> Int {
     if self == .filePerKey { return 1 }
     if isCache { return 32 }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A program that runs to its end in another process.
+/// Runs a program to its end in another process.
 enum ChildRun {
   /// The path of this program.
   static var program: String {
@@ -10,10 +10,10 @@ enum ChildRun {
     return unsafe String(cString: path)
   }
 
-  /// Runs a program of `$PATH`, or one by its path, with its output in a file.
+  /// Runs a program, given by its path or its name in `$PATH`, with its output in a file.
   ///
-  /// - Returns: whether it could be found.
-  /// - Throws: if it did not end with 0.
+  /// - Returns: whether the program was found.
+  /// - Throws: if the program did not end with status 0.
   static func run(_ command: [String], output: String) throws -> Bool {
     // SAFETY: the strings are copied for the call and freed after it; the list ends with null.
     var arguments: [UnsafeMutablePointer<CChar>?] = unsafe []

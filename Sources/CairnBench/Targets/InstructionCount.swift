@@ -1,7 +1,7 @@
-/// Instructions of one operation, counted by callgrind: the same on every machine with the same
-/// toolchain.
+/// The instructions of one operation, counted by callgrind. The counts are the same on every
+/// machine with the same toolchain.
 enum InstructionCount {
-  /// The count of each operation, or what must be installed for it.
+  /// The count of each operation, or the package that must be installed to count.
   enum Outcome: Equatable {
     case counted([OperationRun: Int])
     case needs(package: String)

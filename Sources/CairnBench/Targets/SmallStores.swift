@@ -3,13 +3,13 @@ import FoundationEssentials
 
 /// What small stores cost, with a hundred entries each.
 ///
-/// A hidden subcommand, run in two new processes: one that makes the stores, and one that holds
-/// nothing else.
+/// A hidden subcommand, run in two new processes: one that makes the stores, and one that only
+/// opens and measures them.
 enum SmallStores {
   enum Part: String, Codable, CaseIterable, CodingKeyRepresentable {
-    /// Milliseconds; the median.
+    /// The median time of an open, in milliseconds.
     case open
-    /// Milliseconds of a close where nothing was written; the median.
+    /// The median time of a close where nothing was written, in milliseconds.
     case close
     /// Kilobytes of memory, without pages of files, that each open store takes.
     case memory

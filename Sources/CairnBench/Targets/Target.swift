@@ -1,14 +1,14 @@
 import Cairn
 
-/// A figure that the project aims at.
+/// A figure with an aim.
 struct Target: Sendable {
   /// What must be measured.
   enum Measure: Sendable {
-    /// How many times as fast a row is as the fastest of others.
+    /// A row's rate, divided by that of the fastest of other rows.
     case ratio(Row, to: [Row])
     /// The instructions of one operation, as `Fuzz/instructions` counts them.
     case instructions(OperationRun)
-    /// Hits of a cache in memory by two threads, divided by those of one.
+    /// Hits of a cache in memory by two threads, divided by those of one thread.
     case policy(EvictionPolicy)
     /// Bytes that compaction copies per byte overwritten.
     case compaction(CompactionRun.Skew)
@@ -51,7 +51,7 @@ struct Target: Sendable {
     return []
   }
 
-  /// The Debian packages that this build lacks to measure the target, in the order of the stores.
+  /// The Debian packages that the target needs but this build lacks, in the order of the stores.
   func missingPackages(isBuilt: (StoreKind) -> Bool = \.isBuilt) -> [String] {
     var packages: [String] = []
     for row in rows where !isBuilt(row.store) {
@@ -78,7 +78,7 @@ struct TargetFigures: Sendable {
   var compaction: [CompactionRun.Skew: Double] = [:]
   var smallStores: [SmallStores.Part: Double] = [:]
 
-  /// `nil` if a part of it was not measured.
+  /// The figure of a target, or `nil` if a part of it was not measured.
   func figure(of target: Target) -> Double? {
     switch target.measure {
     case .ratio(let row, let others):

@@ -7,7 +7,7 @@ struct TargetSizes: Sendable {
   var many = 1_000_000
   var memory = [1_000, 10_000, 100_000]
   var tiered = 10_000
-  /// Numbers of values of 16 and 256 KiB. There are enough to fill several segments.
+  /// The numbers of values of 16 and 256 KiB, enough to fill several segments.
   var large = [(keyCount: 30_000, byteCount: 16 << 10), (keyCount: 2_000, byteCount: 256 << 10)]
   var batch = 200
   var smallStores = 200

@@ -42,7 +42,8 @@ struct TargetRun {
 
   func measure() throws -> TargetFigures {
     var figures = TargetFigures()
-    // First, so that an unsuitable tool ends the run at once. Not with `--quick`: it takes long.
+    // Count instructions first, so that an unsuitable tool ends the run at once. Skip them with
+    // `--quick`, because counting takes a long time.
     if !isQuick {
       let operations = targets.compactMap { target -> OperationRun? in
         if case .instructions(let operation) = target.measure { operation } else { nil }
@@ -84,17 +85,17 @@ extension Plan.Section {
   }
 }
 
-/// A target with what was measured.
+/// A target and its measured figure.
 struct TargetOutcome: Codable, Equatable {
   var row: String
-  /// Absent if it could not be measured.
+  /// Absent if the figure could not be measured.
   var figure: Double?
   var aim: Double
-  /// Whether the aim is the most that the figure may be, instead of the least.
+  /// Whether the aim is a maximum instead of a minimum.
   var isAtMost: Bool
   var unit: String
   var isMet: Bool?
-  /// What must be installed to measure it.
+  /// What must be installed to measure the figure.
   var missing: [String]
 
   init(_ target: Target, figure: Double?, missing: [String]) {
@@ -117,7 +118,7 @@ struct TargetReport: Codable {
   var filesystem: FileSystem
   var seed: UInt64
   var targets: [TargetOutcome]
-  /// What the figures come from.
+  /// The results that the figures come from.
   var results: [BenchResult]
 
   func json() throws -> [UInt8] {

@@ -1,4 +1,4 @@
-/// The outcomes in 80 columns.
+/// Formats the outcomes in 80 columns.
 enum TargetTable {
   private static let legend = """
     "a / b" is how many times as fast Cairn is at a as b, with values of 100 bytes

@@ -1,10 +1,10 @@
-/// An index entry that may be removed, as of when it was read.
+/// An index entry that may be removed, as it was when it was read.
 package struct RemovalCandidate: Sendable {
   package let entry: IndexEntry
-  /// The lower the rank, the earlier it is removed. Among equals, the least recently used goes
+  /// Entries with lower ranks are removed earlier. Among equal ranks, the least recently used goes
   /// first.
   package let rank: UInt64
-  /// Its version, or 0 if the record was not read.
+  /// The entry's version, or 0 if the record was not read.
   package let sequence: SequenceNumber
   package let shard: UInt8
 
@@ -25,14 +25,15 @@ package struct RemovalCandidate: Sendable {
   }
 }
 
-/// Picks the first of many candidates, without keeping or sorting all of them.
+/// Picks the first candidates out of many, without keeping or sorting all of them.
 ///
-/// - Complexity: O(1) per candidate on average. Uses memory for twice the number to pick.
+/// - Complexity: O(1) per candidate on average. Keeps at most 4096 candidates, or twice the limit
+///   if that is more.
 package struct CandidateSelection {
   private let limit: Int
   private var candidates: [RemovalCandidate] = []
-  /// The last candidate picked so far, once enough are picked. Later candidates that rank after it
-  /// are not picked.
+  /// The last candidate picked so far, once enough are picked. New candidates are ignored unless
+  /// they go before this one.
   private var bound: RemovalCandidate?
 
   /// - Parameter limit: the maximum number to pick.

@@ -2,7 +2,7 @@
 package struct Deadline: Sendable, Equatable {
   /// In milliseconds since the Unix epoch. The entry has not expired before this time.
   package var time: Int64
-  /// Whether it expires at exactly this time. If not, its record and its last access decide.
+  /// Whether the entry expires at exactly this time. If not, its record and its last access decide.
   package var isExact: Bool
 
   package init(time: Int64, isExact: Bool) {
@@ -10,13 +10,13 @@ package struct Deadline: Sendable, Equatable {
     self.isExact = isExact
   }
 
-  /// What a deadline means for an entry at a time not before it.
+  /// The state of an entry whose deadline has come.
   package enum State: Sendable {
-    /// It has expired.
+    /// The entry has expired.
     case passed
-    /// It expires within the same unit of time.
+    /// The entry expires within the current unit of time.
     case passing
-    /// Its record and its last access decide.
+    /// The entry's record and last access decide.
     case inexact
   }
 }

@@ -5,27 +5,28 @@
 ///     │ moment + 1 (31)                 │i│   i: inexact; all zero: no deadline
 ///     └─────────────────────────────────┴─┘
 ///
-/// A moment counts 16 ms units since the table's origin. Words are in 64-slot chunks; a chunk
-/// without a deadline takes no memory. Each chunk has a lower bound of its words, and the table has
-/// one for all words. A search for due entries skips everything above them.
+/// A moment is the number of 16 ms units since the table's origin. Words are stored in chunks for
+/// 64 slots; a chunk without deadlines takes no memory. Each chunk has a lower bound of its words,
+/// and the table has one for all words. A search for due entries skips chunks whose bound is too
+/// high.
 struct DeadlineTable: ~Copyable {
   private static let chunkLength = 64
   private static let unit: Int64 = 16
-  /// Later times get this moment, a year after the origin, and are checked then.
+  /// Later times get this moment, about a year after the origin, and are checked then.
   private static let lastMoment: UInt32 = (1 << 31) - 2
-  /// When the time is this many units from the origin, the origin moves.
+  /// The origin moves once the current time is this many units after it.
   private static let rebaseDistance: Int64 = 1 << 30
 
   /// In milliseconds since the Unix epoch.
   private var origin: Int64
-  /// The number of each run's chunk, from 1, or 0 for none.
+  /// For each run of 64 slots, the number of its chunk, counted from 1, or 0 for none.
   private var numbers = FlatBuffer<UInt32>()
   private var words = FlatBuffer<UInt32>()
   /// For each chunk, a lower bound of its words.
   private var lowest = FlatBuffer<UInt32>()
   private var chunkCount = 0
   private var lowestOfAll = UInt32.max
-  /// The time up to which passed deadlines that depend on accesses were noted.
+  /// The latest time at which reading a record and its last access gave an exact deadline.
   var settledTime = Int64.min
   private let budget: MemoryBudget
   /// Whether a deadline was omitted for lack of memory.
@@ -72,7 +73,7 @@ struct DeadlineTable: ~Copyable {
     return (moment + 1) << 1 | (isExact ? 0 : 1)
   }
 
-  /// The word of a slot, or 0 without a deadline.
+  /// The word of a slot, or 0 if the slot has no deadline.
   private func word(at slot: Int) -> UInt32 {
     if isEmpty { return 0 }
     let number = Int(numbers[slot / Self.chunkLength])
@@ -81,7 +82,7 @@ struct DeadlineTable: ~Copyable {
 
   func hasDeadline(at slot: Int) -> Bool { word(at: slot) != 0 }
 
-  /// The entry expires no earlier than this; `nil` if the slot has no deadline.
+  /// The time before which the entry does not expire; `nil` if the slot has no deadline.
   func time(at slot: Int) -> Int64? {
     let word = word(at: slot)
     return word == 0 ? nil : origin + Int64((word >> 1) - 1) * Self.unit
@@ -169,15 +170,15 @@ struct DeadlineTable: ~Copyable {
     }
   }
 
-  /// Copies the deadline of an entry from a slot of the table that this one was modelled on.
+  /// Copies the deadline in a slot of a table with the same origin.
   @inline(__always)
   mutating func take(from other: borrowing DeadlineTable, slot: Int, to target: Int) {
     let word = other.word(at: slot)
     if word != 0 { set(word, at: target) }
   }
 
-  /// Notes an access to the entry in a slot. If another thread has found the entry idle for too
-  /// long, that no longer holds.
+  /// Records an access to the entry in a slot. If another thread has found that the entry was idle
+  /// for too long, its deadline becomes inexact.
   mutating func noteAccess(at slot: Int) {
     if settledTime > .min, isDue(at: slot, by: settledTime) { makeInexact(at: slot) }
   }
@@ -236,7 +237,8 @@ struct DeadlineTable: ~Copyable {
     return (passedCount, lowestLeft)
   }
 
-  /// Counts the slots of a chunk without branches, so that one instruction checks many words.
+  /// Counts the due slots of a chunk. The loop has no branches, so one instruction checks many
+  /// words.
   private static func look(
     _ chunk: Span<UInt32>, _ highest: UInt32
   ) -> (lowest: UInt32, dueCount: Int, passedCount: Int) {
@@ -244,7 +246,7 @@ struct DeadlineTable: ~Copyable {
     var (dueCount, passedCount): (UInt32, UInt32) = (0, 0)
     let passedEnd = highest - 2
     for index in chunk.indices {
-      // Slots without a deadline come last.
+      // Slots without a deadline get the highest value.
       let word = chunk[index] &- 1
       lowest = min(lowest, word)
       dueCount &+= word < highest ? 1 : 0
@@ -256,7 +258,7 @@ struct DeadlineTable: ~Copyable {
 
   mutating func noteLowest(_ word: UInt32) { lowestOfAll = word }
 
-  /// Moves the origin to a time. Earlier moments will be checked again.
+  /// Moves the origin to a time. Earlier deadlines become inexact.
   private mutating func rebase(to time: Int64) {
     let shift = (time - origin) / Self.unit
     origin += shift * Self.unit

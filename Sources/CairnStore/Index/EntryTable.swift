@@ -1,15 +1,15 @@
-/// Slots for entries, two words each. Only the holder of the shard's lock changes them. Lookups
-/// without the lock see each word whole. The shard's version shows whether two words belong
-/// together, except for a tick, whose parts may be from two moments.
+/// Slots for entries, two words each. Only the holder of the shard's lock changes them, except for
+/// ticks (`SeenEntry.touch`). Lookups without the lock see each word whole. The shard's version
+/// shows whether two words belong together, except for a tick: its parts may be from two moments.
 struct EntryTable: ~Copyable {
   let words: SharedWords
 
-  /// No slots, and no memory.
+  /// A table without slots, which takes no memory.
   init() { words = SharedWords() }
 
-  /// Empty slots.
+  /// A table of empty slots.
   ///
-  /// - Parameter capacity: the number that the homes are computed from.
+  /// - Parameter capacity: the capacity that determines each entry's home slot.
   /// - Throws: `outOfMemory`.
   init(slotCount: Int, capacity: Int, budget: MemoryBudget) throws(StoreError) {
     words = try SharedWords(zeroCount: slotCount * 2, label: UInt64(capacity), budget: budget)
@@ -39,7 +39,7 @@ struct EntryTable: ~Copyable {
   }
 }
 
-/// An entry that was found without the shard's lock, and its place.
+/// An entry found without the shard's lock, and its slot.
 package struct SeenEntry {
   package let entry: IndexEntry
   private let view: SharedWords.View
@@ -67,16 +67,16 @@ package struct SeenEntry {
     return .none
   }
 
-  /// Prefetches the place of entries with this hash.
+  /// Prefetches the home slot of this hash.
   @inline(__always)
   static func prefetch(_ hash: UInt64, in view: SharedWords.View) {
     view.prefetch(Int((hash &* view.label) >> 40) &* 2)
   }
 
-  /// Gives the entry a later tick, unless the entry has changed. Returns `false` if this needs the
+  /// Gives the entry a later tick, unless the entry has changed. Returns `false` if that needs the
   /// lock.
   ///
-  /// A simultaneous change of the shard may undo this.
+  /// A concurrent change of the shard may undo this.
   @inline(__always)
   package func touch(_ tick: UInt64) -> Bool {
     var touched = entry

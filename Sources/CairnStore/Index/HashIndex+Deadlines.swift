@@ -1,14 +1,14 @@
-/// When entries expire. A deadline is in the shard of its entry and moves with it. A record is read
-/// only if its entry's deadline has come and is not exact.
+/// When entries expire. A deadline is stored in its entry's shard and moves with the entry. A
+/// record is read only if its entry's deadline has come and is not exact.
 extension HashIndex {
   /// Calls `body` under the shard's lock with each entry whose deadline has come, the state of
   /// the deadline, and the entry's extended end of lifetime (`Int64.min`: not extended).
   ///
   /// - Parameters:
-  ///   - loads: whether to load an unloaded shard: its deadlines are unknown, and entries may be
-  ///     due.
+  ///   - loads: whether to load an unloaded shard, whose deadlines are unknown and may have come.
   ///   - visitsPassed: whether to call `body` also for entries that have certainly expired.
-  ///   - earliest: the earliest expiry of an entry without a deadline; called under the lock.
+  ///   - earliest: returns the earliest expiry of an entry without a deadline; called under the
+  ///     lock.
   /// - Returns: the number of entries in the shard at that moment, without those that have
   ///   certainly expired.
   @inline(__always)
@@ -30,10 +30,10 @@ extension HashIndex {
     }
   }
 
-  /// Notes the result of reading an entry's record and last access, unless either has changed
-  /// since.
+  /// Sets the deadline found by reading an entry's record and last access, unless either has
+  /// changed since.
   ///
-  /// - Parameter end: the extended end of its lifetime, as it was then known.
+  /// - Parameter end: the extended end of the entry's lifetime, as known at that read.
   package func settleDeadline(
     _ deadline: Deadline, of hash: UInt64, _ entry: IndexEntry, extendedTo end: Int64,
     by now: Timestamp

@@ -1,4 +1,4 @@
-/// Extended lifetimes. They are in the shard of the entry and move with it.
+/// Extended lifetimes. Each is stored in its entry's shard and moves with the entry.
 extension HashIndex {
   /// Extends the lifetime of an entry beyond its record's. Returns `false` if the entry is gone.
   package func extend(_ hash: UInt64, at location: Location, _ new: LifetimeExtension) -> Bool {
@@ -9,8 +9,8 @@ extension HashIndex {
     }
   }
 
-  /// Like `find` with a location, and also returns the entry's extended end of lifetime;
-  /// `Int64.min`: not extended.
+  /// Like `find` with a location. Also sets `end` to the entry's extended end of lifetime
+  /// (`Int64.min`: not extended).
   package func find(
     _ hash: UInt64, at location: Location, extendedTo end: inout Int64,
     _ body: (IndexEntry) -> Void
@@ -48,8 +48,8 @@ extension HashIndex {
     }
   }
 
-  /// Moves the record of an extension that is in force. Returns `false` if it is no longer in
-  /// force.
+  /// Sets the new location of the record of an extension. Returns `false` if the extension is no
+  /// longer in force.
   package func relocateExtension(
     _ hash: UInt64, from old: Location, to new: Location, byteCount: Int
   ) -> Bool {

@@ -2,7 +2,7 @@ internal import Synchronization
 
 /// Shards that load when they are first needed.
 extension HashIndex {
-  /// Sets `source` as the origin of the entries of all shards. Each shard loads when it is first
+  /// Attaches `source`, which provides the entries of all shards. Each shard loads when it is first
   /// needed.
   ///
   /// - Parameter counts: for each shard, the number of its entries and how many of them can expire.
@@ -10,7 +10,7 @@ extension HashIndex {
     _ source: any ShardSource, counts: [(entries: Int, expirable: Int)]
   ) {
     self.source.withLock { $0 = source }
-    // Count one shard more than there are, so that the source is not released in the meantime.
+    // Count one shard more than there are, so that the source is not released early.
     unloadedShardCount.store(1, ordering: .relaxed)
     for (number, counts) in counts.enumerated() where counts.entries > 0 {
       shards[number].withLock { shard in
@@ -34,7 +34,7 @@ extension HashIndex {
     for number in 0..<Self.shardCount { try load(shard: number) }
   }
 
-  /// Loads the shard of a hash, so that an entry may be added without a lookup.
+  /// Loads the shard of a hash, so that an entry can be added without a lookup.
   package func load(shardOf hash: UInt64) throws(StoreError) {
     if isLoaded { return }
     try load(shard: Self.shard(of: hash))

@@ -31,9 +31,9 @@ extension HashIndex {
     }
   }
 
-  /// Makes the given changes to a shard. Skips those that are `nil`.
+  /// Makes the given changes to a shard. Skips `nil`.
   ///
-  /// - Parameter newCount: how many of them replace nothing.
+  /// - Parameter newCount: the number of changes that replace nothing.
   /// - Throws: `outOfMemory`.
   @inline(__always)
   package func enter(

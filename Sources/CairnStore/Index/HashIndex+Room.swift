@@ -1,8 +1,8 @@
-/// Room for future entries. It is made before their records are appended: once a record is in the
-/// log, adding its entry must not fail for lack of memory.
+/// Makes room for entries before their records are appended: once a record is in the log, adding
+/// its entry must not fail for lack of memory.
 extension HashIndex {
   /// Makes room for an entry with this hash. Call under the log's lock, so that no other entry
-  /// takes it.
+  /// takes the room.
   ///
   /// - Throws: `outOfMemory`.
   @inline(__always)
@@ -20,7 +20,7 @@ extension HashIndex {
 
   /// Makes room for entries with these hashes.
   ///
-  /// - Throws: `outOfMemory`. There may then be room for some of them.
+  /// - Throws: `outOfMemory`. There may then be room for some of the entries.
   package func makeRoom(for hashes: some Collection<UInt64>) throws(StoreError) {
     var counts = [Int](repeating: 0, count: Self.shardCount)
     for hash in hashes { counts[Self.shard(of: hash)] += 1 }

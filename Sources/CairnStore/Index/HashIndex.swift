@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// The index: for every key, the location of its newest record. It is sharded, so that threads
-/// rarely contend and a growing shard delays no user of another.
+/// The index: for every key, the location of its newest record. It is sharded: threads rarely
+/// contend, and a growing shard does not delay users of other shards.
 ///
-/// The index knows hashes, not keys. A caller that finds an entry compares the key in the record,
-/// outside the lock, and asks for the next entry if they differ.
+/// The index stores hashes, not keys. A caller that finds an entry compares the key in the record,
+/// outside the lock, and looks up the next entry if they differ.
 ///
 /// A shard may be unloaded at first; the first lookup loads it. Changes need no loading, because
 /// they name an entry that a lookup has found, or follow a lookup that found none.
@@ -22,12 +22,12 @@ package final class HashIndex: Sendable {
   /// The source of unloaded shards, while any remain.
   let source = Lock<(any ShardSource)?>(nil)
   let unloadedShardCount = Atomic(0)
-  /// Grows with each snapshot.
+  /// Incremented by each snapshot.
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[SnapshotParts]>([])
 
-  /// Called under the lock of its shard for each extension that is no longer in force, unless a
-  /// removal of everything ended it.
+  /// Called under the shard's lock for each extension that is no longer in force, unless
+  /// `removeAll` ended it.
   let didForget: @Sendable (LifetimeExtension) -> Void
 
   package init(
@@ -53,7 +53,7 @@ package final class HashIndex: Sendable {
   static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
   deinit {
-    // No lookups remain. The owner of the tables may never get to free them.
+    // No lookups remain. Free the tables now, because no later call may do so.
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }
     Reclamation.reclaimTables()
   }
@@ -65,7 +65,7 @@ package final class HashIndex: Sendable {
     case unlessIdle
   }
 
-  /// A lookup without the lock: finds the first entry with this hash, and the result of `resolve`
+  /// A lookup without the lock. Returns the first entry with this hash and the result of `resolve`
   /// for its location, both from one moment. Call under a pin. Does not count as an access.
   ///
   /// - Returns: `nil` if only a lookup under the lock can tell.
@@ -84,8 +84,8 @@ package final class HashIndex: Sendable {
   /// Calls `body` under the shard's lock with the entry with this hash that follows the entry at
   /// `location`, or with the first. Returns whether such an entry exists.
   ///
-  /// Except with `.no`, the entry becomes the most recently read, unless it can expire. The caller
-  /// then calls `touch` once it knows that the entry has not expired.
+  /// Unless `touch` is `.no`, an entry that cannot expire becomes the most recently read. For other
+  /// entries, the caller calls `touch` once it knows that the entry has not expired.
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
@@ -94,8 +94,8 @@ package final class HashIndex: Sendable {
     return try find(hash, after: location, touch: touch, extendedTo: &end, body)
   }
 
-  /// Like the form above, and also returns the entry's extended end of lifetime, or `Int64.min` if
-  /// not extended.
+  /// Like the form above. Also sets `end` to the entry's extended end of lifetime (`Int64.min`: not
+  /// extended).
   @inline(__always)
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, extendedTo end: inout Int64,
@@ -134,7 +134,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Prefetches the place of entries with this hash for a later lookup.
+  /// Prefetches the home slot of this hash for a later lookup.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
     guard let pin = Pin() else { return }
@@ -172,7 +172,7 @@ package final class HashIndex: Sendable {
   /// Adds an entry for a key that has none. Room for it must exist.
   ///
   /// - Parameters:
-  ///   - tick: its last access, or `nil` for now.
+  ///   - tick: the tick of the last access, or `nil` for now.
   ///   - deadline: for an entry that can expire, or `nil` if not known yet.
   package func insert(
     _ hash: UInt64, location: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
@@ -186,8 +186,8 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Replaces an old location with a new one, and first calls `body` under the shard's lock.
-  /// Returns `false` if the old one is gone.
+  /// Replaces an entry's location, after calling `body` under the shard's lock. Returns `false` if
+  /// no entry has the old location.
   package func replace(
     _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
     deadline: Deadline? = nil, _ body: () -> Void = {}
@@ -229,8 +229,8 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Removes an entry, and first calls `body` under the shard's lock. Returns `false` if the entry
-  /// is already gone.
+  /// Removes an entry, after calling `body` under the shard's lock. Returns `false` if the entry is
+  /// already gone.
   package func remove(_ hash: UInt64, location: Location, _ body: () -> Void = {}) -> Bool {
     change(Self.shard(of: hash)) { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
@@ -256,7 +256,7 @@ package final class HashIndex: Sendable {
   }
 
   /// The entries of one shard, their extended ends of lifetime (`Int64.min`: not extended), and the
-  /// result of `resolve` for each under the shard's lock.
+  /// results of `resolve`, which is called under the shard's lock.
   package func entries<Value>(
     inShard number: Int, _ resolve: (Location) -> Value?
   ) throws(StoreError) -> [(entry: IndexEntry, value: Value?, end: Int64)] {
@@ -292,7 +292,7 @@ package final class HashIndex: Sendable {
       let (count, expirableCount) = (shard.count, shard.expirableCount)
       let wasUnloaded = shard.isUnloaded
       let value = try changing(&shard, number) { (shard) throws(Failure) in
-        // A table that is handed over may be freed at once, so no lookup may see it any more.
+        // A table that is handed over may be freed at once, so lookups must no longer see it.
         if shard.epoch != epoch.load(ordering: .relaxed) {
           preserve(&shard, number, handingOver: isRemovalOfAll)
         }
@@ -304,8 +304,8 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Makes lookups without the lock wait for a change, or take the lock. Notes whether the shard
-  /// then has room.
+  /// Makes lookups without the lock wait for the change or take the lock. Afterwards records
+  /// whether the shard has room.
   @inline(__always)
   func changing<Value, Failure: Error>(
     _ shard: inout IndexShard, _ number: Int, _ body: (inout IndexShard) throws(Failure) -> Value
@@ -366,7 +366,7 @@ package final class HashIndex: Sendable {
 
   // MARK: Snapshots
 
-  /// From now on, keeps the state of every shard for a snapshot before the shard changes.
+  /// Begins a snapshot: from now on, each shard's state is kept before the shard changes.
   func beginSnapshot() -> SnapshotParts {
     let parts = SnapshotParts(
       epoch: epoch.wrappingAdd(1, ordering: .relaxed).newValue, shardCount: Self.shardCount)
@@ -378,7 +378,7 @@ package final class HashIndex: Sendable {
     snapshots.withLock { $0.removeAll { $0 === parts } }
   }
 
-  /// Calls `body` with a shard that has not changed since an epoch began. Returns `nil` if it has.
+  /// Calls `body` with a shard, or returns `nil` if the shard has changed since an epoch began.
   func withShard<Value>(
     _ number: Int, before epoch: UInt64, _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value? {
@@ -389,7 +389,7 @@ package final class HashIndex: Sendable {
     }
   }
 
-  /// Keeps a shard that is about to change for the snapshots that see its current state.
+  /// Before a shard changes, keeps its current state for the snapshots that see that state.
   @inline(never)
   private func preserve(_ shard: inout IndexShard, _ number: Int, handingOver: Bool) {
     let seeing = snapshots.withLock { snapshots in
@@ -402,8 +402,8 @@ package final class HashIndex: Sendable {
       if handingOver && !shard.isUnloaded {
         frozen = FrozenShard(IndexShard(emptying: &shard), number: number, source: source)
       } else {
-        // If there is no memory for a copy, the change proceeds, and the reader of the snapshot
-        // gets the error.
+        // If there is no memory for a copy, the change proceeds, and readers of the snapshot get
+        // the error.
         do {
           frozen = FrozenShard(try IndexShard(copying: shard), number: number, source: source)
         } catch {}

@@ -20,7 +20,7 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     second = location.rawValue << 24 | (tick >> 24) << 4 | UInt64(flags.rawValue)
   }
 
-  /// The entry from its `words`.
+  /// Decodes the entry from its `words`.
   @inline(__always)
   package init(decoding bytes: RawSpan, at offset: Int) {
     first = bytes.load(UInt64.self, at: offset)
@@ -33,7 +33,7 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     self.second = second
   }
 
-  /// The entry's form in a slot, and, with little-endian words, in a checkpoint.
+  /// The entry as stored in a slot and, with little-endian words, in a checkpoint.
   @inline(__always)
   package var words: (UInt64, UInt64) { (first, second) }
 
@@ -48,7 +48,7 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     package static let canExpire = Flags(rawValue: 1)
     /// The record is a tombstone. Set only while the log is replayed.
     package static let tombstone = Flags(rawValue: 2)
-    /// The record's lifetime was extended. The shard has its end.
+    /// The record's lifetime was extended. The shard stores the new end.
     package static let extended = Flags(rawValue: 4)
   }
 

@@ -1,4 +1,4 @@
-/// Extended lifetimes, and when entries expire.
+/// Extended lifetimes and deadlines.
 extension IndexShard {
   /// The extended end of an entry's lifetime, or `Int64.min` if not extended.
   func end(of entry: IndexEntry) -> Int64 {
@@ -38,7 +38,7 @@ extension IndexShard {
     }
   }
 
-  /// Notes the result of reading an entry's record and last access.
+  /// Sets the deadline found by reading an entry's record and last access.
   mutating func settleDeadline(_ deadline: Deadline, at slot: Int, by now: Int64) {
     setDeadline(deadline, at: slot)
     if deadline.isExact, let deadlines {
@@ -57,15 +57,15 @@ extension IndexShard {
     return made
   }
 
-  /// Notes an access to the entry in a slot.
+  /// Records an access to the entry in a slot.
   mutating func noteAccess(at slot: Int) {
     deadlines?.table.noteAccess(at: slot)
   }
 
-  /// The entry in a slot expires no earlier than this, if known.
+  /// The time before which the entry in a slot does not expire, if known.
   func deadline(at slot: Int) -> Int64? { deadlines?.table.time(at: slot) }
 
-  /// Gives deadlines to the entries that can expire but have none.
+  /// Sets deadlines for the entries that can expire but have none.
   ///
   /// - Throws: `outOfMemory`. The next call tries again.
   mutating func addDeadlines(_ earliest: (IndexEntry) -> Int64) throws(StoreError) {
@@ -99,7 +99,7 @@ extension IndexShard {
   /// entry's extended end of lifetime (`Int64.min`: not extended).
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
-  /// - Returns: the number of those.
+  /// - Returns: the number of entries that have certainly expired.
   @inline(__always)
   mutating func forEachDue(
     by time: Int64, visitsPassed: Bool, _ body: (IndexEntry, Deadline.State, Int64) -> Void

@@ -1,26 +1,27 @@
 /// One part of the index: a table with open addressing and linear probing, kept sorted by hash
-/// (Amble and Knuth, "Ordered hash tables", 1974), so that a lookup of an absent key ends early,
-/// and growing is one pass over the table.
+/// (Amble and Knuth, "Ordered hash tables", 1974). A lookup of an absent key ends early, and
+/// growing takes one pass over the table.
 ///
 /// The home of an entry is `hash * capacity >> 40`, which grows with the hash, so the whole table
-/// is ordered by hash. Slack follows the last home, so that nothing wraps.
+/// is ordered by hash. Slack follows the last home, so runs of entries never wrap around.
 struct IndexShard: ~Copyable {
   private(set) var entries = EntryTable()
   private(set) var capacity = 0
-  /// Entries in the table.
+  /// The number of entries.
   private(set) var count = 0
-  /// Entries whose record can expire.
+  /// The number of entries that can expire.
   private(set) var expirableCount = 0
   /// Whether the entries are still in their source. The table is then empty, and `count` and
-  /// `expirableCount` have their values after loading.
+  /// `expirableCount` are the values after loading.
   private(set) var isUnloaded = false
-  /// Whether some entries that can expire may have no deadline yet.
+  /// Whether entries that can expire may lack a deadline.
   var lacksDeadlines = false
-  /// The capacity of the first allocation. Other capacities are this times powers of two.
+  /// The capacity of the first allocation. Other capacities are this one times a power of two.
   private let firstCapacity: UInt8
   /// The ends of extended lifetimes, by the location of the put.
   var extensions: [Location: LifetimeExtension] = [:]
-  /// When entries that can expire may do so, or `nil` if none can. A copy of a shard has none.
+  /// The deadlines of entries that can expire, or `nil` if there are none. A copy of a shard has
+  /// none.
   var deadlines: DeadlineBox?
   /// The origin of deadlines, in milliseconds since the Unix epoch.
   let origin: Int64
@@ -35,11 +36,11 @@ struct IndexShard: ~Copyable {
   init(phase: Double, origin: Int64, budget: MemoryBudget = .unlimited) {
     self.budget = budget
     self.origin = origin
-    // 2 to the power of the phase, closely enough: the chord's error is under 1 %.
+    // Approximates 2 to the power of the phase, with an error under 1 %.
     firstCapacity = UInt8(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
   }
 
-  /// A copy in as little memory as keeps lookups fast: about 19 bytes an entry.
+  /// A copy that takes as little memory as fast lookups allow: about 19 bytes an entry.
   ///
   /// - Throws: `outOfMemory`.
   init(copying other: borrowing IndexShard) throws(StoreError) {
@@ -72,7 +73,8 @@ struct IndexShard: ~Copyable {
 
   var byteCount: Int { entries.byteCount + (deadlines?.table.byteCount ?? 0) }
 
-  /// Empties the shard. Its entries are elsewhere until `load` receives them.
+  /// Marks the empty shard as unloaded: its entries stay in their source until `load` receives
+  /// them.
   mutating func unload(count: Int, expirableCount: Int) {
     self.count = count
     self.expirableCount = expirableCount
@@ -107,8 +109,8 @@ struct IndexShard: ~Copyable {
     }
   }
 
-  /// Whether a table of proportional size can hold the entries, which are ordered by hash, without
-  /// duplicates. Hashes are keyed, so entries that do not fit were forged.
+  /// Whether the entries, which are ordered by hash, have no duplicates and fit into a table of
+  /// proportional size. Hashes are keyed, so entries that do not fit were forged.
   static func canHold(_ entries: [IndexEntry]) -> Bool {
     for (number, entry) in entries.enumerated() {
       var other = number - 1
@@ -148,8 +150,8 @@ struct IndexShard: ~Copyable {
   @inline(__always)
   private func home(of hash: UInt64) -> Int { Int((hash &* UInt64(capacity)) >> 40) }
 
-  /// The slot of the first entry with this hash at or after `slot`, by default from the start;
-  /// `nil` if there is none left.
+  /// The slot of the first entry with this hash, or of the first one after `slot`; `nil` if there
+  /// is none.
   @inline(__always)
   func slot(of hash: UInt64, after slot: Int? = nil) -> Int? {
     if capacity == 0 { return nil }
@@ -195,14 +197,14 @@ struct IndexShard: ~Copyable {
     entries[slot] = entry
   }
 
-  /// Gives all entries other ticks.
+  /// Replaces the ticks of all entries.
   func updateTicks(_ newTick: (UInt64) -> UInt64) {
     for slot in 0..<entries.count where !entries[slot].isEmpty {
       setTick(newTick(entries[slot].tick), at: slot)
     }
   }
 
-  /// Replaces the entry in a slot by another with the same hash. The deadline stays.
+  /// Replaces the entry in a slot with another of the same hash. The deadline stays.
   mutating func replace(at slot: Int, with entry: IndexEntry) {
     expirableCount +=
       (entry.flags.contains(.canExpire) ? 1 : 0)
@@ -220,7 +222,7 @@ struct IndexShard: ~Copyable {
   /// Adds an entry.
   ///
   /// - Parameter deadline: for an entry that can expire, or `nil` if not known yet.
-  /// - Throws: `outOfMemory`, unless room was made; nothing has then changed.
+  /// - Throws: `outOfMemory` if no room was made; nothing has then changed.
   /// - Complexity: O(1) amortised; O(count) if the table grows.
   mutating func add(_ entry: IndexEntry, deadline: Deadline?) throws(StoreError) {
     var slot = (count + 1) * 20 > capacity * 17 ? nil : insertIntoTable(entry)
@@ -275,7 +277,7 @@ struct IndexShard: ~Copyable {
     if wanted > capacity { try resize(to: wanted) }
   }
 
-  /// Whether a table of this capacity holds its entries and others with these ordered hashes.
+  /// Whether a table of this capacity has room for the current entries and these sorted hashes.
   private func fits(_ hashes: [UInt64], inCapacity capacity: Int) -> Bool {
     var next = 0
     func add(_ hash: UInt64) { next = max(next, Int((hash &* UInt64(capacity)) >> 40)) + 1 }
@@ -294,7 +296,7 @@ struct IndexShard: ~Copyable {
     return next <= Self.slotCount(ofCapacity: capacity)
   }
 
-  /// Adds an entry and returns its slot, unless the run of entries it belongs to fills the slack.
+  /// Adds an entry and returns its slot, or `nil` if its run of entries reaches the table's end.
   private mutating func insertIntoTable(_ entry: IndexEntry) -> Int? {
     var position = home(of: entry.hash)
     while position < entries.count, !entries[position].isEmpty,
@@ -321,8 +323,8 @@ struct IndexShard: ~Copyable {
     entries[end - 1] = .empty
     deadlines?.table.remove(at: end - 1)
     count -= 1
-    // Below 41 % an entry would take more than 40 bytes. If there is no memory for a smaller table,
-    // keep the larger one.
+    // Below a load of 41 %, an entry would take more than 40 bytes. If there is no memory for a
+    // smaller table, keep the larger one.
     if capacity > Int(firstCapacity), count * 100 < capacity * 41 { try? resize(to: capacity / 2) }
   }
 

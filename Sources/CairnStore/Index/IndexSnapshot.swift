@@ -1,14 +1,14 @@
 /// The index at one moment.
 ///
-/// Making a snapshot copies nothing. Before a shard changes, a copy is kept for all snapshots that
-/// see its earlier state. Until then a snapshot reads the shard itself. Access times are not part
-/// of a snapshot and keep changing.
+/// Making a snapshot copies nothing. Before a shard changes, a copy of it is kept for all snapshots
+/// that see its state. Until then, a snapshot reads the shard itself. Access times are not part of
+/// a snapshot and keep changing.
 package final class IndexSnapshot: Sendable {
   private let index: HashIndex
   private let parts: SnapshotParts
   /// The number of entries.
   package let count: Int
-  /// How many of them can expire.
+  /// The number of entries that can expire.
   package let expirableCount: Int
 
   init(of index: HashIndex, _ parts: SnapshotParts) {
@@ -28,8 +28,9 @@ package final class IndexSnapshot: Sendable {
   /// Releases one shard that is no longer needed.
   package func release(shard: Int) { parts.release(shard: shard) }
 
-  /// Calls `body` under the shard's lock with the entry with this hash that follows the one at
-  /// `location`, or with the first; returns whether there is one. Does not count as an access.
+  /// Calls `body` under the shard's lock with the entry with this hash that follows the entry at
+  /// `location`, or with the first. Returns whether such an entry exists. Does not count as an
+  /// access.
   package func find(
     _ hash: UInt64, after location: Location = .none, _ body: (IndexEntry) -> Void
   ) throws(StoreError) -> Bool {
@@ -37,7 +38,7 @@ package final class IndexSnapshot: Sendable {
     return try withShard(HashIndex.shard(of: hash)) { shard in
       var slot = shard.slot(of: stored)
       if location != .none {
-        // Nothing moves here, so the entry is in the same place.
+        // Entries in a snapshot never move, so this one is still there.
         slot = shard.slot(of: stored, location: location).flatMap {
           shard.slot(of: stored, after: $0)
         }
@@ -83,8 +84,8 @@ package final class IndexSnapshot: Sendable {
 }
 
 extension HashIndex {
-  /// The current index. Call while nothing changes it, under the log's lock. The caller must
-  /// eventually call its `end`.
+  /// A snapshot of the current index. Call under the log's lock, while nothing changes the index.
+  /// The caller must eventually call the snapshot's `end`.
   ///
   /// - Complexity: O(1).
   package func snapshot() -> IndexSnapshot { IndexSnapshot(of: self, beginSnapshot()) }

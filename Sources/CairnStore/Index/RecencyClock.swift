@@ -5,9 +5,9 @@ internal import Synchronization
 ///
 /// All writes are counted. After each move of the clock, the first few reads are counted
 /// individually. The later ones share the newest tick until the clock moves again, and an entry
-/// that was accessed a few ticks before keeps its own. So reading threads do not contend for one
-/// word. The access order is exact, except for accesses within one step of the system's clock (a
-/// few milliseconds) and a few ticks of each other.
+/// that was accessed a few ticks before keeps its old tick. So reading threads do not contend for
+/// one word of memory. The access order is exact, except for accesses within one step of the
+/// system's clock (a few milliseconds) and a few ticks of each other.
 package final class RecencyClock: Sendable {
   private static let sampleLimit = 8192
   /// How far the clock may go back unnoticed, in milliseconds.
@@ -71,7 +71,7 @@ package final class RecencyClock: Sendable {
     }
   }
 
-  /// The new tick for an entry that is read now, or `nil` if its old one still suffices.
+  /// The new tick for an entry that is read now, or `nil` if the old tick still suffices.
   @inline(__always)
   package func tickOfRead(after old: UInt64) -> UInt64? {
     let now = tick.load(ordering: .relaxed)
@@ -88,19 +88,19 @@ package final class RecencyClock: Sendable {
   /// The newest tick.
   package var now: UInt64 { tick.load(ordering: .relaxed) }
 
-  /// The next tick.
+  /// Advances the clock by one tick and returns that tick.
   @inline(__always)
   package func advance() -> UInt64 {
     min(tick.wrappingAdd(1, ordering: .relaxed).newValue, IndexEntry.tickLimit - 1)
   }
 
-  /// The first of this many next ticks.
+  /// Advances the clock by this many ticks and returns the first of them.
   package func advance(by count: Int) -> UInt64 {
     let ticks = tick.wrappingAdd(UInt64(count), ordering: .relaxed)
     return min(ticks.oldValue + 1, IndexEntry.tickLimit - 1)
   }
 
-  /// Makes later accesses get later ticks than this one.
+  /// Ensures that later accesses get later ticks than this one.
   package func skip(past other: UInt64) { tick.max(other, ordering: .relaxed) }
 
   /// The time that was noted last.
@@ -108,41 +108,42 @@ package final class RecencyClock: Sendable {
     Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
   }
 
-  /// Whether `note` needs the time. Call at each access.
+  /// Whether `note` must be called with this time. Call at each access.
   @inline(__always)
   package func needs(_ now: Timestamp) -> Bool {
     lastTime.load(ordering: .acquiring) != now.millisecondsSinceEpoch
   }
 
-  /// Remembers the time. The system's clock moves only every few milliseconds, so this is rare.
+  /// Records the current time. The system's clock moves only every few milliseconds, so calls are
+  /// rare.
   package func note(_ now: Timestamp) {
     let milliseconds = now.millisecondsSinceEpoch
     samples.withLock { samples in
       let last = Timestamp(millisecondsSinceEpoch: lastTime.load(ordering: .relaxed))
       // A thread may arrive late with a time that it read before others. Only a larger step back
-      // counts as a reset of the clock. Otherwise each late thread would leave a pair that is never
-      // dropped.
+      // counts as a reset of the clock. Otherwise each late thread would leave a sample that is
+      // never dropped.
       if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
-      // This tick is used up, so that no entry has it. The next access of any entry gets a later
-      // tick, even an access of the entry that was accessed last.
+      // No entry gets this tick. The next access of any entry gets a later one, even an access of
+      // the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
       sampleTick.store(tick, ordering: .relaxed)
       samples.append(RecencyTimes.Sample(tick: tick, time: now))
-      // Stored last: a reader that sees it gives entries a tick of this time.
+      // Stored last: a thread that sees this time gives entries a tick of the new sample.
       lastTime.store(milliseconds, ordering: .releasing)
       if samples.count > Self.sampleLimit { Self.thin(&samples, now: now) }
     }
   }
 
-  /// Drops samples as long as the time of every tick is at most 1 % of its age too late, however
-  /// often this runs. Times never become earlier. So the earliest time at which an entry can have
+  /// Drops samples while the time of every tick stays at most 1 % of its age too late, however
+  /// often this runs. Times never become earlier, so the earliest time at which an entry can have
   /// been idle for too long stays valid.
   private static func thin(_ samples: inout [RecencyTimes.Sample], now: Timestamp) {
     var kept: [RecencyTimes.Sample] = []
     for (index, sample) in samples.enumerated() {
       if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
-        // A merge gives this sample's time to all ticks from the last kept sample on. Their
-        // accesses came after the time of the sample before that.
+        // A merge gives this sample's time to all ticks from the last kept sample on. Those
+        // accesses came after the time of the sample before the last kept one.
         let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
         if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
           kept[kept.count - 1].time = sample.time
@@ -151,8 +152,8 @@ package final class RecencyClock: Sendable {
       }
       kept.append(sample)
     }
-    // If the clock is set back again and again, no samples are close together. Memory must still be
-    // bounded.
+    // If the clock is set back repeatedly, no samples are close together. Memory must be bounded
+    // even then.
     while kept.count > sampleLimit * 3 / 4 {
       let pairCount = (kept.count - sampleLimit / 4) / 2
       let pairs = (0..<pairCount).map { number in
@@ -164,7 +165,7 @@ package final class RecencyClock: Sendable {
     samples = kept
   }
 
-  /// The number of pairs kept.
+  /// The number of samples.
   package var sampleCount: Int { samples.withLock { $0.count } }
 
   /// The time of a tick, at most 1 % of its age too late.
@@ -202,13 +203,13 @@ package struct RecencyTimes: Sendable {
     return samples[low].time
   }
 
-  /// No tick is earlier than this.
+  /// The earliest time of any tick.
   package var earliest: Timestamp {
     samples.reduce(Timestamp.distantFuture) { min($0, $1.time) }
   }
 }
 
-/// Small numbers for ticks, in the same order.
+/// Maps ticks to small numbers, in the same order.
 struct TickRanks {
   /// Each tick once, in order.
   private let ticks: [UInt64]

@@ -1,6 +1,6 @@
 /// A snapshot's copies of the shards that have changed since it was made.
 ///
-/// Before a shard changes for the first time, a copy is kept for all snapshots that see its earlier
+/// Before a shard's first change after a snapshot, a copy is kept for all snapshots that see its
 /// state.
 final class SnapshotParts: Sendable {
   enum Part {
@@ -22,7 +22,7 @@ final class SnapshotParts: Sendable {
     parts = Lock(Array(repeating: .live, count: shardCount))
   }
 
-  /// Whether a copy of a shard that is about to change is needed.
+  /// Whether the snapshot needs a copy of a shard before the shard changes.
   func needs(shard: Int) -> Bool {
     parts.withLock { if case .live = $0[shard] { true } else { false } }
   }
@@ -57,13 +57,13 @@ final class SnapshotParts: Sendable {
       throw .outOfMemory(neededByteCount: count * MemoryLayout<IndexEntry>.stride)
     }
     guard case .kept(let frozen) = part else {
-      preconditionFailure("a snapshot was asked for a shard that it had released")
+      preconditionFailure("the snapshot has released this shard")
     }
     return frozen
   }
 }
 
-/// A shard before a change, shared by the snapshots that see that state.
+/// A shard's state before a change, shared by the snapshots that see it.
 final class FrozenShard: Sendable {
   private let shard: Lock<IndexShard>
   private let number: Int

@@ -8,7 +8,7 @@ struct BatchProgress {
   /// The first record's sequence number, relative to the segment's base.
   private var firstDelta: UInt32 = 0
 
-  /// Whether a record may follow the previous ones.
+  /// Adds a record. Returns whether it may follow the previous ones.
   mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
     if start == nil {
       guard header.flags.contains(.batch) else { return true }

@@ -1,5 +1,5 @@
-/// The extensions found while reading the log: the latest end for each put. They may be read in any
-/// order, before or after their puts.
+/// The extensions found while reading the log: the latest end for each put. Extensions may be read
+/// in any order, before or after their puts.
 struct ExtensionsByTarget {
   struct Known {
     var hash: UInt64

@@ -1,14 +1,14 @@
 internal import Synchronization
 
-/// Tracks readers of a truncated segment. The file becomes shorter once no reader uses the rest.
-/// Memory beyond the end of a file must not be touched.
+/// Tracks readers of a truncated segment. The file becomes shorter once no reader uses the cut
+/// bytes. Memory beyond the end of a file must not be touched.
 final class FileReaders: Sendable {
   private struct State {
     var ends: [Int] = []
-    /// Whether the whole file is out of the log.
+    /// Whether the segment has left the log.
     var isRetired = false
-    /// The target end of the file, if no reader here reads beyond it any more, but another session
-    /// does.
+    /// The furthest end that departed readers or another session used, or 0 once the file is
+    /// shortened.
     var leftEnd = 0
     /// The bytes counted as pinned for the file.
     var pinnedByteCount = 0
@@ -72,7 +72,7 @@ final class FileReaders: Sendable {
   }
 
   private func shorten(_ file: SegmentFile, _ state: inout State) {
-    // A forked child shares its lock on the file with its parent, and does not know the parent's
+    // A forked child shares its lock on the file with its parent, but does not know the parent's
     // readers.
     if processMark.isForeign { return }
     state.shorten(file)

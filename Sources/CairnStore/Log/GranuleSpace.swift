@@ -6,7 +6,7 @@ final class GranuleSpace: Sendable {
     /// Starts of freed runs, by their length.
     var free: [Int: [Int]] = [:]
 
-    /// The start of a freed run, which may be part of a longer one.
+    /// Takes a freed run, or a part of a longer one, and returns its start.
     mutating func takeFree(_ length: Int) -> Int? {
       if let start = free[length]?.popLast() { return start }
       let longer = free.filter { $0.key > length && !$0.value.isEmpty }.keys.min()
@@ -16,7 +16,7 @@ final class GranuleSpace: Sendable {
     }
   }
 
-  /// Stands for the name of a system call in the error of a full space.
+  /// Replaces the name of a system call in the error for a full location space.
   static let callName = "segment table"
 
   private let state = Lock(State())

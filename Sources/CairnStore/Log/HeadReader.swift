@@ -1,9 +1,9 @@
-/// Reads the heads of records in disk order. Read one by one, each would cost a system call, and a
-/// seek if it is not in memory.
+/// Reads the heads of records in disk order, many at once. Reading one head costs a system call,
+/// and a seek if the head is not in memory.
 package struct HeadReader: ~Copyable {
   private static let windowByteCount = 256 << 10
-  /// The bytes of a record that are read together with the records before it. If the head is
-  /// longer, the rest is read separately.
+  /// How many bytes of a record are read together with the records before it. A longer head is read
+  /// separately.
   private static let headByteCount = 512
   /// Gaps of up to this many bytes between two heads are read rather than skipped.
   private static let gapByteCount = 16 << 10
@@ -14,14 +14,16 @@ package struct HeadReader: ~Copyable {
 
   package init() {}
 
-  /// Calls `body` for each place with the segment, and the record's head or the reason why it has
-  /// none.
+  /// Calls `body` with the segment, header and head of each record, or `damaged` with the reason
+  /// why there is no sound head.
   ///
   /// - Parameters:
-  ///   - place: returns the location with a number. The locations must be in ascending order.
-  ///   - segment: returns the segment of the location with a number, or `nil` to skip the location.
-  ///   - group: called with the next group of numbers.
-  ///   - damaged: called for each place without a sound head, with the reason.
+  ///   - place: returns the location with the given number. The locations must be in ascending
+  ///     order.
+  ///   - segment: returns the segment of the location with the given number, or `nil` to skip the
+  ///     location.
+  ///   - group: called with each group of numbers, before `body` is called for them.
+  ///   - damaged: called for each location without a sound head, with the reason.
   /// - Throws: any error of `damaged`.
   @inline(__always)
   package mutating func read(
@@ -83,8 +85,8 @@ package struct HeadReader: ~Copyable {
     }
   }
 
-  /// Reads a range of a segment into the window, and returns its length. Skips bytes that the disk
-  /// cannot read; each head in them is then read separately.
+  /// Reads a range of a segment into the window, and returns the number of bytes read. Returns 0 if
+  /// the disk cannot read the range; each head is then read separately.
   private mutating func fill(
     from start: Int, to end: Int, of segment: Segment
   ) throws(StoreError) -> Int {

@@ -10,14 +10,15 @@ package struct LogTail: ~Copyable {
     package var end: Int
     /// The start of the last complete record or batch, or `nil` if there is none.
     package var lastUnit: Int?
-    /// Records with a damaged value: the offset of each, and where its unit begins: at the start of
-    /// its batch, or at the record itself.
+    /// Records with a damaged value: the offset of each, and the start of its unit, which is its
+    /// batch or the record itself.
     package var damagedValues: [(offset: Int, unit: Int)] = []
     /// Whether the segment ends with a roll record.
     package var hasRolled = false
     /// Whether there is a valid record beyond the first invalid one.
     package var hasLaterRecords = false
-    /// Everything before this offset was durable, as some record shows; 0 if none does.
+    /// Everything before this offset was durable, according to a record, the manifest or a
+    /// checkpoint; 0 if unknown.
     package var syncMark = 0
     /// The end of the last non-zero byte.
     package var dataEnd: Int
@@ -26,9 +27,11 @@ package struct LogTail: ~Copyable {
     /// The highest sequence number in a complete record or batch before the end, in this segment or
     /// an earlier one.
     package var highestSequenceBeforeEnd: SequenceNumber = 0
-    /// Whether the segment has no file: the place was only reserved, or a power cut took the file.
+    /// Whether the segment has no file: the manifest only reserved it, or a power cut took the
+    /// file.
     package var isAbsent = false
-    /// The flaw in the segment's header, if other evidence shows that the segment existed.
+    /// The flaw in the segment's header. Thrown if other evidence shows that the header was
+    /// written.
     package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount
@@ -44,7 +47,7 @@ package struct LogTail: ~Copyable {
   package private(set) var damagedValues: [Corruption] = []
   package private(set) var tornByteCount = 0
   /// Where the log was cut: the segment, the offset, and the end of its valid records. `nil` if it
-  /// was not.
+  /// was not cut.
   package private(set) var cut: (index: Int, offset: Int, hole: Int)?
 
   /// The highest sequence number in any valid record, including discarded ones.
@@ -52,7 +55,7 @@ package struct LogTail: ~Copyable {
 
   /// Adds an open segment that has no file.
   ///
-  /// - Throws: `corrupt` if some of it was durable.
+  /// - Throws: `corrupt` if a part of the segment was durable.
   package mutating func addAbsent(
     _ entry: Manifest.OpenSegment, durable: Int
   ) throws(StoreError) {
@@ -71,7 +74,7 @@ package struct LogTail: ~Copyable {
   /// Reads one more open segment whose header may not have reached the disk. Call in the order of
   /// the log.
   ///
-  /// - Throws: `corrupt` if it is damaged in a way that no crash explains.
+  /// - Throws: `corrupt` if the segment is damaged in a way that no crash explains.
   package mutating func scan(
     _ file: File, of entry: Manifest.OpenSegment, storeIdentifier: [UInt8], byteCount: Int,
     durable: Int, sameBoot: Bool, from start: Int? = nil, highestSequence: SequenceNumber = 0
@@ -105,8 +108,8 @@ package struct LogTail: ~Copyable {
     // A process writes the header in one call, so a kill leaves either all of it or nothing.
     let isUnwritten = readCount < bytes.count || bytes.allSatisfy { $0 == 0 }
     guard durable == 0, isUnwritten || !sameBoot else { throw flaw }
-    // A sync of the log would have brought the header to the disk too, so a record with a sync mark
-    // shows that the header is damaged.
+    // A sync of the log would have written the header too, so a record with a sync mark shows that
+    // the header is damaged.
     var records = LogTail()
     try records.scan(
       file: file,
@@ -125,10 +128,10 @@ package struct LogTail: ~Copyable {
   /// Reads one more open segment. Call in the order of the log.
   ///
   /// - Parameters:
-  ///   - durable: how much of it was durable, according to the manifest or a checkpoint, or 0.
-  ///     Everything before the segment was then durable too.
-  ///   - start: where to begin, if everything before it is known to be sound.
-  ///   - highestSequence: the highest number before that.
+  ///   - durable: how much of the segment was durable, according to the manifest or a checkpoint,
+  ///     or 0. Unless it is 0, everything before the segment was durable too.
+  ///   - start: where to begin, if everything before that offset is known to be sound.
+  ///   - highestSequence: the highest sequence number before `start`.
   package mutating func scan(
     file: File, header: SegmentHeader, byteCount: Int, durable: Int, from start: Int? = nil,
     highestSequence: SequenceNumber = 0
@@ -159,8 +162,7 @@ package struct LogTail: ~Copyable {
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
       offset += record.byteCount
       if batch.start != nil { continue }
-      // The last record of a batch has its position in it. The first record is where the last unit
-      // ended.
+      // The batch or record began where the previous unit ended.
       let unit = extent.end
       extent.lastUnit = unit
       extent.damagedValues += pendingDamage.map { ($0, unit) }
@@ -168,7 +170,7 @@ package struct LogTail: ~Copyable {
       extent.end = offset
       extent.confirmHighestSequence()
     }
-    // Nothing follows a roll, so durable data after it is gone.
+    // Nothing follows a roll record. If more was durable, it is missing.
     guard !extent.hasRolled || extent.end >= durable else {
       throw .corrupt(Corruption(file: file.name, offset: extent.end, cause: .badLength))
     }
@@ -180,9 +182,9 @@ package struct LogTail: ~Copyable {
 
   /// Checks every possible record position beyond the first invalid one.
   ///
-  /// A killed process can leave any part of its last write. If that was a batch, the valid records
-  /// of this one batch belong to the hole: they have the next sequence numbers, and the batch
-  /// begins where the hole does.
+  /// A killed process can leave any part of its last write. If that was a batch, its valid records
+  /// belong to the hole: they have the next sequence numbers, and the batch begins where the hole
+  /// does.
   private func searchBeyond(
     _ extent: inout Extent, scanner: inout SegmentScanner, header: SegmentHeader, byteCount: Int
   ) throws(StoreError) {
@@ -191,7 +193,7 @@ package struct LogTail: ~Copyable {
     let isNextKnown = next > 1
     var unfinishedBatch: (first: SequenceNumber, count: UInt32)?
     var offset = extent.end
-    // A record may end in zeros, beyond `dataEnd`. A roll always does.
+    // A record may end in zeros, beyond `dataEnd`. A roll record always does.
     while offset < extent.dataEnd {
       guard let record = try scanner.candidate(at: offset) else {
         offset += 8
@@ -220,7 +222,7 @@ package struct LogTail: ~Copyable {
   package mutating func resolve(sameBoot: Bool) throws(StoreError) {
     let frontier = durableFrontier()
     for index in extents.indices {
-      // A segment is rolled only when the next one has its header.
+      // A segment is rolled only after the next one has its header.
       if sameBoot, index > 0, extents[index - 1].hasRolled, let flaw = extents[index].flaw {
         throw flaw
       }
@@ -251,8 +253,7 @@ package struct LogTail: ~Copyable {
     }
   }
 
-  /// The position before which everything was durable: the furthest one that any record vouches
-  /// for.
+  /// The furthest position before which everything is known to have been durable.
   private func durableFrontier() -> (Int, Int) {
     for index in extents.indices.reversed() where extents[index].syncMark > 0 {
       return (index, extents[index].syncMark)
@@ -272,14 +273,14 @@ package struct LogTail: ~Copyable {
 }
 
 extension LogTail.Extent {
-  /// All records noted so far are complete.
+  /// Call when all records noted so far are complete.
   fileprivate mutating func confirmHighestSequence() {
     highestSequenceBeforeEnd = max(highestSequenceBeforeEnd, highestSequence)
   }
 
   fileprivate mutating func note(_ record: RecordHeader, base: SequenceNumber) {
     syncMark = max(syncMark, Int(clamping: record.syncMark))
-    // A roll record has the number of the next record.
+    // A roll record has the sequence number of the next record.
     let sequence = base + UInt64(record.sequenceDelta)
     highestSequence = max(highestSequence, record.kind == .roll ? max(sequence, 1) - 1 : sequence)
   }

@@ -1,11 +1,11 @@
-/// A record that was read. Its header is checked. Its bytes stay valid for as long as this value
-/// lives, whatever happens to its segment.
+/// A record that was read and whose header was checked. Its bytes stay valid as long as this value
+/// exists, whatever happens to its segment.
 package struct Record: ~Copyable {
   package let offset: Int
   package let header: RecordHeader
   private(set) var pinned: PinnedBytes<Segment>
 
-  /// Which bytes of a record to read. This matters if system calls read them.
+  /// Which bytes of a record to read. The choice matters only if system calls read them.
   package enum Part: Sendable {
     case head, all
   }
@@ -13,7 +13,7 @@ package struct Record: ~Copyable {
   /// Reads the record at an offset, with its value only for `.all`.
   ///
   /// - Parameter byCalls: whether to use system calls even if there is a mapping, so that an I/O
-  ///   error is an error and not a signal.
+  ///   error is thrown and does not raise a signal.
   /// - Throws: `corrupt` if the bytes are not a record with a valid header; `system`.
   /// - Complexity: O(head); a page fault or two system calls if the page is not in memory.
   @inline(__always)
@@ -26,7 +26,7 @@ package struct Record: ~Copyable {
     guard offset >= SegmentHeader.byteCount, limit >= RecordHeader.fixedByteCount else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }
-    // The segment is moved all the way, which costs only one retain and no release.
+    // The segment is moved, never copied, which costs only one retain and no release.
     let pinned =
       if !byCalls, let mapping = segment.mapping {
         mapping.pinned(at: offset, count: limit, by: segment)
@@ -42,8 +42,8 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
-  /// The bytes from an offset, in a segment that a pin of this thread keeps. They are valid as long
-  /// as the pin, unless `keep` is called. `nil` if there is no mapping.
+  /// The bytes from an offset, in a segment that a pin of this thread keeps. They are valid until
+  /// the pin ends, or longer if `keep` is called. `nil` if there is no mapping.
   ///
   /// - Throws: `corrupt` if no record can be there.
   @inline(__always)
@@ -72,7 +72,7 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
-  /// Keeps the bytes valid beyond the pin they were read under.
+  /// Keeps the bytes valid after the pin under which they were read.
   @inline(__always)
   mutating func keep() { pinned.keep() }
 
@@ -92,8 +92,8 @@ package struct Record: ~Copyable {
   ///
   /// Trusts a length only after checking the header's checksum.
   ///
-  /// - Parameter mayTryLess: whether a media error may come from bytes after the record. `false` in
-  ///   a recovery, which stops at any error.
+  /// - Parameter mayTryLess: whether to read less after a media error, which bytes after the record
+  ///   may have caused. `false` in a recovery, which stops at any error.
   @inline(never)
   private static func readByCalls(
     in segment: Segment, at offset: Int, limit: Int, part: Part, mayTryLess: Bool
@@ -178,7 +178,7 @@ package struct Record: ~Copyable {
     guard CRC32C.checksum(of: value) == header.valueChecksum else { throw badValue }
   }
 
-  /// Whether a read need not check the value again.
+  /// Whether a read can skip the check of the value.
   @inline(__always)
   func isVerified(by verification: Verification) -> Bool {
     switch verification {
@@ -207,8 +207,8 @@ package struct Record: ~Copyable {
   /// - Throws: `corrupt` if the value does not match its checksum.
   @inline(__always)
   package func checkedValue() throws(StoreError) -> [UInt8] {
-    // For a small value, an array that code outside the standard library fills costs more than a
-    // second pass.
+    // For a small value, a second pass costs less than an array that code outside the standard
+    // library fills.
     if header.valueByteCount < 1024 {
       try checkValue()
       return value.copied()

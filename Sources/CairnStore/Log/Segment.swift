@@ -2,41 +2,42 @@ internal import Synchronization
 
 /// One file of the log: a header, then records that are only ever appended.
 ///
-/// Readers share it by reference and keep its mapping alive, even after its file has been unlinked.
-/// The appender writes only after the last record. A record's location reaches readers through the
-/// index's locks, after its bytes.
+/// Readers share a segment by reference and keep its mapping alive, even after its file has been
+/// unlinked. The appender writes only after the last record. A record's location reaches readers
+/// through the index's locks, after the bytes are written.
 package final class Segment: Sendable {
-  /// Allocated space in the active segment that only removals may use, so that they still work on a
+  /// Allocated space in the active segment that only removals may use. They then work even on a
   /// full disk.
   package static let slack = 16 << 10
 
   package let header: SegmentHeader
   package let file: SegmentFile
-  /// The mapping, or `nil` if system calls read and write it.
+  /// The mapping, or `nil` if system calls read and write the file.
   package let mapping: MappedMemory?
   /// The maximum size of the file in bytes.
   package let capacity: Int
-  /// Its first granule in the address space of locations.
+  /// The segment's first granule in the address space of locations.
   package let granule: Int
-  /// The initial state of its records' header checksums.
+  /// The initial state of the records' header checksums.
   package let seed: CRC32C
-  /// Bytes from the start that are in the file and may be touched in the mapping.
+  /// How many bytes from the start are in the file and may be touched in the mapping.
   private let allocated: Atomic<Int>
-  /// Bytes from the start that are known to be durable.
+  /// How many bytes from the start are known to be durable.
   private let synced: Atomic<Int>
   private let isActive = Atomic(false)
-  /// The first pages of large values that reads have found sound.
+  /// Marks the first page of each large value that a read has found sound.
   private let verified: PageBits
   private let retired = Atomic(false)
   /// The number of snapshots that show the segment.
   private let snapshots = Atomic(0)
   /// Tracks the readers of the file, once its end has been cut off.
   private let readers: FileReaders
-  /// How much of the file this segment reads as one of those readers, or 0.
+  /// The end up to which this segment is registered in `readers`, or 0.
   private let readEnd = Atomic(0)
-  /// 0, or the newest sequence number when the compaction that wrote it began.
+  /// The newest sequence number when the compaction that wrote this segment began, or 0 if none
+  /// did.
   package let compactedAt: SequenceNumber
-  /// The usage of its records; changed only under the log's lock.
+  /// The usage of the segment's records; changed only under the log's lock.
   package let usage: SegmentUsage
 
   package convenience init(
@@ -79,7 +80,7 @@ package final class Segment: Sendable {
       highestSequence: usage.highestSequence, compactedAt: compactedAt)
   }
 
-  /// Its entry in a checkpoint that covers all of it.
+  /// The segment's entry in a checkpoint that covers all of its records.
   package var covered: Checkpoint.CoveredSegment {
     var covered = Checkpoint.CoveredSegment(id: id, salt: header.salt, end: usage.end)
     covered.granule = granule
@@ -88,7 +89,7 @@ package final class Segment: Sendable {
     return covered
   }
 
-  /// The number of granules that it takes.
+  /// The number of granules that the segment takes.
   package var granuleCount: Int { Location.granuleCount(forCapacity: capacity) }
   package var granules: Range<Int> { granule..<(granule + granuleCount) }
 
@@ -102,8 +103,8 @@ package final class Segment: Sendable {
     @inline(__always) get { synced.load(ordering: .relaxed) }
   }
 
-  /// The offset that a record may mark as durable, in this segment and all before it. 0 until a
-  /// sync of the log has covered this segment, because the header was synced alone.
+  /// The sync mark for new records: this segment up to here, and all earlier ones, are durable. 0
+  /// until a sync of the log has covered this segment, because the header was synced alone.
   package var syncMark: Int {
     @inline(__always) get {
       let byteCount = syncedByteCount
@@ -122,7 +123,7 @@ package final class Segment: Sendable {
     verified[offset] && !isActive.load(ordering: .relaxed)
   }
 
-  /// Notes that the value at an offset is sound. Does nothing while the segment is written to.
+  /// Records that the value at an offset is sound. Does nothing while the segment is written to.
   package func noteVerified(at offset: Int) {
     if mapping != nil && !isActive.load(ordering: .relaxed) { verified.set(offset) }
   }
@@ -152,7 +153,7 @@ package final class Segment: Sendable {
       millisecondsSinceEpoch: (self.header.baseTime + Int64(header.writtenDelta)) * 1000)
   }
 
-  /// No record was written earlier than this.
+  /// The earliest time at which a record can have been written.
   package var created: Timestamp {
     Timestamp(millisecondsSinceEpoch: header.baseTime * 1000)
   }
@@ -174,7 +175,7 @@ package final class Segment: Sendable {
   }
 
   /// Writes bytes at an allocated offset: into the mapping, or by pwrite if there is no mapping or
-  /// calls are requested.
+  /// `byCalls` is set.
   package func write(_ bytes: RawSpan, at offset: Int, byCalls: Bool) throws(StoreError) {
     if !byCalls, let mapping {
       mapping.write(at: offset, count: bytes.byteCount) { $0.copy(bytes, to: 0) }
@@ -202,10 +203,10 @@ package final class Segment: Sendable {
     usage.add(header, sequence: sequence, end: end, isLive: header.kind != .tombstone)
   }
 
-  /// Makes the file end at `byteCount`. Later bytes do not count.
+  /// Truncates the file to `byteCount` bytes.
   ///
-  /// First bounds the readers: memory beyond the end of the file must not be touched, even because
-  /// of a damaged length.
+  /// Limits the readers first: they must not touch memory beyond the end of the file, even if a
+  /// length is damaged.
   package func trim(to byteCount: Int) throws(StoreError) {
     allocated.store(min(byteCount, allocatedByteCount), ordering: .releasing)
     try file.open().truncate(to: byteCount)
@@ -222,14 +223,15 @@ package final class Segment: Sendable {
   /// name.
   ///
   /// - Parameter isShared: whether the file may stay open for the next caller.
-  /// - Throws: `corrupt` if it has neither a name nor a mapping; `system`.
+  /// - Throws: `corrupt` if the file has neither a name nor a mapping; `system`.
   package func bytes(isShared: Bool = false) throws(StoreError) -> SegmentBytes {
     if let file = try file.openIfNamed(isShared: isShared) { return .file(file) }
     if mapping == nil { throw file.missing }
     return .mapping(of: self)
   }
 
-  /// fdatasync, by the file's original descriptor. Does nothing if the segment has left the log.
+  /// Calls fdatasync on the file's original descriptor. Does nothing if the segment has left the
+  /// log.
   package func synchronizeData() throws(StoreError) {
     guard let file = file.syncable else {
       if isRetired { return }
@@ -238,26 +240,26 @@ package final class Segment: Sendable {
     try file.synchronizeData()
   }
 
-  /// Opens the file until `closeFile`, before the first record is written.
+  /// Opens the file before the first record is written. It stays open until `closeFile`.
   package func openFile() throws(StoreError) {
     try file.keepForWriting { (file) throws(StoreError) in
       // DURABILITY: a header that was never synced is written again. The descriptor that wrote it
-      // was closed, and a failed write may not be reported to this one.
+      // was closed, and a failed write may not be reported to the new one.
       guard syncedByteCount == 0 else { return }
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     }
   }
 
-  /// Closes the file, which is entirely on disk and is not written to, or not yet.
+  /// Closes the file. Call when all of it is on disk and nothing is being written to it.
   package func closeFile() { file.release() }
 
-  /// Call before the file loses its name. Keeps the file open for current readers without a
-  /// mapping.
+  /// Keeps the file open for current readers if they have no mapping. Call before the file loses
+  /// its name.
   package func keepFileUnlessMapped() throws(StoreError) {
     if mapping == nil { try file.keep() } else { file.release() }
   }
 
-  /// Notes that a snapshot shows the segment. `endSnapshot` reverses this.
+  /// Records that a snapshot shows the segment. `endSnapshot` reverses this.
   package func beginSnapshot() { snapshots.add(1, ordering: .relaxed) }
   package func endSnapshot() { snapshots.subtract(1, ordering: .relaxed) }
   package var isInSnapshot: Bool { snapshots.load(ordering: .relaxed) > 0 }
@@ -282,11 +284,11 @@ package final class Segment: Sendable {
     return segment
   }
 
-  /// Notes that the segment has left the log, and none of its records is live any more.
+  /// Records that the segment has left the log and none of its records is live.
   ///
-  /// - Parameter isOnDisk: whether this change is on disk. If not, the file stays open until it
-  ///   loses its name, so that a sync in progress reaches it, because a power cut may bring the
-  ///   segment back.
+  /// - Parameter isOnDisk: whether this change is on disk. If not, a power cut may bring the
+  ///   segment back. So the file stays open until it loses its name, and a sync in progress still
+  ///   reaches it.
   package func retire(isOnDisk: Bool = true) {
     retired.store(true, ordering: .releasing)
     if mapping != nil, isOnDisk { file.release() }
@@ -317,7 +319,7 @@ package final class Segment: Sendable {
   }
 
   deinit {
-    // No reader is left, so the system has reclaimed its space.
+    // No reader is left, so the system reclaims the segment's space.
     let end = readEnd.load(ordering: .relaxed)
     if end > 0 {
       readers.remove(end, of: file, usage.total)
@@ -333,8 +335,8 @@ package enum SegmentBytes: Sendable {
   /// The bytes of a file that has lost its name.
   case mapping(of: Segment)
 
-  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset`, and returns the
-  /// number read, which is lower only at the end.
+  /// Reads up to `byteCount` bytes at `offset` into the buffer from `bufferOffset`. Returns the
+  /// number read, which is lower only at the end of the segment.
   func read(
     into buffer: inout [UInt8], bufferOffset: Int, byteCount: Int, at offset: Int
   ) throws(StoreError) -> Int {
@@ -353,7 +355,7 @@ package enum SegmentBytes: Sendable {
     }
   }
 
-  /// Copies the first `byteCount` bytes to the same place in a file.
+  /// Copies the first `byteCount` bytes to the start of a file.
   package func copy(byteCount: Int, into target: File) throws(StoreError) {
     switch self {
     case .file(let file): try target.copy(from: file, byteCount: byteCount)

@@ -3,7 +3,7 @@
 ///
 /// 1. From before its first record until its last sync, the file stays open, and only this
 ///    descriptor syncs it: the kernel may not report an earlier failed write to a later descriptor.
-/// 2. After that, it is opened by name for reads by system calls, and closed again.
+/// 2. After that, the file is opened by name for reads by system calls, and closed again.
 /// 3. A segment without a mapping is always read by system calls. Such segments share the few
 ///    descriptors of `OpenFiles`.
 /// 4. A file stays open if its name is removed while a reader may need it, unless a mapping can be
@@ -32,12 +32,12 @@ package final class SegmentFile: Sendable {
 
   /// The file, which stays open while the result is held, or `nil` if its name has been removed.
   ///
-  /// - Parameter isShared: whether to leave it in `OpenFiles` afterwards.
+  /// - Parameter isShared: whether to leave the file in `OpenFiles` afterwards.
   /// - Throws: `unsafeFile`; `system`, for example if the process has no descriptor left.
   func openIfNamed(isShared: Bool = false) throws(StoreError) -> File? {
     if let file = syncable { return file }
     let file = isShared ? try home.openFiles.file(of: self) : try openByName()
-    // Its name may have been removed since, and the file kept open before that.
+    // The name may have been removed since, and the file kept open before that.
     return file ?? syncable
   }
 
@@ -63,7 +63,7 @@ package final class SegmentFile: Sendable {
       else { throw error }
       file = try home.directory.openFile(name, mode: mode)
     }
-    // Another file may have been given the name.
+    // Another file may now have the name.
     return file?.identity == identity ? file : nil
   }
 
@@ -84,18 +84,19 @@ package final class SegmentFile: Sendable {
   /// Stops keeping the file open, after its last sync or once it has left the log.
   func release() { set(nil) }
 
-  /// Keeps the file open because its name is about to be removed.
+  /// Keeps the file open. Call before its name is removed.
   func keep() throws(StoreError) { set(try openIfNamed(isShared: true)) }
 
   private func set(_ file: File?) {
     let old = kept.withLock { exchange(&$0, with: file) }
-    // Closed outside the lock.
+    // The old file is closed outside the lock.
     withExtendedLifetime(old) {}
   }
 
-  /// Cuts the file to `byteCount`, unless a reader of an earlier session may look beyond that.
+  /// Cuts the file to `byteCount`, unless a reader of an earlier session may read beyond that.
   ///
-  /// - Returns: whether it was cut. If not, the call can be repeated, and the next open does so.
+  /// - Returns: whether the file now ends there. If not, the call can be repeated; the next open
+  ///   repeats it.
   func shorten(to byteCount: Int) -> Bool {
     guard let file = try? openIfNamed(), let status = try? file.status() else { return false }
     if status.byteCount <= byteCount { return true }
@@ -157,7 +158,7 @@ final class OpenFiles: Sendable {
     withExtendedLifetime(file) {}
   }
 
-  /// Closes all.
+  /// Closes all files.
   ///
   /// - Returns: whether any were open.
   @discardableResult
@@ -172,14 +173,14 @@ final class OpenFiles: Sendable {
 /// mapped.
 ///
 /// They share a lock on the bytes of the file LOCK. Truncating a file needs that lock exclusively.
-/// This is not the lock for opening a store, and it is released with the last segment of the
+/// It is separate from the lock for opening a store, and is released with the last segment of the
 /// session. One lock covers all segments, because one for each would take as many descriptors.
 ///
-/// Processes that follow the store have mapped files too. They share such a lock on the file
+/// Processes that follow the store have mapped files too. They share a similar lock on the file
 /// FOLLOW, and take it before they open the first segment.
 final class EarlierReaders: Sendable {
   private let lockFile: File?
-  /// FOLLOW, in a store that announces its writes.
+  /// The file FOLLOW, in a store that announces its writes.
   private let pageFile: File?
   /// Whether this object's session is over.
   private let isOver = Lock(false)
@@ -189,7 +190,7 @@ final class EarlierReaders: Sendable {
     self.pageFile = pageFile
   }
 
-  /// Ends the session. From then on its remaining readers count as earlier readers.
+  /// Ends the session. From then on, its remaining readers count as earlier readers.
   func endSession() {
     isOver.withLock { isOver in
       isOver = true

@@ -4,8 +4,8 @@ package struct SegmentFiles: Sendable {
   package let storeIdentifier: [UInt8]
   /// Whether segments are mapped at all.
   package let usesMappings: Bool
-  /// Whether writes to allocated blocks cannot run out of space. If they can, nothing is mapped for
-  /// writing: a write to a page could raise SIGBUS.
+  /// Whether writes to allocated blocks never run out of space. Otherwise nothing is mapped for
+  /// writing, because a write to a page could raise SIGBUS.
   package let reservesBlocks: Bool
   package let table: SegmentTable
   /// Whether the unmapped files of the first segments stay open, because another process may remove
@@ -41,7 +41,7 @@ package struct SegmentFiles: Sendable {
     home.readers.endSession()
   }
 
-  /// Creates a new segment. The caller makes the name durable. If it throws, no file is left.
+  /// Creates a new segment. The caller makes the name durable. If this throws, no file remains.
   ///
   /// - Parameter durably: whether to sync the header. If not, a sync of the log must reach the
   ///   segment before anything in it is durable.
@@ -58,7 +58,7 @@ package struct SegmentFiles: Sendable {
       let file = try directory.createFile(name)
       try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings || !reservesBlocks)
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
-      // DURABILITY: the header and the length are on disk before a manifest that vouches for them.
+      // DURABILITY: the header and the length are on disk before a manifest that relies on them.
       if durably { try file.synchronize() }
       let segment = Segment(
         header: header, file: SegmentFile(file, home: home, readOnly: false, isKept: true),
@@ -79,8 +79,8 @@ package struct SegmentFiles: Sendable {
   /// Opens a segment that the manifest lists.
   ///
   /// - Parameters:
-  ///   - capacity: its capacity if this process, or the process that it follows, appends to the
-  ///     segment. Otherwise `nil`: the segment gets a read-only mapping of its length.
+  ///   - capacity: the segment's capacity if this process, or the process that it follows, appends
+  ///     to it. Otherwise `nil`: the segment gets a read-only mapping of its length.
   ///   - byteCount: the end of its records, or `nil` if only the file's length is known.
   ///   - usage: the usage of its records, if known.
   ///   - place: its first granule, if it already has one.
@@ -150,7 +150,7 @@ package struct SegmentFiles: Sendable {
   }
 
   /// A mapping, or `nil` if this segment or the whole store uses none, or if the process has no
-  /// room for another. Reads are then system calls.
+  /// room for another mapping. Reads are then system calls.
   private func map(
     _ file: File, byteCount: Int, writable: Bool
   ) throws(StoreError) -> MappedMemory? {

@@ -1,6 +1,6 @@
 /// The positions where a segment can be cut in two, and what comes before each.
 package struct SegmentOutline: Sendable {
-  /// A position between two records and not within a batch.
+  /// A position between two records, but not within a batch.
   package struct Mark: Sendable {
     package var offset = SegmentHeader.byteCount
     package var putCount = 0
@@ -22,17 +22,17 @@ package struct SegmentOutline: Sendable {
 
   /// - Parameters:
   ///   - start: where the outline begins: after the header, or at a mark of another outline.
-  ///   - distance: the minimum bytes of records between two marks.
+  ///   - distance: the minimum number of bytes between two marks.
   package init(from start: Mark = Mark(), distance: Int = 16 << 10) {
     marks = [start]
     next = start
     self.distance = distance
   }
 
-  /// The end.
+  /// The last mark.
   package var end: Mark { marks[marks.count - 1] }
 
-  /// Notes the next record. Returns `false` if it cannot follow the previous ones.
+  /// Adds the next record. Returns `false` if it cannot follow the previous ones.
   package mutating func add(
     _ header: RecordHeader, sequence: SequenceNumber, isNeeded: Bool
   ) -> Bool {
@@ -54,14 +54,14 @@ package struct SegmentOutline: Sendable {
     return true
   }
 
-  /// Call once all records are noted.
+  /// Call once all records are added.
   package mutating func finish() {
     if end.offset < next.offset { marks.append(next) }
   }
 
-  /// The two marks between which to cut next. The bytes to keep after the second mark fit, as they
-  /// always do after the last mark. If both marks are the same, all of them fit. `nil` if nothing
-  /// is left.
+  /// The two marks between which to cut next. The bytes to keep after the second mark fit into
+  /// `room`; after the last mark there are none. If both marks are the same, the bytes to keep of
+  /// the whole outline fit. `nil` if nothing is left.
   package func stretch(room: Int) -> (start: Mark, end: Mark)? {
     guard marks.count > 1 else { return nil }
     let index = marks.firstIndex { end.neededByteCount - $0.neededByteCount <= room }
@@ -69,8 +69,8 @@ package struct SegmentOutline: Sendable {
     return (marks[max(0, index - 1)], marks[index])
   }
 
-  /// The mark at which to cut so that the kept part from there to `end` fits and the cut frees the
-  /// most blocks. Among equals, the one that leaves the fewest bytes in the last block: the next
+  /// The mark where a cut frees the most blocks, among those whose bytes to keep up to `end` fit
+  /// into `room`. Of equal marks, the one that leaves the fewest bytes in the last block: the next
   /// piece ends there and then wastes no block either.
   package func bestCut(before end: Mark, room: Int) -> Mark {
     func blockCount(_ byteCount: Int) -> Int { (byteCount + 4095) / 4096 }
@@ -85,7 +85,7 @@ package struct SegmentOutline: Sendable {
     } ?? candidates.last ?? marks[0]
   }
 
-  /// Notes that everything after a mark is gone.
+  /// Drops everything after a mark.
   package mutating func shorten(to mark: Mark) {
     marks.removeAll { $0.offset >= mark.offset }
     marks.append(mark)

@@ -1,5 +1,5 @@
-/// Reads the records of a segment's file from front to back with pread, so that an I/O error is an
-/// error and not a signal. For recovery and verification.
+/// Reads the records of a segment's file from front to back with pread, so that an I/O error is
+/// thrown and does not raise a signal. For recovery and verification.
 package struct SegmentScanner: ~Copyable {
   package static let windowByteCount = 1 << 20
 
@@ -9,7 +9,7 @@ package struct SegmentScanner: ~Copyable {
   private let passesUnreadable: Bool
   /// Nothing at or beyond this offset is read.
   private let end: Int
-  /// How many more bytes of checksums `candidate` may compute.
+  /// How many more bytes `candidate` may checksum.
   package private(set) var candidateBudget: Int
   private var window: [UInt8]
   private var windowOffset = 0
@@ -39,7 +39,7 @@ package struct SegmentScanner: ~Copyable {
 
   /// Reads the remains of a damaged file.
   ///
-  /// Unreadable bytes count as zeros and are noted in `unreadable`. They are never mistaken for
+  /// Unreadable bytes count as zeros and are listed in `unreadable`. They are never mistaken for
   /// written data, because no checksum over them would match.
   ///
   /// - Parameters:
@@ -113,7 +113,7 @@ package struct SegmentScanner: ~Copyable {
     }
   }
 
-  /// The header at an offset where a record may or may not begin.
+  /// The header at an offset where a record may begin.
   ///
   /// Forged values can look like headers with long keys at every offset, and a checksum over each
   /// would take hours. So there is a budget of 64 times the segment's size. Once it is used up,
@@ -122,7 +122,7 @@ package struct SegmentScanner: ~Copyable {
     try header(at: offset, headByteLimit: candidateBudget > 0 ? .max : 1024)
   }
 
-  /// The header at an offset if it is valid, checksum included.
+  /// The header at an offset, or `nil` if the header or its checksum is invalid.
   package mutating func header(at offset: Int) throws(StoreError) -> RecordHeader? {
     try header(at: offset, headByteLimit: .max)
   }
@@ -170,8 +170,8 @@ package struct SegmentScanner: ~Copyable {
     return count == header.headByteCount ? Array(window[start..<(start + count)]) : nil
   }
 
-  /// Calls `body` with the value of a record, piece by piece, and returns whether it was complete
-  /// and matches its checksum.
+  /// Calls `body` with the value of a record, piece by piece, and returns whether the value was
+  /// complete and matches its checksum.
   package mutating func readValue(
     _ header: RecordHeader, at offset: Int, _ body: (RawSpan) throws(StoreError) -> Void
   ) throws(StoreError) -> Bool {
@@ -197,9 +197,9 @@ package struct SegmentScanner: ~Copyable {
   }
 
   /// Continues a checksum over the bytes from `offset` to `limit`, as far as the window contains
-  /// them. Reads them if the window lacks the first.
+  /// them. If the window lacks the first byte, reads more bytes first.
   ///
-  /// - Returns: where it stopped: `offset` at the end of the file.
+  /// - Returns: the offset where it stopped, which is `offset` at the end of the file.
   package mutating func update(
     _ checksum: inout CRC32C, from offset: Int, to limit: Int
   ) throws(StoreError) -> Int {
@@ -238,7 +238,7 @@ package struct SegmentScanner: ~Copyable {
       if count == 0 { break }
       window.withSpan { window in
         var index = count
-        // Word by word as long as possible.
+        // Skip zeros word by word as long as possible.
         while index >= 8 && window.load(UInt64.self, at: start + index - 8) == 0 { index -= 8 }
         while index > 0 && window.load(UInt8.self, at: start + index - 1) == 0 { index -= 1 }
         if index > 0 { lastEnd = position + index }

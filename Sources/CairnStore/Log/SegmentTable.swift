@@ -16,16 +16,16 @@ package final class SegmentTable: Sendable {
 
   package var segmentCount: Int { count.load(ordering: .relaxed) }
 
-  /// Stands for the name of a system call in the error of a full table.
+  /// Replaces the name of a system call in the error for a full table.
   package static let callName = GranuleSpace.callName
 
-  /// Takes a run of granules.
+  /// Takes a run of granules and returns its start.
   package func reserve(capacity: Int) throws(StoreError) -> Int {
     try granules.reserve(Location.granuleCount(forCapacity: capacity))
   }
 
   /// Keeps the granules below `end` for segments that return to their old places. Meanwhile,
-  /// reservations get granules beyond them.
+  /// `reserve` takes granules beyond `end`.
   package func beginPlacing(below end: Int) { granules.beginPlacing(below: end) }
 
   /// Ends the placing: all segments are back in their old places, and the granules between them are
@@ -46,7 +46,7 @@ package final class SegmentTable: Sendable {
     count.wrappingAdd(1, ordering: .relaxed)
   }
 
-  /// Removes a segment that no index entry names any more. Readers that hold it continue.
+  /// Removes a segment that no index entry names. Readers that hold it can continue.
   package func remove(_ segment: Segment) {
     for slot in 0..<Location.granuleCount(forCapacity: segment.capacity) {
       segments.set(segment.granule + slot, to: nil)
@@ -60,7 +60,7 @@ package final class SegmentTable: Sendable {
     Reclamation.retire(Unlinked(segment, granules, of: self.granules), keeping: segment)
   }
 
-  /// Does not hold the table, which holds every other segment, because a reader may keep this
+  /// Has no reference to the table, which refers to every other segment: a reader may keep this
   /// object for a long time.
   private final class Unlinked {
     let segment: Segment
@@ -88,8 +88,8 @@ package final class SegmentTable: Sendable {
     retire(old, granules: (new.granule + count)..<(new.granule + max(count, oldCount)))
   }
 
-  /// The segment of a location in an index entry that was read under a pin. It may have been
-  /// removed since, but the pin keeps it.
+  /// The segment of a location in an index entry that was read under a pin. The segment may have
+  /// been removed since, but the pin keeps it.
   @inline(__always)
   func pinnedSegment(at location: Location) -> Unretained<Segment>? {
     segments.pinned(location.granule)

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Bytes of the records, in all segments, that hold a key's newest value.
+/// The total usage of all segments.
 package final class UsageTotal: Sendable {
   let liveBytes = Atomic(0)
   let pinnedBytes = Atomic(0)
@@ -14,9 +14,9 @@ package final class UsageTotal: Sendable {
   package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
-/// The usage counts of a segment's records. Atomics, so that statistics need no lock. The holder of
-/// the log's lock changes them, but a compaction also subtracts a segment's share without that
-/// lock, so additions to live counts are atomic.
+/// The usage counts of a segment's records. They are atomics, so statistics need no lock. The
+/// holder of the log's lock changes them. A compaction also subtracts a segment's share without
+/// that lock, so live counts change by atomic additions.
 package final class SegmentUsage: Sendable {
   let total: UsageTotal
   private let liveBytes = Atomic(0)
@@ -30,7 +30,7 @@ package final class SegmentUsage: Sendable {
   private let endOffset = Atomic(SegmentHeader.byteCount)
   private let lowest = Atomic(UInt64.max)
   private let highest = Atomic(UInt64(0))
-  /// No lifetime of a live record ends earlier, and none has a shorter idle limit; in milliseconds.
+  /// Bounds for live records, in milliseconds: no lifetime ends earlier, no idle limit is shorter.
   private let earliestEnd = Atomic(Int64.max)
   private let shortestIdleLimit = Atomic(UInt64.max)
 
@@ -58,7 +58,7 @@ package final class SegmentUsage: Sendable {
   }
   /// The end of the records.
   package var end: Int { endOffset.load(ordering: .relaxed) }
-  /// 0 without records.
+  /// 0 if there are no records.
   package var lowestSequence: SequenceNumber {
     let value = lowest.load(ordering: .relaxed)
     return value == .max ? 0 : value
@@ -72,7 +72,7 @@ package final class SegmentUsage: Sendable {
     endOffset.store(end, ordering: .relaxed)
     if header.kind == .roll { return }
     if header.kind == .put {
-      // No other thread changes it, which saves a locked instruction.
+      // No other thread changes this count, so no locked instruction is needed.
       puts.store(puts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
     if header.kind == .extension {
@@ -96,7 +96,7 @@ package final class SegmentUsage: Sendable {
     private(set) var earliestEnd = Int64.max
     private(set) var shortestIdleLimit = UInt64.max
 
-    /// Adds a put or a tombstone. `number` is its place among the records.
+    /// Adds a put or a tombstone. `number` is its position among the records.
     @inline(__always)
     mutating func add(_ header: RecordHeader, byteCount: Int, number: Int) {
       if header.kind == .tombstone {
@@ -186,7 +186,8 @@ package final class SegmentUsage: Sendable {
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
   }
 
-  /// Notes that everything after a mark has been cut off, and none of it is live.
+  /// Reduces the counts to those before a mark. Everything after the mark has been cut off, and
+  /// none of it is live.
   package func shorten(to mark: SegmentOutline.Mark) {
     endOffset.store(mark.offset, ordering: .relaxed)
     puts.store(mark.putCount, ordering: .relaxed)
@@ -215,7 +216,7 @@ package final class SegmentUsage: Sendable {
     covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
   }
 
-  /// A live record of this segment with this last access does not expire before this time, in
+  /// The time before which no live record of this segment with this last access expires, in
   /// milliseconds since the Unix epoch.
   package func earliestExpiry(accessed: () -> Timestamp) -> Int64 {
     let end = earliestEnd.load(ordering: .relaxed)
@@ -225,17 +226,18 @@ package final class SegmentUsage: Sendable {
       end, accessed().advanced(byMilliseconds: Int64(clamping: limit)).millisecondsSinceEpoch)
   }
 
-  /// No lifetime of a live record ends earlier, in milliseconds since the Unix epoch.
+  /// The time before which no lifetime of a live record ends, in milliseconds since the Unix epoch.
   package var earliestExpiry: Int64 { earliestEnd.load(ordering: .relaxed) }
 
-  /// No live record has a shorter idle limit, in milliseconds.
+  /// A lower bound for the idle limits of live records, in milliseconds.
   package var lowestIdleLimit: UInt64 { shortestIdleLimit.load(ordering: .relaxed) }
 
   package func setEarliestExpiry(_ expires: Int64) {
     earliestEnd.store(expires, ordering: .relaxed)
   }
 
-  /// Whether both have the same counts; with `mayCountMore`, this may count more bytes as live.
+  /// Whether both have the same counts; with `mayCountMore`, this object may count more bytes as
+  /// live.
   package func hasSameCounts(as other: SegmentUsage, mayCountMore: Bool = false) -> Bool {
     let byteCount = mayCountMore ? max(liveByteCount, other.liveByteCount) : other.liveByteCount
     return description == other.description(liveByteCount: byteCount)

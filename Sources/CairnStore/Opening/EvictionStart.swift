@@ -23,7 +23,7 @@ final class EvictionStart: Sendable {
       || total.liveByteCount > byteCount.load(ordering: .relaxed)
   }
 
-  /// Call when the list is ready: there is then nothing to do below the limits.
+  /// Call when the list of candidates is ready. Writes then have nothing to do below the limits.
   func wait(for limits: WriteLimits) {
     count.store(limits.countLimit, ordering: .relaxed)
     byteCount.store(limits.byteLimit, ordering: .relaxed)

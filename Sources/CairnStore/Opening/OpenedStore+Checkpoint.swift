@@ -1,6 +1,6 @@
 extension OpenedStore {
-  /// The checkpoint that the manifest lists, if it is usable. A defect in it only costs a scan of
-  /// the log.
+  /// The checkpoint that the manifest lists, if it is usable. A defective checkpoint only costs a
+  /// scan of the log.
   func usableCheckpoint(log: DiagnosticLog) -> CheckpointFile? {
     if manifest.checkpointID == 0 { return nil }
     do {
@@ -23,7 +23,7 @@ extension OpenedStore {
   mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
-    // Shards are read under their lock, but the log may use the store.
+    // Shards are read under their locks, and the log may use the store. So the log is called later.
     let warn: @Sendable (String) -> Void = { [background, path = directory.path] text in
       guard log.takes(.warning) else { return }
       background.run { log(.warning, .recovery, path: path, text) }

@@ -1,5 +1,5 @@
-/// Opening a store while another process writes to it. This locks nothing and changes nothing. The
-/// page FOLLOW announces the end of the log.
+/// Opens a store while another process writes to it, without taking the store's lock or changing
+/// files. The page FOLLOW announces the end of the log.
 extension OpenedStore {
   /// Why a store cannot be followed at the moment.
   enum FollowingFailure: Error {
@@ -11,7 +11,7 @@ extension OpenedStore {
   /// The shared state of all views of a followed store.
   struct Followed: Sendable {
     let directory: Directory
-    /// LOCK. If there is no page, its byte is locked, shared.
+    /// The file LOCK. Its bytes get a shared lock if there is no page.
     let lockFile: File
     let page: FollowPage?
     /// Whether files may be mapped because no process truncates them.
@@ -35,8 +35,8 @@ extension OpenedStore {
       bootIdentifier = try OpenedStore.bootIdentifier(of: fileSystem)
       page = try FollowPage.open(
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
-      // From here on, no process truncates a file. Without a page nothing is mapped, so a
-      // filesystem that lacks such locks will do.
+      // From here on, no process truncates a file. Without a page, nothing is mapped, so a
+      // filesystem that lacks such locks is good enough.
       let isKept =
         if let page { try Self.keepsFiles(from: page.file) } else {
           (try? Self.keepsFiles(from: lockFile)) ?? false
@@ -132,8 +132,8 @@ extension OpenedStore {
 
   /// Opens the segments that may still grow, up to the announced end of the log.
   mutating func openFollowedSegments(through position: LogPosition) throws(StoreError) {
-    // If the position is in none of them, its segment has been sealed or removed, and nothing has
-    // been appended since.
+    // If the position is in no open segment, its segment has been sealed or removed, and nothing
+    // has been appended since.
     guard let last = manifest.openSegments.firstIndex(where: { position.lies(in: $0.id) }) else {
       try checkUnwritten(manifest.openSegments[...])
       return
@@ -148,7 +148,7 @@ extension OpenedStore {
     }
   }
 
-  /// Throws if the manifest says that something was written to one of these places.
+  /// Throws if the manifest says that something was written to one of these segments.
   private func checkUnwritten(
     _ entries: ArraySlice<Manifest.OpenSegment>
   ) throws(StoreError) {
@@ -173,11 +173,11 @@ extension OpenedStore {
     throw .corrupt(Corruption(file: file.name, offset: offset, cause: .lostRecords))
   }
 
-  /// The address space for a segment that the followed writer may append to, or `nil` for its
-  /// current size.
+  /// The address space to reserve for a segment that the followed writer may append to, or `nil`
+  /// for its current size.
   func capacityOfFollowed(_ id: SegmentID, end: Int) -> Int? {
     guard followed != nil else { return nil }
-    // At most the room in its place.
+    // Not more than the segment's granules in the checkpoint.
     return places[id]?.capacity ?? max(followedCapacity, end)
   }
 
@@ -202,15 +202,15 @@ extension OpenedStore {
       in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier)
   }
 
-  /// Announces a loss if a recovery has discarded published data.
+  /// Announces a loss if a recovery has discarded announced data.
   ///
   /// - Parameters:
   ///   - before: the last announcement.
   ///   - opened: the manifest that was found.
   func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
     guard let page, let before else { return }
-    // The manifest itself has gone back, after a failed sync. The highest number means that the
-    // last writer announced nothing.
+    // After a failed sync, the manifest itself may have gone back. The highest generation means
+    // that the last writer announced nothing.
     if before.generation != .max, before.generation > opened.generation {
       return page.beginSession()
     }
@@ -221,7 +221,7 @@ extension OpenedStore {
     if end < before.position.end || cutIndex ?? last < last { page.beginSession() }
   }
 
-  /// Announces the end of the log at the moment when this process begins.
+  /// Announces the end of the log when this process begins its session.
   ///
   /// - Parameters:
   ///   - before: the last announcement.
@@ -230,7 +230,7 @@ extension OpenedStore {
     after before: FollowPage.Words?, _ opened: Manifest, _ segmentByteLimit: Int
   ) {
     guard let page else { return }
-    // Again, because a follower may have opened the store since.
+    // Announce a loss again, because a follower may have opened the store since.
     tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
     let last = manifest.openSegments.last { $0.byteCount > SegmentHeader.byteCount }
@@ -241,7 +241,7 @@ extension OpenedStore {
     }
     page.publish(generation: manifest.generation)
     // A position in no segment means that nothing was appended. If the manifest has gone back, a
-    // later segment may get the number of the segment that contains the position.
+    // later segment may get the number of the segment that contains the old position.
     if resumable == nil, last == nil { page.publish(LogPosition(rawValue: 0)) }
   }
 }

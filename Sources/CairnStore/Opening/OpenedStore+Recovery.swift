@@ -13,7 +13,8 @@ extension OpenedStore {
         id: entry.id, salt: entry.salt, end: entry.byteCount, capacity: nil,
         compactedAt: entry.compactedAt)
     }
-    // Only sealed segments: a segment in use grows beyond the current end of its records.
+    // Only sealed segments are shortened: a segment in use grows beyond the current end of its
+    // records.
     let overlong = overlong
     if manifest.isClean {
       try openCleanSegments(segmentByteLimit: segmentByteLimit)
@@ -34,8 +35,8 @@ extension OpenedStore {
         manifest.highestSequence,
         max(replayedSequence, discardedSequence),
         checkpoint?.lastSequence ?? 0, precedingVersion)
-    // Half of the numbers are reserved for a session that writes: the next open must accept what
-    // that session wrote.
+    // Reserve half of the numbers for a session that writes: the next open must accept what that
+    // session wrote.
     if !isReadOnly {
       let limit = FormatVersion.highestSequence / 2
       guard nextSequence <= limit, manifest.nextID <= limit else {
@@ -94,7 +95,7 @@ extension OpenedStore {
     id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
-      // The segment would overlap others.
+      // The segment would overlap other segments.
       throw .corrupt(
         Corruption(
           file: FileName.checkpoint(manifest.checkpointID), offset: Checkpoint.fixedByteCount,
@@ -109,16 +110,16 @@ extension OpenedStore {
     if fileByteCount > end { overlong.append(segment) }
   }
 
-  /// After a close, the manifest has every length. Anything else is corruption.
+  /// After a clean close, the manifest has every length. Anything else is corruption.
   private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
     for entry in manifest.openSegments {
-      // At most the room in its place, even if the limit has changed.
+      // Not more than the segment's granules in the checkpoint, even if the limit has changed.
       let capacity = min(
         segmentByteLimit,
         places[entry.id]?.capacity ?? .max)
       // Appending continues in this segment, unless it is full. This library leaves at most one
       // open segment. If there are several, nothing is appended to them, because the earlier ones
-      // may end without a roll.
+      // may end without a roll record.
       let isResumable =
         manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
       try open(
@@ -128,13 +129,13 @@ extension OpenedStore {
     }
   }
 
-  /// Removes everything after the end of the segment that will be appended to: records of a session
-  /// that a power cut undid would look like later ones.
+  /// Removes everything after the records of the segment that will be appended to. Otherwise
+  /// records of a session that a power cut undid would look like later ones.
   private func clear(_ segment: Segment, behind end: Int) throws(StoreError) {
     let file = try segment.file.open()
     let byteCount = try file.status().byteCount
     if byteCount == end { return }
-    // A close leaves only zeroed room for removals.
+    // A close leaves only zeroed slack for removals.
     var room = [UInt8](repeating: 0, count: min(byteCount - end, Segment.slack))
     _ = try file.read(into: &room, at: end)
     if byteCount - end <= Segment.slack, room.allSatisfy({ $0 == 0 }) { return }
@@ -144,7 +145,7 @@ extension OpenedStore {
     try file.synchronize()
   }
 
-  /// After a crash, the end of the log is unknown until it has been read.
+  /// After a crash, the end of the log is unknown until the log has been read.
   private mutating func openUncleanSegments() throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
     hasLostPages = try failureMark.isSet()
@@ -167,8 +168,8 @@ extension OpenedStore {
         // DURABILITY: the page cache may hold pages of a dead process that are not on disk yet.
         // After a failed sync they never get there by themselves, although the cache shows them. So
         // write out and drop the pages first: later reads then show what is on the disk. Dropping
-        // does not help if a mapping holds the pages, such as that of a poisoned store in this
-        // process.
+        // does not help if a mapping holds the pages, such as the mapping of a poisoned store in
+        // this process.
         do throws(StoreError) {
           if hasLostPages { try file.rewrite(byteCount: byteCount) }
           try file.synchronizeData()

@@ -1,7 +1,7 @@
 /// A store that has been locked, checked and replayed: the input for an engine.
 struct OpenedStore {
   let isReadOnly: Bool
-  /// Whether writes to allocated blocks cannot run out of space.
+  /// Whether writes to allocated blocks never run out of space.
   let reservesBlocks: Bool
   let directory: Directory
   let lockFile: File
@@ -19,7 +19,7 @@ struct OpenedStore {
   var segments: [Segment] = []
   /// The segment that can be appended to after a clean close.
   var resumable: Segment?
-  /// The manifest for the start of a session, if it is ready.
+  /// The manifest that begins the session, if it is ready.
   var next: Manifest?
   var nextSequence: SequenceNumber = 1
   var recovery = RecoveryReport()
@@ -27,19 +27,19 @@ struct OpenedStore {
   var ends: [SegmentID: Int] = [:]
   /// Segments whose files are longer than their records.
   var overlong: [Segment] = []
-  /// The checkpoint that the index was loaded from, if it was not built from the whole log.
+  /// The checkpoint that the index was loaded from, if the index was not built from the whole log.
   var checkpoint: Checkpoint?
   var checkpointSource: CheckpointSource?
   /// The entries to evict first if a limit is set, provided that the checkpoint has them.
   var oldest: [RemovalCandidate] = []
-  /// What the checkpoint being tried says about each segment.
+  /// What the checkpoint that is being loaded says about each segment.
   var places: [SegmentID: Checkpoint.CoveredSegment] = [:]
   var replayedSequence: SequenceNumber = 0
   /// Bytes of records that the checkpoint does not cover.
   var replayedByteCount = 0
   /// Records with damaged heads that were replaced by a later record with the same hash.
   var replacedDamage: [Corruption] = []
-  /// Whether the page cache may show data that is not on disk, or may have lost it.
+  /// Whether the page cache may show data that is not on disk, or may have lost data.
   var hasLostPages = false
   /// Empty segments to remove.
   var emptySegments: [SegmentID] = []
@@ -52,7 +52,7 @@ struct OpenedStore {
   var cutIndex: Int?
   /// The end of the log, for a store that is followed while another process writes to it.
   var followed: LogPosition?
-  /// The maximum size of its segments.
+  /// The maximum size of the followed store's segments.
   var followedCapacity = 0
   /// The highest sequence number in a discarded part of the log. It is not reused.
   var discardedSequence: SequenceNumber = 0
@@ -72,8 +72,8 @@ struct OpenedStore {
       byteLimit: configuration.diskByteLimit)
     isReadOnly = readOnly
     background = environment.background
-    // Checked before taking the lock, so that no lock file is created in a foreign directory.
-    // Checked again under the lock, when no other process changes names.
+    // Check before taking the lock, so that no lock file is created in a foreign directory. Check
+    // again under the lock, when no other process changes names.
     let names = try directory.names()
     if !names.contains(FileName.lock) {
       try Self.check(names, of: directory, mayCreate: mayCreate)
@@ -96,13 +96,13 @@ struct OpenedStore {
       recovery.source = .scan
     } else {
       guard mayCreate else { throw .noStore(path: path) }
-      // DURABILITY: without this, a power cut could take the directory with everything acknowledged
-      // in it. If there is a manifest, this has been done.
+      // DURABILITY: without this sync, a power cut could take the directory with everything
+      // acknowledged in it. If there is a manifest, the directory has been synced.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
       manifest = try Self.newManifest(
         of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())
       // DURABILITY: the manifest exists before the first segment. So segments without a manifest
-      // mean a loss.
+      // indicate a loss.
       try file.write(try file.prepare(manifest))
       try file.install()
       file.reserve(manifest)
@@ -141,7 +141,7 @@ struct OpenedStore {
     if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
       oldest = checkpointSource?.oldest() ?? []
     }
-    // Once the shards are loaded, no object holds the source any more.
+    // The index releases the source once the shards are loaded.
     checkpointSource = nil
     if !readOnly {
       // If the disk has no room for this manifest, the first write waits for a sync.
@@ -171,7 +171,7 @@ struct OpenedStore {
     if !mayCreate { throw .noStore(path: directory.path) }
   }
 
-  /// Takes the store's lock once another opener has released it.
+  /// Takes the store's lock. Waits until another opener releases it, up to `timeout`.
   private static func lock(
     _ directory: Directory, readOnly: Bool, waiting timeout: Duration,
     pause: (Duration) -> Void
@@ -195,8 +195,8 @@ struct OpenedStore {
       throw .notAStore(path: directory.path, reason: "it has no file LOCK")
     }
     try file.lockStore(at: directory.path, exclusively: !readOnly)
-    // A failed salvage removes the file while it holds the lock. A process that already had it open
-    // would hold a useless lock.
+    // A failed salvage removes the file while it holds the lock. A process that had opened the file
+    // before would hold a useless lock.
     let isNamed: Bool
     do throws(StoreError) { isNamed = try file.status().linkCount == 1 } catch {
       file.unlock()
@@ -209,9 +209,9 @@ struct OpenedStore {
     return file
   }
 
-  /// Whether writes to allocated blocks of files next to this one cannot run out of space.
+  /// Whether writes to allocated blocks of files next to this one never run out of space.
   ///
-  /// - Throws: `unsupportedFileSystem` if no blocks can be allocated, unless nothing is mapped.
+  /// - Throws: `unsupportedFileSystem` if files are mapped but no blocks can be allocated.
   private static func reservesBlocks(
     _ lock: File, access: StoreConfiguration.Access
   ) throws(StoreError) -> Bool {
@@ -248,11 +248,11 @@ struct OpenedStore {
     for name in try directory.names() {
       guard let id = FileName.identifier(in: name), !listed.contains(name) else { continue }
       if id >= manifest.nextID || deletable.contains(id) {
-        // DURABILITY: if a crash undoes the removal, it is repeated.
+        // DURABILITY: if a crash undoes the removal, the next open repeats it.
         do { try directory.unlink(name) } catch
           where error.asFailure.errorNumber == SystemError.isADirectory
         {
-          // The name is not that of a file, so it is not the store's.
+          // The name belongs to a directory, so the store did not create it.
           try directory.move(name, intoFolder: FileName.quarantine)
           recovery.quarantinedFiles.append(name)
         }
@@ -263,7 +263,7 @@ struct OpenedStore {
         recovery.quarantinedFiles.append(name)
       }
     }
-    // DURABILITY: on disk before a manifest drops the ids.
+    // DURABILITY: the changes are on disk before a manifest drops the ids.
     if hasChanged { try directory.synchronize() }
     manifest.pendingIDs = []
   }

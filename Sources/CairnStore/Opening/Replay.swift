@@ -4,15 +4,15 @@ struct Replay: ~Copyable {
   let index: HashIndex
   let hash: SipHash
   let table: SegmentTable
-  /// Records up to this sequence number do not count.
+  /// Records up to this sequence number are ignored.
   let floor: SequenceNumber
-  /// The checkpoint that the index was loaded from, and the last accesses of omitted entries.
+  /// The checkpoint that the index was loaded from, and the source of its entries.
   private let checkpoint: Checkpoint?
   private let source: CheckpointSource?
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
   private var extensions = ExtensionsByTarget()
-  /// The last record with a known access, and the tick at which later records begin.
+  /// The last record with a known access, and the tick from which later records count.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
   /// Records not yet in the index.
@@ -38,7 +38,7 @@ struct Replay: ~Copyable {
     stretch = ReplayStretch(index: index, table: table)
   }
 
-  /// Call after reading all records, so that later accesses have later ticks.
+  /// Completes the index. Call after reading all records. Later accesses get later ticks.
   ///
   /// - Parameter keepsTombstones: whether the index keeps an entry for each removed key.
   mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
@@ -52,8 +52,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Reads the records of a segment, which must be sound up to `end`. An unsound record is
-  /// corruption.
+  /// Reads the records of a segment up to `end`. An unsound record is corruption.
   mutating func replay(
     _ segment: Segment, from start: Int = SegmentHeader.byteCount, to end: Int
   ) throws(StoreError) {
@@ -83,7 +82,7 @@ struct Replay: ~Copyable {
     }
   }
 
-  /// Adds a record that is not a roll.
+  /// Adds a record that is not a roll record.
   mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) {
@@ -108,16 +107,17 @@ struct Replay: ~Copyable {
     if stretch.isFull { try enterStretch() }
   }
 
-  /// Adds the records of the stretch to the index, unless the index has a newer record of the key.
+  /// Adds the records of the stretch to the index, unless the index has a newer record of the same
+  /// key.
   private mutating func enterStretch() throws(StoreError) {
     if stretch.isEmpty { return }
     let (source, lastKnownSequence, firstTick) = (source, lastKnownSequence, firstTick)
     let (index, table) = (index, table)
     var damage: [Corruption] = []
     try stretch.resolve { member, location, corruption in
-      // The checkpoint knows that a record was there, and a scan would have found the damage.
+      // A scan would have found damage elsewhere. Here the checkpoint shows that a record existed.
       guard source?.covers(location) ?? false else { return .refused }
-      // A record that a compaction copied either has an entry with its hash, or does not count.
+      // A record that a compaction copied either has an entry with its hash, or is ignored.
       if member.sequence <= lastKnownSequence { return .anotherKey }
       damage.append(corruption)
       return .replaced
@@ -129,10 +129,9 @@ struct Replay: ~Copyable {
     try stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
       var known: UInt64?
-      // The place that the record had at the checkpoint has been compacted since. A record outside
-      // the checkpoint's segments counts only if the checkpoint has its entry. All others were
-      // removed by an earlier tombstone that the checkpoint covers, even if they were copied before
-      // that.
+      // A compaction has copied the record since the checkpoint. Such a copy is used only if the
+      // checkpoint has an entry for it. A tombstone that the checkpoint covers has removed all
+      // other copies, even those made before the tombstone.
       if !replacesEntry, let source, member.sequence <= lastKnownSequence {
         known = source.droppedTick(of: member.hash)
         if known == nil { return nil }
@@ -152,7 +151,7 @@ struct Replay: ~Copyable {
     for copy in copies { try extendCopy(copy) }
   }
 
-  /// Extends the lifetime of a put that a compaction copied to its end in the checkpoint, if that
+  /// Restores the end of lifetime of a put that a compaction copied from the checkpoint, if that
   /// end is later.
   private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
     guard let dropped = source?.droppedExtension(of: copy.hash),
@@ -167,8 +166,8 @@ struct Replay: ~Copyable {
     table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
   }
 
-  /// The head of a record, or `nil` if it is damaged and the checkpoint covers it: reading its key
-  /// shows the error.
+  /// The head of a record, or `nil` if it is damaged and the checkpoint covers it: a read of its
+  /// key then throws the error.
   private func soundRecord(
     in segment: Segment, at location: Location
   ) throws(StoreError) -> Record? {
@@ -200,7 +199,7 @@ struct Replay: ~Copyable {
         record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
       else { continue }
       if let other = index.lifetimeExtension(known.hash, at: entry.location),
-        // The checkpoint may know the end without the record's current location.
+        // The checkpoint may know the end, but not where the extension's record is now.
         other.expires > known.lifetime.expires
           || other.expires == known.lifetime.expires && other.location != .none
       {
@@ -214,8 +213,8 @@ struct Replay: ~Copyable {
   }
 
   /// The tick of a record's entry. Recency follows the order of writes, in whatever order a
-  /// compaction left the records. In a store with more writes than ticks, it follows the order in
-  /// which the records are added.
+  /// compaction left the records. `nil` in a store with more writes than ticks: recency then
+  /// follows the order in which records are added.
   private static func tick(
     of sequence: SequenceNumber, first: UInt64, after lastKnown: SequenceNumber
   ) -> UInt64? {
@@ -224,7 +223,7 @@ struct Replay: ~Copyable {
   }
 }
 
-/// Counts live records, one segment after the other.
+/// Counts live records, segment by segment.
 private struct LiveRecords {
   let table: SegmentTable
   private var granule = 0

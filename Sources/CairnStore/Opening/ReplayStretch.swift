@@ -1,6 +1,6 @@
-/// Records of the log that are added to the index together. They are added shard by shard, so that
-/// each shard's table stays in the processor's caches in the meantime. Before that, the heads of
-/// all records that they may replace are read in disk order.
+/// Records of the log that are added to the index together. They are added shard by shard, so each
+/// shard's table stays in the processor's caches. Before that, the heads of all records that they
+/// may replace are read in disk order.
 struct ReplayStretch: ~Copyable {
   /// The parts of a record that its entry needs.
   struct Member: BitwiseCopyable {
@@ -35,7 +35,7 @@ struct ReplayStretch: ~Copyable {
     fileprivate var member: Member
     /// Whether the index has a newer record of the key.
     fileprivate var isOld = false
-    /// The index entry that it replaces.
+    /// The location of the index entry that the record replaces.
     fileprivate var known = Location.none
   }
 
@@ -45,9 +45,9 @@ struct ReplayStretch: ~Copyable {
     var firstByte: UInt8 = 0
   }
 
-  /// An index entry that may have the same key as one of the newest records of the stretch. One
-  /// word has the location of its record, whether that is a tombstone, and the number of the newest
-  /// record.
+  /// An index entry that may have the same key as one of the newest records of the stretch. The
+  /// word contains the location of the entry's record, whether that is a tombstone, and the number
+  /// of the newest record.
   private struct Comparison: BitwiseCopyable {
     let word: UInt64
 
@@ -63,9 +63,8 @@ struct ReplayStretch: ~Copyable {
     @inline(__always) var newest: Int { Int(word & 0x7F_FFFF) }
   }
 
-  /// The maximum number of records that are compared before they are added to the index, and the
-  /// maximum bytes of their keys. The bytes bound the memory. A `Comparison` can number more
-  /// records.
+  /// The maximum number of records in a stretch, and the maximum size of their keys in bytes, which
+  /// bounds the memory. A `Comparison` can number more records.
   private static let memberLimit = 1 << 19
   private static let keyByteLimit = 32 << 20
 
@@ -169,7 +168,7 @@ struct ReplayStretch: ~Copyable {
   ) throws(StoreError) {
     var reader = HeadReader()
     var damage: [(newest: Int, segment: Segment, isTombstone: Bool, location: Location)] = []
-    // Moved out, so that they are changed in place.
+    // Move the array out, so that it is changed in place.
     var newest: [Newest] = []
     swap(&newest, &self.newest)
     let keys = keys
@@ -225,10 +224,10 @@ struct ReplayStretch: ~Copyable {
     swap(&newest, &self.newest)
   }
 
-  /// Adds the resolved records to the index, and forgets them.
+  /// Adds the resolved records to the index, and empties the stretch.
   ///
-  /// - Parameter tick: the last access of a record's entry, or `nil` if the record does not count
-  ///   after all. Called with each record, and whether it replaces an entry.
+  /// - Parameter tick: returns the last access of a record's entry, or `nil` to ignore the record.
+  ///   Called with each record, and with whether the record replaces an entry.
   /// - Throws: `outOfMemory`.
   mutating func enter(_ tick: (Member, Bool) -> UInt64?) throws(StoreError) {
     for shard in 0..<HashIndex.shardCount where starts[shard] < starts[shard + 1] {

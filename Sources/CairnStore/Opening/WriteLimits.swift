@@ -1,13 +1,13 @@
 internal import Synchronization
 
-/// The limits of a write, checked before anything happens.
+/// The limits of a write, checked before anything is written.
 final class WriteLimits: Sendable {
   let keyByteLimit: Int
   let valueByteLimit: Int
   let metadataByteLimit: Int
   let batchByteLimit: Int
   /// Records of at least this many bytes are written outside the log: other writers would wait too
-  /// long for them, or they do not fit a regular segment.
+  /// long for them, or the records do not fit into a regular segment.
   let asideByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
@@ -37,7 +37,7 @@ final class WriteLimits: Sendable {
       .addingReportingOverflow(reserved.load(ordering: .relaxed))
     return overflow ? .max : sum
   }
-  /// The limit on entries as it was set: without room for the reserved ones.
+  /// The limit on entries as it was set, without the reserved entries.
   var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }

@@ -1,4 +1,4 @@
-/// The newest record of every key of a damaged store. Holds whole keys, so that no two are
+/// The newest record of every key of a damaged store. Stores whole keys, so no two keys are
 /// confused.
 ///
 /// The dictionary's hash is seeded at random in each process, so no choice of keys can make it
@@ -15,9 +15,10 @@ struct SalvageIndex: ~Copyable {
     var sequence: ClosedRange<Int64>
     var offset: Int
     var written: Int64?
-    /// When its lifetime ends, in milliseconds; `Int64.min` if it has no end.
+    /// When the record's lifetime ends, in milliseconds; `Int64.min` if it has no end.
     var expires: Int64
-    /// The segment's index in the list, or -1 if the newest record may be in one of several.
+    /// The segment's index in the list, or -1 if the newest record may be in one of several
+    /// segments.
     var segment: Int32
     var state: State
   }
@@ -28,8 +29,8 @@ struct SalvageIndex: ~Copyable {
 
   /// Adds a record of a key.
   ///
-  /// - Parameter isSound: whether the value of a record with the same number is sound. Called only
-  ///   if one record was found in two places.
+  /// - Parameter isSound: whether the value of a record with the same sequence number is sound.
+  ///   Called only if one record was found in two places.
   mutating func add(
     _ new: Entry, key: RawSpan, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) {
@@ -47,18 +48,18 @@ struct SalvageIndex: ~Copyable {
     if let winner = try newer(old, new, isSound: isSound) { entries[key] = winner }
   }
 
-  /// The winner of two records of one key, or `nil` to keep the old one.
+  /// The newer of two records of one key, or `nil` to keep the old one.
   private mutating func newer(
     _ old: Entry, _ new: Entry, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) -> Entry? {
-    // The numbers of one segment have one base, whether it is known or not.
+    // All numbers of one segment have the same base, even if that base is unknown.
     let isComparable = old.segment == new.segment && old.segment >= 0
     let (oldFirst, newFirst) = (old.sequence.lowerBound, new.sequence.lowerBound)
     if isComparable ? oldFirst < newFirst : old.sequence.upperBound < newFirst { return new }
     if isComparable ? newFirst < oldFirst : new.sequence.upperBound < oldFirst { return nil }
     if old.sequence == new.sequence && old.sequence.count == 1 {
       // An unfinished compaction leaves the same record twice. It copies only records that were
-      // applied, so a copy counts even if it is unknown whether the record's batch was applied.
+      // applied, so a copy is used even if it is unknown whether the record's batch was applied.
       if old.state == .lost && old.segment >= 0 && new.state == .value { return new }
       if old.state == .value && new.state == .value, try !isSound(old), try isSound(new) {
         return new
@@ -80,14 +81,14 @@ struct SalvageIndex: ~Copyable {
   /// The extended ends of lifetimes, in milliseconds.
   private var ends: [Target: Int64] = [:]
 
-  /// Adds an extension of the put with this version: the latest counts.
+  /// Adds an extension of the put with this version. The latest end applies.
   mutating func extend(_ version: SequenceNumber, key: RawSpan, to expires: Int64) {
     let target = Target(key: key.copied(), version: version)
     ends[target] = max(ends[target] ?? .min, expires)
   }
 
   /// The extended end of a record's lifetime; `Int64.min` if it was not extended, or if it is
-  /// unknown whether an extension was meant for it.
+  /// unknown whether an extension applies to it.
   func end(of entry: Entry, key: [UInt8]) -> Int64 {
     guard entry.sequence.count == 1, entry.sequence.lowerBound > 0 else { return .min }
     return ends[Target(key: key, version: UInt64(entry.sequence.lowerBound))] ?? .min

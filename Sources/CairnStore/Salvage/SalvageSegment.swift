@@ -1,16 +1,16 @@
 /// One segment of a damaged store, as far as it can be read.
 ///
 /// The records' checksums need the salt and the id. These come from the manifest if there is one,
-/// so that a damaged header does not invalidate the records. The manifest's facts about the segment
-/// then bound the base sequence.
+/// so that a damaged header does not invalidate the records. The segment's entry in the manifest
+/// then bounds the base sequence.
 final class SalvageSegment {
   let name: String
   let seed: CRC32C
   private let directory: Directory
   let fileByteCount: Int
-  /// The end of its records, or `nil` if it is not recorded.
+  /// The end of the records according to the manifest, or `nil` if the manifest has none.
   let recordedEnd: Int?
-  /// How much of it was durable when the session began, according to the manifest, or 0.
+  /// How many bytes were durable when the session began, according to the manifest, or 0.
   let durableByteCount: Int
   /// The base sequence: one number, or the range that contains it.
   var base: ClosedRange<Int64>
@@ -18,15 +18,15 @@ final class SalvageSegment {
   var baseTime: Int64?
   /// The header, if it is sound.
   let header: SegmentHeader?
-  /// Whether the base is exactly the header's number.
+  /// Whether the base is certainly the number of the original header.
   var hasProvenBase: Bool
-  /// Records from this offset on do not count.
+  /// Records from this offset on are ignored.
   var cut = Int.max
   /// From this offset on, it is unknown whether the records were ever applied.
   var unprovenStart = Int.max
-  /// Everything before this offset was durable, as records show; 0 if unknown.
+  /// Everything before this offset was durable, according to records; 0 if unknown.
   var durableEnd = 0
-  /// Whether the log continued in another segment, so that this one must end with a roll.
+  /// Whether the log continued in another segment, so that this one must end with a roll record.
   var mustRoll = false
   private var kept: KeptScanner?
 
@@ -55,13 +55,14 @@ final class SalvageSegment {
     hasProvenBase = header != nil
   }
 
-  /// The end of the records. A length beyond the end of the file counts, so that a truncated record
-  /// is recognised.
+  /// The end of the records. It may be beyond the end of the file, so that a truncated record is
+  /// recognised.
   var end: Int { recordedEnd ?? FormatVersion.highestOffset }
-  /// The end of the bytes.
+  /// The end of the records' bytes in the file.
   var dataEnd: Int { min(end, fileByteCount) }
 
-  /// Opened for each pass, because there may be more segments than a process may have open files.
+  /// Opens the file. Each pass opens it again, because there may be more segments than a process
+  /// may have open files.
   func open() throws(StoreError) -> File {
     guard let file = try directory.openFile(name, mode: .readOnly) else {
       throw .corrupt(Corruption(file: name, offset: 0, cause: .missingFile))
@@ -84,7 +85,7 @@ final class SalvageSegment {
     return try body(&made.scanner)
   }
 
-  /// Frees the scanner's memory and file.
+  /// Frees the scanner's memory and closes its file.
   func rest() { kept = nil }
 
   /// The range that contains the record's sequence number.
@@ -92,7 +93,7 @@ final class SalvageSegment {
     base.lowerBound + Int64(header.sequenceDelta)...base.upperBound + Int64(header.sequenceDelta)
   }
 
-  /// When a record was written, in seconds, or `nil` if that is lost.
+  /// When a record was written, in seconds, or `nil` if the time is lost.
   func written(_ header: RecordHeader) -> Int64? {
     baseTime.map { $0 + Int64(header.writtenDelta) }
   }
@@ -146,7 +147,7 @@ struct SalvageWalk: ~Copyable {
   /// The unreadable ranges.
   var unreadable: [Range<Int>] { scanner.unreadable }
 
-  /// The next record, or the next stretch without one.
+  /// The next record, or the next stretch without records.
   ///
   /// - Complexity: O(bytes) for all calls together, whatever the bytes are: the scanner's search
   ///   for candidates has a budget.
@@ -161,7 +162,7 @@ struct SalvageWalk: ~Copyable {
     let start = offset
     if isEndRecorded {
       guard offset < end else { return .end }
-      // Nothing follows a roll. What the file lacks is lost too.
+      // Nothing follows a roll record. Bytes that the file lacks are lost too.
       try search(to: hasRolled ? offset : dataEnd)
       if offset >= dataEnd || hasRolled { offset = end }
       return .hole(start..<offset)
@@ -208,11 +209,12 @@ struct SalvageUnits {
   struct Unit {
     var start: Int
     var end: Int
-    /// The number of its last record, even if that is missing; relative to the base.
+    /// The sequence number of the last record, relative to the base, even if that record is
+    /// missing.
     var lastDelta: Int64
     var isBatch: Bool
     var isComplete: Bool
-    /// The place of its last record, if that was found.
+    /// The offset of the last record, if that record was found.
     var lastRecord: Int?
   }
 

@@ -1,4 +1,4 @@
-/// The remains of a damaged store: its segments, and what counts in each.
+/// The remains of a damaged store: its segments, and which records of each to use.
 struct SalvageSource {
   let directory: Directory
   let names: [String]
@@ -7,9 +7,9 @@ struct SalvageSource {
   private(set) var segments: [SalvageSegment] = []
   private(set) var losses: [SalvageReport.Loss] = []
   private(set) var report = SalvageReport()
-  /// The highest sequence number in parts of the log that do not count.
+  /// The highest sequence number in discarded parts of the log.
   private(set) var highestSequence: Int64 = 0
-  /// The store's UUID from a damaged manifest: only for comparison.
+  /// The store's UUID from a damaged manifest, used only for comparison.
   private var supposedIdentifier: [UInt8]?
 
   init(directory: Directory, names: [String]) throws(StoreError) {
@@ -67,7 +67,7 @@ struct SalvageSource {
     }
     var open: [SalvageSegment?] = []
     let covered = coveredEnds(manifest)
-    // A place that a session reserved but did not use has no file, or a newly created one.
+    // A segment that a session reserved but did not use has no file, or one with only zeros.
     let used = manifest.openSegments.lastIndex {
       manifest.isClean || $0.byteCount > 0 || !isUnwritten($0.id, storeOf: manifest)
     }
@@ -95,7 +95,7 @@ struct SalvageSource {
 
   // MARK: By the manifest
 
-  /// How much of each segment the checkpoint covers: all of that was durable. Empty if the
+  /// How many bytes of each segment the checkpoint covers; all of them were durable. Empty if the
   /// checkpoint is unusable.
   private func coveredEnds(_ manifest: Manifest) -> [SegmentID: Int] {
     guard !manifest.isClean, manifest.checkpointID != 0,
@@ -189,8 +189,9 @@ struct SalvageSource {
     }
   }
 
-  /// Finds the base sequence of a sealed segment without a header. If every record is there, the
-  /// lowest and the highest number both show it. If some records are lost, the two bound it.
+  /// Finds the base sequence of a sealed segment without a header. If every record is present, the
+  /// lowest and the highest number both determine the base. If some records are lost, the two
+  /// numbers bound it.
   private func boundBase(
     of segment: SalvageSegment, by sequences: ClosedRange<SequenceNumber>
   ) throws(StoreError) {
@@ -229,8 +230,8 @@ struct SalvageSource {
     }
   }
 
-  /// Gives base numbers to open segments without a header, in the order of the log, which the
-  /// manifest shows. Each base makes the segment's lowest number follow the highest earlier one.
+  /// Assigns bases to open segments without a header, in the order of the log, which the manifest
+  /// gives. Each base makes the segment's lowest number follow the highest earlier one.
   private func orderBases(
     of open: [SalvageSegment?], after highest: SequenceNumber
   ) throws(StoreError) {
@@ -262,7 +263,7 @@ struct SalvageSource {
     }
   }
 
-  /// Lets recovery decide; `false` if it finds corruption.
+  /// Lets recovery find the end. Returns `false` if recovery finds corruption.
   private mutating func recover(
     _ open: [SalvageSegment?], sameBoot: Bool
   ) throws(StoreError) -> Bool {
@@ -300,7 +301,7 @@ struct SalvageSource {
 
   // MARK: Without a manifest
 
-  /// Takes all segments, if the directory contains those of only one store.
+  /// Takes all segments, if they belong to only one store.
   private mutating func findUnlisted() throws(StoreError) {
     typealias Found = (name: String, byteCount: Int, raw: [UInt8], header: SegmentHeader?)
     var found: [Found] = []

@@ -1,14 +1,14 @@
-/// Decides which records count at the end of a log that recovery rejects.
+/// Decides which records to use at the end of a log that recovery rejects.
 ///
 /// If recovery (`LogTail`) succeeds, its result is used. If it fails because durable data is
 /// missing, the records beyond the damage are examined one by one. Records that an open of the
-/// undamaged store would have discarded do not count. If a record may or may not have been applied,
+/// undamaged store would have discarded are ignored. If a record may or may not have been applied,
 /// its key is lost, because neither the new value nor the old one is certain.
 enum SalvageTail {
   private struct Summary {
-    /// Everything before this offset, and in the earlier segments, was durable; 0: unknown.
+    /// Everything before this offset, and in the earlier segments, was durable; 0 if unknown.
     var syncMark = 0
-    /// The highest number known to be in use; a roll has the next one.
+    /// The highest sequence number known to be in use. A roll record counts with the next number.
     var highestNumber: Int64 = 0
     var lastUnit: SalvageUnits.Unit?
   }
@@ -25,7 +25,8 @@ enum SalvageTail {
       case .end: break loop
       case .hole: continue
       case .record(let record, let offset):
-        // A record vouches for nothing after itself, although a forged one may claim to.
+        // A sync mark proves nothing about bytes after its own record, whatever a forged mark
+        // claims.
         summary.syncMark = max(summary.syncMark, min(Int(clamping: record.syncMark), offset))
         summary.highestNumber = max(
           summary.highestNumber, segment.sequence(of: record).lowerBound)
@@ -36,8 +37,8 @@ enum SalvageTail {
     return summary
   }
 
-  /// Finds a batch at the very end of the log whose last record is not sound, if nothing written
-  /// later vouches for it. Whether it was applied is unknown.
+  /// Marks a batch at the very end of the log as unproven if its last record is not sound and
+  /// nothing written later proves that the batch was applied.
   ///
   /// Returns the highest sequence number in use.
   static func markUnproven(in segments: [SalvageSegment]) throws(StoreError) -> Int64 {
@@ -59,7 +60,7 @@ enum SalvageTail {
     return highest
   }
 
-  /// Marks the segments of the log that are followed by a non-empty one.
+  /// Marks the segments of the log that a non-empty segment follows.
   static func markFollowed(_ segments: [SalvageSegment?]) throws(StoreError) {
     var isFollowed = false
     for segment in segments.reversed() {
@@ -84,8 +85,8 @@ enum SalvageTail {
   /// The end of the batch at which the log was cut, if the batch's last record is sound.
   ///
   /// A batch is one write, from front to back. Its last record shows that the write was completed,
-  /// so its writer may have received success. The missing part was damaged later, and the rest
-  /// counts.
+  /// so its writer may have received success. The missing part was damaged later, and the rest is
+  /// used.
   ///
   /// - Parameter offset: where the log was cut.
   static func endOfWrittenBatch(
@@ -117,11 +118,11 @@ enum SalvageTail {
     }
   }
 
-  /// After the machine died, only a prefix of the data not known to be durable counts. Cuts the log
-  /// at the first damage beyond the durable part.
+  /// Cuts the log at the first damage beyond the durable part. After a crash of the machine, only a
+  /// prefix of the data not known to be durable is used.
   ///
-  /// - Parameter segments: the open ones in the order of the log, with `nil` for lost ones.
-  /// - Returns: the highest sequence number in use, and the bytes that do not count.
+  /// - Parameter segments: the open segments in the order of the log, with `nil` for lost segments.
+  /// - Returns: the highest sequence number in use, and the number of discarded bytes.
   static func cut(
     _ segments: [SalvageSegment?]
   ) throws(StoreError) -> (highest: Int64, tornByteCount: Int) {
@@ -138,7 +139,7 @@ enum SalvageTail {
     var tornByteCount = 0
     for (index, segment) in segments.enumerated() where index >= frontier.index {
       guard let segment else {
-        // Everything after it is beyond a hole.
+        // Everything after a lost segment is beyond a hole.
         isCut = true
         continue
       }
@@ -160,7 +161,7 @@ enum SalvageTail {
     return (highest, tornByteCount)
   }
 
-  /// The end of the log in a segment, or `nil` if it continues in the next.
+  /// The end of the log in a segment, or `nil` if the log continues in the next segment.
   private static func endOfPrefix(
     in segment: SalvageSegment, durable: Int
   ) throws(StoreError) -> Int? {
@@ -172,7 +173,7 @@ enum SalvageTail {
         if hole.upperBound <= durable { continue }
         return openBatch(units, durable: durable) ?? hole.lowerBound
       case .end:
-        // A segment that ended with a roll continues in the next one.
+        // After a roll record, the log continues in the next segment.
         if walk.hasRolled { return openBatch(units, durable: durable) }
         return openBatch(units, durable: durable) ?? walk.endOfRecords
       case .record(let record, let offset):

@@ -25,7 +25,7 @@ struct SalvageWriter: ~Copyable {
     self.storeIdentifier = storeIdentifier
   }
 
-  /// Appends a record that was read elsewhere, with a number above all earlier ones.
+  /// Appends a record that was read elsewhere, with a sequence number above all earlier ones.
   ///
   /// - Parameters:
   ///   - head: the head as it was read.
@@ -36,7 +36,7 @@ struct SalvageWriter: ~Copyable {
     value: ((RawSpan) throws(StoreError) -> Void) throws(StoreError) -> Bool
   ) throws(StoreError) -> Bool {
     var header = source
-    // Both refer to the record's old place.
+    // Both flags refer to the record's old place in the log.
     header.flags.subtract([.batch, .syncMark])
     if header.metadataByteCount == 0 { header.flags.remove(.metadata) }
     try makeRoom(for: header, sequence: sequence)
@@ -47,7 +47,7 @@ struct SalvageWriter: ~Copyable {
     if header.byteCount > Self.bufferByteCount { try flush(to: file) }
     let isBuffered = header.byteCount <= Self.bufferByteCount
     let bufferStart = buffer.count
-    // Fields, key and metadata; the value follows.
+    // Reserve room for the fields, the key and the metadata; the value follows.
     buffer.append(contentsOf: repeatElement(0, count: header.headByteCount))
     var done = header.headByteCount
     let isSound = try value { (piece) throws(StoreError) in
@@ -95,7 +95,7 @@ struct SalvageWriter: ~Copyable {
     buffer.removeAll(keepingCapacity: true)
   }
 
-  /// Continues in a new segment if the record does not fit the current one.
+  /// Continues in a new segment if the record does not fit into the current one.
   private mutating func makeRoom(
     for header: RecordHeader, sequence: SequenceNumber
   ) throws(StoreError) {
@@ -124,13 +124,13 @@ struct SalvageWriter: ~Copyable {
     highest = 0
   }
 
-  /// Ends the segment being written.
+  /// Completes the segment that is being written.
   private mutating func seal() throws(StoreError) {
     guard let (file, header) = segment else { return }
     try flush(to: file)
     // A value that turned out to be damaged may have left bytes after the last record.
     try file.truncate(to: offset)
-    // DURABILITY: on disk before the manifest that lists it as sealed.
+    // DURABILITY: the segment is on disk before the manifest that lists it as sealed.
     try file.synchronize()
     if offset > SegmentHeader.byteCount {
       sealed.append(
@@ -143,7 +143,7 @@ struct SalvageWriter: ~Copyable {
     segment = nil
   }
 
-  /// Makes the directory a store, durably.
+  /// Completes the last segment, and makes the directory a store, durably.
   mutating func finish(
     lastSequence: SequenceNumber, lastTime: Timestamp, bootIdentifier: [UInt8]
   ) throws(StoreError) {

@@ -1,8 +1,8 @@
 /// Copies the sound contents of a store that may be damaged into a new one.
 ///
 /// Two promises: nothing unsound is ever copied, and everything provably sound is. Both rely on two
-/// things. The records' checksums are seeded with the place of a record. And the newest record of a
-/// key decides: if it is damaged, the key is lost, and no older value replaces it.
+/// rules. A record's checksum is seeded with the record's place. And the newest record of a key
+/// decides: if it is damaged, the key is lost, and no older value replaces it.
 struct Salvager: ~Copyable {
   private static let lossLimit = 1000
 
@@ -11,7 +11,7 @@ struct Salvager: ~Copyable {
   private var index = SalvageIndex()
   private let clock: StoreClock
   private let bootIdentifier: [UInt8]
-  /// Whether a sync failed, so that the log may have holes although the machine has not restarted.
+  /// Whether a sync failed. The log may then have holes even if the machine has not restarted.
   private let hasLostPages: Bool
   private var searchedByteCount = 0
   private var highest: Int64 = 0
@@ -232,8 +232,8 @@ struct Salvager: ~Copyable {
     }
   }
 
-  /// Whether the copy can keep the entries' numbers: all must be known, each must be used once, and
-  /// as much room must be left above them as an open needs.
+  /// Whether the copy can keep the entries' sequence numbers: all must be known and different, and
+  /// must leave as many higher numbers free as an open needs.
   private func keepsVersions(_ sorted: [SalvageIndex.Entry]) -> Bool {
     var last: Int64 = 0
     for entry in sorted {
@@ -247,7 +247,7 @@ struct Salvager: ~Copyable {
     return max(last, highest) < Int64(FormatVersion.highestSequence / 2)
   }
 
-  /// Copies one value; `false` if it turns out to be damaged.
+  /// Copies one value. Returns `false` if the value turns out to be damaged.
   private mutating func copy(
     key: [UInt8], _ entry: SalvageIndex.Entry, sequence: SequenceNumber, written: Int64,
     to writer: inout SalvageWriter
@@ -256,7 +256,7 @@ struct Salvager: ~Copyable {
     let end = index.end(of: entry, key: key)
     let copied = try segment.withScanner {
       (scanner) throws(StoreError) -> (isSound: Bool, header: RecordHeader?) in
-      // Read again, because a failing disk may return other bytes than before.
+      // Read again, because a failing disk may return different bytes than before.
       guard let header = try scanner.header(at: entry.offset)?.extended(to: end),
         let head = try scanner.head(of: header, at: entry.offset),
         Array(head[header.keyRange]) == key

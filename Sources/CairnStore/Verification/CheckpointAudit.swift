@@ -1,10 +1,10 @@
-/// Compares a checkpoint with the log: an open through the checkpoint must find what all the
-/// records say.
+/// Compares a checkpoint with the log: an open through the checkpoint must find the same as a read
+/// of all records.
 ///
 /// The records are indexed as in an open without a checkpoint. Then each entry of the checkpoint
-/// must be the put that the log has for its key, or a put that was replaced by a record after the
-/// checkpoint. An open through the checkpoint does not read every record: each put that it would
-/// not read must have its entry. Uses as much memory as the index of the open store.
+/// must be the put that the log has for its key, or a put that a record after the checkpoint
+/// replaced. An open through the checkpoint does not read every record: each put that it would skip
+/// must have an entry. The audit uses as much memory as the index of the open store.
 final class CheckpointAudit {
   private let file: CheckpointFile
   private let places: SegmentPlaces
@@ -14,7 +14,7 @@ final class CheckpointAudit {
   private let floor: SequenceNumber
   private let index: HashIndex
   private var replay: Replay
-  /// Whether a covered record is newer than the checkpoint, or an uncovered one older.
+  /// Whether a covered record is newer than the checkpoint, or an uncovered record is older.
   private var hasWrongEnd = false
 
   /// - Parameter files: the store's files, with an empty table.
@@ -35,7 +35,8 @@ final class CheckpointAudit {
 
   /// Opens a segment at the place that the checkpoint gives it.
   ///
-  /// - Throws: `corrupt` if there is no room for it there, or beside the checkpoint's segments.
+  /// - Throws: `corrupt` if the segment does not fit there, or if there is no room beside the
+  ///   checkpoint's segments.
   func open(
     id: SegmentID, salt: UInt64, byteCount: Int
   ) throws(StoreError) -> Segment {
@@ -101,7 +102,7 @@ final class CheckpointAudit {
 
   /// The first difference of each kind, by shard.
   private struct Differences {
-    /// The number of an entry that contradicts the log.
+    /// The number of the first entry that contradicts the log.
     private var wrong: [Int: Int] = [:]
     private var missing: Set<Int> = []
     /// Entries of puts that a later record may have replaced.
@@ -210,7 +211,7 @@ final class CheckpointAudit {
     for number in wrong { differences.noteWrong(stale[number].number, shard: stale[number].shard) }
   }
 
-  /// Whether the newest record of a put's key is not covered by the checkpoint.
+  /// Whether the newest record of a put's key is newer than the checkpoint.
   private func isReplaced(at put: Location, _ hash: UInt64) throws(StoreError) -> Bool {
     func record(at location: Location) throws(StoreError) -> Record? {
       guard let segment = segment(at: location) else { return nil }
@@ -235,7 +236,7 @@ final class CheckpointAudit {
     let table = files.table
     var reader = HeadReader()
     let hash = hash
-    // The log is searched for an extension whose segment is gone.
+    // Skip extensions whose segments are gone: an open searches the log for them.
     try reader.read(count: extensions.count) {
       extensions[$0].known.location
     } segment: {
@@ -256,7 +257,8 @@ final class CheckpointAudit {
     }
   }
 
-  /// A put older than the checkpoint counts only if it is a copy of one that the checkpoint knows.
+  /// A put older than the checkpoint is valid only if it is a copy of a put that the checkpoint
+  /// has.
   private func checkCopies(_ differences: inout Differences) throws(StoreError) {
     let copies = differences.copies.sorted { $0.location.rawValue < $1.location.rawValue }
     var missing: [Int] = []

@@ -3,7 +3,7 @@ struct Verifier: ~Copyable {
   private let directory: Directory
   private(set) var report = VerificationReport()
   private let progress: (WorkProgress) -> Void
-  /// The total as known so far.
+  /// The number of bytes to check, as known so far.
   private var totalByteCount = 0
 
   static func verify(
@@ -21,7 +21,7 @@ struct Verifier: ~Copyable {
     let directory = try Directory(
       path: path, fileSystem: environment.fileSystem, readOnly: true)
     var report = VerificationReport()
-    // The lock comes first: names change while a writer is at work.
+    // Take the lock first: names change while a writer is at work.
     let lockFile = try directory.openFile(FileName.lock, mode: .readOnly)
     try lockFile?.lockStore(at: path, exclusively: false)
     defer { lockFile?.unlock() }
@@ -54,7 +54,7 @@ struct Verifier: ~Copyable {
 
   /// Checked segments, each up to the end of its records.
   private var scanned: [(id: SegmentID, salt: UInt64, byteCount: Int)] = []
-  /// The highest sequence number seen, even in records that do not count.
+  /// The highest sequence number seen, even in discarded records.
   private var highestSequence: SequenceNumber = 0
   /// The base sequence number of each segment.
   private var bases: [(file: String, sequence: SequenceNumber)] = []
@@ -72,7 +72,7 @@ struct Verifier: ~Copyable {
     self.progress = progress
   }
 
-  /// Runs a check and notes any corruption that it throws.
+  /// Runs a check and reports any corruption that it throws.
   private mutating func noting(
     _ body: (inout Verifier) throws(StoreError) -> Void
   ) throws(StoreError) {
@@ -140,9 +140,9 @@ struct Verifier: ~Copyable {
     }
   }
 
-  /// Checks the whole file of the checkpoint. Opening a store ignores a damaged one.
+  /// Checks the whole file of the checkpoint. Opening a store ignores a damaged checkpoint.
   ///
-  /// - Returns: how much of each segment it covers; that much was durable.
+  /// - Returns: how many bytes of each segment the checkpoint covers; they were durable.
   private mutating func checkCheckpoint(
     _ manifest: Manifest, files: SegmentFiles
   ) throws(StoreError) -> [SegmentID: Int] {
@@ -158,7 +158,7 @@ struct Verifier: ~Copyable {
       } catch {
         switch error {
         case .unsafeFile: throw .corrupt(Corruption(file: name, offset: 0, cause: .unsafeFile))
-        // The checkpoint is from a later version. It is ignored, as by an open.
+        // The checkpoint is from a later version. An open ignores it too.
         case .unsupportedVersion: return
         default: throw error
         }
@@ -185,7 +185,7 @@ struct Verifier: ~Copyable {
   }
 
   /// Checks the segments of a store that was not closed: they must be sound up to where a recovery
-  /// would cut.
+  /// would cut the log.
   private mutating func checkUnclean(
     _ manifest: Manifest, files: SegmentFiles, covered: [SegmentID: Int], hasLostPages: Bool,
     environment: Environment
@@ -249,7 +249,7 @@ struct Verifier: ~Copyable {
     while offset < byteCount {
       guard let record = try isInHole ? scanner.candidate(at: offset) : scanner.header(at: offset)
       else {
-        // One error for each hole. Then every offset is tried until a record is found.
+        // Report one error for each hole. Then try every offset until a record is found.
         if !isInHole { note(offset, .badRecordHeader) }
         isInHole = true
         isInBrokenBatch = true
@@ -260,7 +260,7 @@ struct Verifier: ~Copyable {
       let next = offset + record.byteCount
       let isAccepted = batch.accept(record, at: offset)
       if !isAccepted {
-        // One error for each batch.
+        // Report one error for each batch.
         if !isInBrokenBatch { note(offset, .incompleteBatch) }
         batch = BatchProgress()
       }
@@ -306,7 +306,7 @@ struct Verifier: ~Copyable {
     do throws(StoreError) {
       try audit?.add(record, at: offset, in: segment, scanner: &scanner)
     } catch {
-      // A damaged head of the record to compare with has been noted, or will be.
+      // If the record to compare with has a damaged head, another check reports that.
       guard case .corrupt = error else { throw error }
       audit = nil
     }
@@ -336,7 +336,7 @@ struct Verifier: ~Copyable {
     return isSound
   }
 
-  /// Scans all segments once more for records that replace a damaged one.
+  /// Scans all segments once more for records that replace damaged ones.
   private mutating func findReplaced(in files: SegmentFiles) throws(StoreError) {
     if damaged.isEmpty { return }
     for (id, salt, byteCount) in scanned {

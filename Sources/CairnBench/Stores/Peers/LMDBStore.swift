@@ -6,11 +6,11 @@
   /// LMDB: one environment, its one unnamed database, keys unchanged.
   ///
   /// - Reads use the mapping. Each thread has a transaction that is renewed for each read and reset
-  ///   after it, which saves making one.
-  /// - A put is a transaction; so is a batch.
+  ///   after it, which avoids making one for each read.
+  /// - Each put and each batch is a transaction.
   /// - With `.process` nothing is synced (`MDB_NOSYNC`): committed data is in the page cache, so it
   ///   outlives the process. Pages are changed in the mapping (`MDB_WRITEMAP`), which is faster
-  ///   here. With `.interval` the same, and a thread calls `mdb_env_sync`. With `.durable` every
+  ///   here. `.interval` does the same, and a thread calls `mdb_env_sync`. With `.durable`, every
   ///   commit is synced, as LMDB does by default.
   // SAFETY: `@unchecked Sendable` because an environment is safe to use from any thread, and a read
   // transaction belongs to one thread at a time.
@@ -21,7 +21,7 @@
       .zeroCopyReads, .durableWrites, .concurrentWrites, .reopening,
     ]
 
-    /// Room in the address space; the file grows as it is written.
+    /// The reserved address space; the file grows as it is written.
     private static let mapByteCount = 64 << 30
     private static let readerLimit: UInt32 = 1_024
 
@@ -44,8 +44,8 @@
           unsafe mdb_env_set_mapsize(environment, Self.mapByteCount), "mdb_env_set_mapsize")
         try lmdbCheck(
           unsafe mdb_env_set_maxreaders(environment, Self.readerLimit), "mdb_env_set_maxreaders")
-        // Reader slots belong to transactions, so that a thread's can pass to the next; memory is
-        // not cleared before it is written.
+        // Reader slots belong to transactions, so that a transaction can pass to another thread.
+        // Memory is not cleared before it is written.
         var flags = MDB_NOTLS | MDB_NOMEMINIT
         if options.durability != .durable { flags |= MDB_NOSYNC | MDB_WRITEMAP }
         try lmdbCheck(
@@ -170,7 +170,7 @@
       }
     }
 
-    /// Commits the work of `body`, or aborts it if it throws.
+    /// Commits the work of `body`, or aborts the transaction if `body` throws.
     @inline(__always)
     private static func writing<R>(
       _ environment: OpaquePointer, _ body: (OpaquePointer) throws -> R
@@ -198,7 +198,7 @@
     }
   }
 
-  /// A thread's read transaction; between reads it is reset.
+  /// A thread's read transaction, which is reset between reads.
   // SAFETY: `@unchecked Sendable` like `ThreadBound`.
   @safe
   private final class LMDBReader: ThreadBound, @unchecked Sendable {

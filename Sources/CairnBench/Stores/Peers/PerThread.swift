@@ -10,13 +10,13 @@
     fileprivate var giveBack: (@Sendable () -> Void)?
   }
 
-  /// An object for each thread that asks. A thread that ends returns its object for the next, so
-  /// that the object's cached memory is not lost with the thread.
+  /// One object for each thread that requests one. When a thread ends, its object passes to the
+  /// next thread, so that the object's cached memory is not lost.
   ///
-  /// Finding it costs a few nanoseconds, where a list under a lock would cost a peer dozens.
+  /// Finding the object costs a few nanoseconds. A list under a lock would cost a peer dozens.
   // SAFETY: `@unchecked Sendable` because the key is one of the C library's, and the lists are
-  // under the lock; any thread calls `make`, for which the stores use only constants. `close` is
-  // called when no thread uses the store any more.
+  // under the lock. Any thread may call `make`, which uses only constants of the stores. `close` is
+  // called once no thread uses the store.
   @safe
   final class PerThread<Value: ThreadBound>: @unchecked Sendable {
     private final class Lists: Sendable {
@@ -65,7 +65,7 @@
       return value
     }
 
-    /// Ends all objects; no thread has one afterwards.
+    /// Calls `end` with all objects. No thread has an object afterwards.
     func close(_ end: (Value) throws -> Void) throws {
       pthread_key_delete(key)
       lists.free.withLock { $0.removeAll() }

@@ -5,14 +5,14 @@
 
   /// RocksDB through its C interface, configured for lookups by key.
   ///
-  /// - Its preset for point lookups (a hash in each block, Bloom filters, also one for data not yet
-  ///   on disk) with a cache that holds all values, and no compression, which random bytes would
-  ///   only slow down.
-  /// - Every write goes to its log by a system call, so that it outlives the process; with
-  ///   `.durable` it is synced.
+  /// - The preset for point lookups (a hash in each block, Bloom filters, also one for data not yet
+  ///   on disk) with a cache that holds all values, and without compression, which only costs time
+  ///   with random bytes.
+  /// - Every write goes to the log by a system call, so that it outlives the process. With
+  ///   `.durable`, the log is synced.
   /// - Values are read as pinned slices of the cache, and copied from there if a copy is requested.
-  /// - It does not know whether a removed key existed, so a removal looks first. Two threads that
-  ///   remove one key may both be told that it existed.
+  /// - RocksDB does not report whether a removed key existed, so a removal reads the key first. If
+  ///   two threads remove one key, both may report that it existed.
   // SAFETY: `@unchecked Sendable` because a database is safe to use from any thread, and the
   // options do not change after `init`.
   @safe
@@ -28,7 +28,7 @@
     private let readOptions: OpaquePointer
     private let writeOptions: OpaquePointer
 
-    /// Room for overheads and for blocks of rewritten values.
+    /// The size of the cache, with room for overheads and for blocks of rewritten values.
     private static func cacheMebibytes(_ options: StoreOptions) -> UInt64 {
       UInt64(max(64, min(4_096, 2 * options.expectedByteCount >> 20)))
     }
@@ -44,7 +44,7 @@
         options, Int32(clamping: sysconf(Int32(_SC_NPROCESSORS_ONLN))))
       unsafe rocksdb_options_optimize_for_point_lookup(options, Self.cacheMebibytes(wanted))
       unsafe rocksdb_options_set_compression(options, Int32(rocksdb_no_compression))
-      // Warnings and errors only.
+      // Log warnings and errors only.
       unsafe rocksdb_options_set_info_log_level(options, 2)
       if wanted.durability != .process { unsafe rocksdb_writeoptions_set_sync(writeOptions, 1) }
       unsafe (self.options, self.readOptions) = (options, readOptions)
@@ -206,7 +206,7 @@
 
     // MARK: Errors
 
-    /// Calls the library with a place for its message, and throws any message it leaves there.
+    /// Calls the library with room for an error message, and throws that message if there is one.
     @inline(__always)
     private static func checking<Result>(
       _ call: @autoclosure () -> String,

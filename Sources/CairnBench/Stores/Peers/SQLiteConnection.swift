@@ -4,16 +4,16 @@
 
   /// A connection to a SQLite database, for one thread at a time, with the statements prepared for
   /// it.
-  // SAFETY: `@unchecked Sendable` like `ThreadBound`; `SQLiteStore` has one a thread, `YYKVStore`
+  // SAFETY: `@unchecked Sendable` like `ThreadBound`; `SQLiteStore` has one per thread, `YYKVStore`
   // has one under a lock.
   @safe
   final class SQLiteConnection: ThreadBound, @unchecked Sendable {
-    /// The name of its peer.
+    /// The name of the store that uses the connection.
     let store: String
     private let handle: OpaquePointer
     private var statements: [OpaquePointer] = unsafe []
 
-    /// How long a connection waits for another's lock.
+    /// How long a connection waits for another connection's lock.
     private static let busyMilliseconds: Int32 = 60_000
 
     /// Evaluated before the library is first used. A refusal only costs speed.
@@ -47,7 +47,7 @@
       try check(unsafe sqlite3_close(handle), "sqlite3_close")
     }
 
-    /// Runs statements without interesting results.
+    /// Runs statements whose results are not needed.
     func run(_ sql: String) throws {
       try check(unsafe sqlite3_exec(handle, sql, nil, nil, nil), sql)
     }
@@ -67,7 +67,7 @@
     /// The number of rows that the last statement changed.
     var changeCount: Int { Int(unsafe sqlite3_changes(handle)) }
 
-    /// Commits the work of `body`, or rolls it back if it throws.
+    /// Commits the work of `body`, or rolls the transaction back if `body` throws.
     func transaction<Result>(_ kind: String, _ body: () throws -> Result) throws -> Result {
       try run("BEGIN \(kind)")
       do {
@@ -107,7 +107,7 @@
 
     /// Binds, runs to the first row, calls `row` if there is one, and resets.
     ///
-    /// The bytes that `bind` passes must stay valid until then: nothing is copied.
+    /// The bytes that `bind` passes must stay valid until the reset: nothing is copied.
     @inline(__always)
     func run<Result>(
       _ bind: (SQLiteStatement) throws -> Void, row: (SQLiteStatement) throws -> Result
@@ -133,7 +133,7 @@
       try unsafe bytes.withUnsafeBytes { bytes in
         // An empty value is not null, so its address must not be null.
         let address = unsafe bytes.baseAddress ?? UnsafeRawPointer(statement)
-        // SAFETY: null as the last argument says that the bytes stay; see `run`.
+        // SAFETY: null as the last argument says that the bytes stay valid; see `run`.
         let status = unsafe sqlite3_bind_blob64(
           statement, parameter, address, UInt64(bytes.count), nil)
         try connection.check(status, "sqlite3_bind_blob64")
@@ -167,7 +167,7 @@
       unsafe sqlite3_column_type(statement, column) == SQLITE_NULL
     }
 
-    /// Passes on a column's bytes, in SQLite's memory.
+    /// Passes a column's bytes, in SQLite's memory, to `body`.
     @inline(__always)
     func withBytes<Result>(_ column: Int32, _ body: (RawSpan) throws -> Result) rethrows -> Result {
       // SAFETY: the bytes are valid until the next step or reset. The length is read after the

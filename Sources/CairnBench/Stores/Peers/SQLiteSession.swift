@@ -1,7 +1,7 @@
 #if Peers
   import Cairn
 
-  /// The configuration of a database, depending on its contents.
+  /// The configuration of a database, which depends on its contents.
   struct SQLiteSetup: Sendable {
     /// Values of up to a twentieth of a page are stored with their keys, as SQLite's manual
     /// recommends.
@@ -15,15 +15,15 @@
     /// through the cache alone; for small ones, a mapping costs nothing, and a thread with an empty
     /// cache reads through it.
     private static let cacheByteCount = 512 << 20
-    /// Pages in the log before they are moved into the database: moving more at once writes
-    /// frequently changed pages only once.
+    /// The size of the log at which its pages are moved into the database. Moving many at once
+    /// writes frequently changed pages only once.
     private static let loggedByteLimit = 64 << 20
 
     init(_ options: StoreOptions) {
       let average =
         options.expectedKeyCount > 0 ? options.expectedByteCount / options.expectedKeyCount : 0
       keepsValuesWithKeys = average <= Self.smallByteLimit
-      // A page holds a large value or several, as far as such page sizes exist.
+      // Choose the largest page size up to the average size of a pair, from 4 to 64 KiB.
       var pageByteCount = 4 << 10
       while pageByteCount < 64 << 10, 2 * pageByteCount <= average { pageByteCount *= 2 }
       self.pageByteCount = pageByteCount

@@ -8,10 +8,10 @@
   ///
   /// - Each thread has a separate connection, for reads and writes: a connection that is the only
   ///   writer keeps its cache. Writers wait for each other under a lock, which is faster than
-  ///   SQLite's, where they sleep and retry.
+  ///   SQLite's lock, where they sleep and retry.
   /// - Small values are in the tree of the keys (`WITHOUT ROWID`), so that a read searches one tree
-  ///   and a write changes one. Larger ones would make that tree deep; they have a separate tree,
-  ///   and pages of 16 KiB.
+  ///   and a write changes one. Larger values would make that tree deep. They have a separate tree,
+  ///   and pages of up to 64 KiB.
   /// - With `.process` nothing is synced: committed data is in the page cache, so it outlives the
   ///   process. With `.durable` every commit syncs the log.
   // SAFETY: `@unchecked Sendable` because connections belong to threads, and everything else is
@@ -55,7 +55,7 @@
       }
     }
 
-    /// Reads all values in one transaction, which saves taking its locks for each key.
+    /// Reads all values in one transaction, which avoids taking its locks for each key.
     func values(forKeys keys: some Collection<some ByteSource>) throws -> [[UInt8]?] {
       try sessions.value().connection.transaction("DEFERRED") {
         var values: [[UInt8]?] = []

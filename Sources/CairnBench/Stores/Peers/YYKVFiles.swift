@@ -19,8 +19,8 @@
 
     func close() { _ = Glibc.close(directory) }
 
-    /// 32 hexadecimal digits that represent the key, like MD5 in the original. Two keys with the
-    /// same name are just as unlikely.
+    /// 32 hexadecimal digits that represent the key, like MD5 in the original. A collision is just
+    /// as unlikely.
     static func name(of key: RawSpan) -> String {
       // Two FNV-1a hashes, with different initial values and mixed at the end.
       var (first, second): (UInt64, UInt64) = (0xCBF2_9CE4_8422_2325, 0x6C62_272E_07BB_0142)
@@ -43,7 +43,7 @@
       return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 
-    /// `nil` if there is no such file.
+    /// Reads a file. Returns `nil` if it does not exist.
     func read(_ name: String) throws -> [UInt8]? {
       let file = unsafe openat(directory, name, O_RDONLY | O_CLOEXEC)
       guard file >= 0 else {
@@ -55,7 +55,7 @@
       // SAFETY: the kernel fills the structure.
       guard unsafe fstat(file, &status) == 0 else { throw failure("fstat", name) }
       let byteCount = Int(status.st_size)
-      // SAFETY: `read` gets the rest of the buffer, and only what it filled counts.
+      // SAFETY: `read` gets the rest of the buffer, and only the bytes that it filled count.
       return try unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, filled in
         while filled < byteCount {
           let rest = unsafe UnsafeMutableBufferPointer(rebasing: buffer[filled..<byteCount])

@@ -5,11 +5,11 @@
   import Synchronization
 
   /// The design of YYKVStorage, the basis of YYDiskCache: a table of the entries, with values of up
-  /// to 20 KiB in it, and a file for each larger one.
+  /// to 20 KiB in it, and a file for each larger value.
   ///
   /// - Each read sets the entry's access time in the table, which has an index on that time for
   ///   trims.
-  /// - It has no batches: many values are set one by one.
+  /// - There are no batches: many values are set one by one.
   /// - One connection under one lock, and a write-ahead log that is synced when it is moved into
   ///   the database (`synchronous = NORMAL`), as in the original.
   /// - With `.durable`, which the original does not offer, every commit is synced, and a file and
@@ -52,12 +52,12 @@
     private func put(_ value: RawSpan, _ key: RawSpan, _ table: YYKVTable) throws {
       let name = YYKVFiles.name(of: key)
       if value.byteCount > Self.inlineByteLimit {
-        // DURABILITY: the file comes first, so that the row of a new key never names less than its
-        // value.
+        // DURABILITY: the file comes first, so that the row of a new key never names a file with
+        // only a part of the value.
         try files.write(value, name, syncs: syncs)
         try table.set(key, byteCount: value.byteCount, fileName: name, inlineValue: nil)
       } else {
-        // The file of an earlier, larger value.
+        // Remove the file of an earlier, larger value.
         if try table.hasFile(key) { try files.remove(name) }
         try table.set(key, byteCount: value.byteCount, fileName: nil, inlineValue: value)
       }

@@ -58,7 +58,7 @@
       }
     }
 
-    /// Notes that the key was read now.
+    /// Records that the key was read now.
     func touch(_ key: RawSpan) throws {
       try update.run {
         try $0.bind(1, text: key)
@@ -87,7 +87,7 @@
         }
       }
       if let fileName {
-        // `withBytes` encloses the run, because the statement reads the name until its end.
+        // `withBytes` encloses the run, because the statement reads the name until the run ends.
         try fileName.withBytes { (name) throws in try bindAndRun { try $0.bind(2, text: name) } }
       } else {
         try bindAndRun { try $0.bindNull(2) }
@@ -100,7 +100,7 @@
       return connection.changeCount > 0
     }
 
-    /// Seconds, the table's unit of time.
+    /// The current time in seconds, the table's unit of time.
     private static var now: Int { time(nil) }
   }
 #endif
