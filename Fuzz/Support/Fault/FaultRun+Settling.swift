@@ -42,6 +42,21 @@ extension FaultRun {
     if hasRemoved, operation.durability == .durable { model.settle() }
   }
 
+  /// The steps of a write whose evictions could not read all records: instead of an unreadable
+  /// entry, another one may be gone.
+  func sparing(
+    _ steps: [ModelState], of operation: Operation, _ store: Store
+  ) throws -> [ModelState] {
+    let written = operation.steps(from: live, now: clock.now())
+    guard let last = written.last else { return steps }
+    return try pausing {
+      let contents = try StoreContents(of: store, now: clock.now())
+      let gone = last.keysByRecency(now: clock.now()).filter { contents.entries[$0] == nil }
+      guard gone.count <= steps.count - written.count else { return steps }
+      return written + last.removing(gone[...])
+    }
+  }
+
   /// Finds out which of the possible results reads return after an error.
   func settleLive(_ store: Store, steps: [ModelState]) throws {
     if !steps.isEmpty { model.candidates = steps }

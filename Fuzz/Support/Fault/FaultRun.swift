@@ -155,21 +155,24 @@ package final class FaultRun {
     let overdue =
       operation.steps(from: live, now: clock.now()).isEmpty
       ? [] : live.evictions(limits, now: clock.now())
-    let steps = operation.steps(from: live, now: clock.now(), limits: limits)
+    var steps = operation.steps(from: live, now: clock.now(), limits: limits)
+    func hasMisread() -> Bool {
+      // A read may have to open a file.
+      injector.failures[first...].contains { [.open, .read].contains($0.call) }
+    }
     for (key, entry) in steps.last ?? [:] { writtenValues[key, default: []].insert(entry.value) }
     do {
       let versions = try operation.perform(
         on: store, holding: live, now: clock.now(), mayEvict: !overdue.isEmpty,
-        mayCountMore: hasFailedRead
-      ) {
-        // A read may have to open a file.
-        injector.failures[first...].contains { [.open, .read].contains($0.call) }
-      }
+        mayCountMore: hasFailedRead, hasMisread: hasMisread)
       if case .snapshot = operation { held = (try store.snapshot(), live, clock.now()) }
       let evicts = !overdue.isEmpty || steps.count > 1 && limits.count != nil
       let mayMissLimits = evicts && (injector.hitCount > before || disk.capacity != nil)
       if !mayMissLimits { try checkHidden(since: first, in: operation) }
       if case .backup(let path) = operation { try checkBackup(path) }
+      if mayMissLimits, overdue.isEmpty, hasMisread() {
+        steps = try sparing(steps, of: operation, store)
+      }
       let taken = try pausing {
         try operation.taken(
           of: steps, from: live, in: store, limits: limits, mayMissLimits: mayMissLimits,

@@ -43,7 +43,7 @@ extension DiskCache {
           }
         }
       }
-      if isKept { inMemory?.apply() } else { flights.noteOutdated() }
+      if isKept { inMemory?.apply(version: version) } else { flights.noteOutdated() }
     }
   }
 

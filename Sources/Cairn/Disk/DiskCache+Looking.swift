@@ -47,13 +47,18 @@ extension DiskCache {
   /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if the key has no
   ///   value.
   public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
+    var isRepeated = false
     while true {
       if let value = try value(forKey: key) { return .found(value) }
       let hasExpired = try keyCoder.encode(key) { (key) throws(CacheError) in
         try storing { () throws(StoreError) in try store.hasExpired(key) }
       }
-      // The key may have been written between the two reads.
-      if hasExpired == false, try !hasHidden(key) { continue }
+      // The key may have been written between the two reads. If not, its value is unreadable and
+      // could not be removed.
+      if hasExpired == false, !isRepeated, try !hasHidden(key) {
+        isRepeated = true
+        continue
+      }
       try noteShown(nil, of: key)
       return hasExpired == true ? .expired : .absent
     }

@@ -153,7 +153,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     comparesBytes = keyCoder.identity == .bytes
     calls = CallTimes(threshold: configuration.slowCallThreshold, clock: original.clock)
     flights = SingleFlight(
-      clock: original.clock, background: memory.background, random: memory.random,
+      clock: original.clock, timers: memory.timers, random: memory.random,
       noteLoad: { [calls] in calls.noteLoad(of: $0, $1) })
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     if let tier = configuration.memory {
@@ -304,7 +304,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// the new one in the other, memory does not keep its value.
   private func changeDefaults(_ change: () -> Void) {
     reopening.withLock { _ in
-      held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
+      held?.clock.changes.add(1, ordering: .relaxed)
+      // A write that sees a new default also sees the odd count.
+      atomicMemoryFence(ordering: .releasing)
       change()
       held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
     }

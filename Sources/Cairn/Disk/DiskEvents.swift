@@ -36,6 +36,9 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let state = Lock(State())
   /// Lets calls skip decoding and locking if there are no observers.
   private let isObserved = Atomic(false)
+  /// What the store reports on threads that must not call an observer yet.
+  private let heldBack = Lock<[(thread: ThreadID, events: [RemovalEvent])]>([])
+  private let isHoldingBack = Atomic(0)
   /// Whether the disk had room for the last loaded value, if known.
   let hasRoom = Atomic(true)
 
@@ -154,8 +157,37 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // Memory is now up to date, so its entries are no longer in doubt.
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
+    if !holdsBack(event) { tellObservers(of: event) }
+  }
+
+  private func tellObservers(of event: RemovalEvent) {
     if isObserved.load(ordering: .relaxed) { tell(event) }
     storeObserver?(event)
+  }
+
+  /// Keeps back the removals that the store reports on this thread, until `tellHeldBack`. On a full
+  /// disk, a write may evict entries first, and reports them before it is done.
+  func holdBack() {
+    isHoldingBack.add(1, ordering: .relaxed)
+    heldBack.withLock { $0.append((.current, [])) }
+  }
+
+  /// Calls the observers with what was kept back on this thread.
+  func tellHeldBack() {
+    let events = heldBack.withLock { held in
+      held.lastIndex { $0.thread == .current }.map { held.remove(at: $0).events } ?? []
+    }
+    isHoldingBack.subtract(1, ordering: .relaxed)
+    for event in events { tellObservers(of: event) }
+  }
+
+  private func holdsBack(_ event: RemovalEvent) -> Bool {
+    if isHoldingBack.load(ordering: .relaxed) == 0 { return false }
+    return heldBack.withLock { held in
+      guard let index = held.lastIndex(where: { $0.thread == .current }) else { return false }
+      held[index].events.append(event)
+      return true
+    }
   }
 
   private func count(_ event: RemovalEvent) {

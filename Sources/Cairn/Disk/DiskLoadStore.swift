@@ -98,8 +98,9 @@ extension DiskCache {
       }
       // A stale value that only memory has is never on disk.
       if let alone = held.heldAlone(forKey: tierKey) { return alone }
-      // A value that has reached memory since then counts as found.
-      if held.noteAbsent(tierKey) == nil { return found?.0 }
+      // A value that has reached memory since then counts as found. The loader gets the value on
+      // disk, which its result replaces.
+      if purpose == .prior || held.noteAbsent(tierKey) == nil { return found?.0 }
     }
   }
 

@@ -27,7 +27,13 @@ final class Flight<Value: Sendable>: Sendable {
   let node = LoadNode()
   private let outdated = Atomic(false)
 
-  init(inBackground: Bool = false) { state = Lock(State(isInBackground: inBackground)) }
+  /// The number of removals of tags before the load began.
+  let tagRemovalCount: Int
+
+  init(inBackground: Bool = false, tagRemovalCount: Int = 0) {
+    state = Lock(State(isInBackground: inBackground))
+    self.tagRemovalCount = tagRemovalCount
+  }
 
   /// Whether the result must not be kept: the key has been written or removed since the load began,
   /// or the load was abandoned or timed out.

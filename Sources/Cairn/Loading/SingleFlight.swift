@@ -13,6 +13,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var flights: [Key: Flight<Value>] = [:]
     var statistics = LoadStatistics()
     var isClosed = false
+    /// The number of removals of tags.
+    var tagRemovalCount = 0
   }
 
   /// A load that may begin.
@@ -48,10 +50,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let noteLoad: @Sendable (Key, Duration) -> Void
 
   init(
-    clock: StoreClock, background: any BackgroundQueue, random: @escaping @Sendable () -> Double,
+    clock: StoreClock, timers queue: any BackgroundQueue,
+    random: @escaping @Sendable () -> Double,
     noteLoad: @escaping @Sendable (Key, Duration) -> Void = { _, _ in }
   ) {
-    timers = LoadTimers(clock: clock, background: background)
+    timers = LoadTimers(clock: clock, background: queue)
     self.random = random
     self.noteLoad = noteLoad
   }
@@ -149,6 +152,10 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
+  /// Call after the removal of a tag, before it returns. Later callers do not join earlier loads,
+  /// whose values may have the tag.
+  func noteTagRemoval() { state.withLock { $0.tagRemovalCount += 1 } }
+
   /// Runs `body`, which keeps a loaded value unless the flight is outdated.
   func keeping<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
@@ -207,7 +214,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func begin(_ key: Key, _ load: Load) {
     let flight = state.withLock { state -> Flight<Value>? in
       if state.isClosed || state.flights[key] != nil { return nil }
-      let flight = Flight<Value>(inBackground: true)
+      let flight = Flight<Value>(
+        inBackground: true, tagRemovalCount: state.tagRemovalCount)
       state.flights[key] = flight
       activeCount.add(1, ordering: .acquiringAndReleasing)
       return flight
@@ -243,18 +251,25 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
-    state.withLock { state in
-      if let flight = state.flights[key], flight.enter(waiter) {
+    var replaced: Flight<Value>?
+    let (flight, isNew) = state.withLock { state in
+      let found = state.flights[key]
+      if let found, found.tagRemovalCount == state.tagRemovalCount, found.enter(waiter) {
         state.statistics.joinedCount += 1
-        return (flight, false)
+        return (found, false)
       }
-      let flight = Flight<Value>()
+      // The new flight takes its place, so it would not learn of later writes.
+      found?.noteWrite()
+      let flight = Flight<Value>(tagRemovalCount: state.tagRemovalCount)
       _ = flight.enter(waiter)
       if state.flights.updateValue(flight, forKey: key) == nil {
         activeCount.add(1, ordering: .acquiringAndReleasing)
       }
+      replaced = found
       return (flight, true)
     }
+    if replaced?.leaveBackground() == true { count { $0.cancelledCount += 1 } }
+    return (flight, isNew)
   }
 
   private func leave(_ flight: Flight<Value>, _ waiter: Flight<Value>.Waiter, _ key: Key) {

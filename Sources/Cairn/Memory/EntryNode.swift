@@ -29,6 +29,9 @@ struct EntryNode: Sendable {
 
   @inlinable init() {}
 
+  /// No higher version fits into the mark.
+  @inlinable static var highestVersion: UInt64 { .max >> 7 }
+
   @inlinable
   var version: UInt64 {
     get { mark >> 7 }

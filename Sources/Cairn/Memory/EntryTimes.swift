@@ -87,10 +87,16 @@ struct CacheClock: ~Copyable, Sendable {
   func now() -> Int64 { clock.now().millisecondsSinceEpoch }
 
   /// The times of an entry that is written now.
+  ///
+  /// - Parameter isNeverIdle: whether no idle limit means none, instead of the default.
   @inlinable
-  func times(_ lifetime: Lifetime, idleLimit: Duration?) -> EntryTimes {
-    if idleLimit == nil && lifetime.kind == .standard { return standardTimes() }
-    return explicitTimes(lifetime, idleLimit: idleLimit)
+  func times(
+    _ lifetime: Lifetime, idleLimit: Duration?, isNeverIdle: Bool = false
+  ) -> EntryTimes {
+    if idleLimit == nil && lifetime.kind == .standard && !isNeverIdle { return standardTimes() }
+    var times = explicitTimes(lifetime, idleLimit: idleLimit)
+    if isNeverIdle { times.idleLimit = never }
+    return times
   }
 
   /// The times of an entry without options, written now.

@@ -67,7 +67,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration, shared: clockBelow)
     flights = SingleFlight(
-      clock: clock.source, background: environment.background, random: environment.random)
+      clock: clock.source, timers: environment.timers, random: environment.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     // A timer that is always due would keep a thread busy.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {

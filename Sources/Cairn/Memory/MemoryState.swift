@@ -158,7 +158,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     lastVersion = max(lastVersion + 1, version ?? 0)
     var oldCause = RemovalCause.replaced
     if found != noSlot, table.nodes[Int(found)].hasExpired(at: times.now) { oldCause = .expired }
-    if let refusal = refusal(of: times, cost: cost) {
+    if let refusal = refusal(of: times, cost: cost, version) {
       if found != noSlot {
         remove(found, oldCause, &removed)
       }
@@ -187,8 +187,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// Inlined, because a call from a mutating method copies the whole state.
   @inlinable
   @inline(__always)
-  func refusal(of times: EntryTimes, cost: Int) -> RemovalCause? {
+  func refusal(of times: EntryTimes, cost: Int, _ version: UInt64?) -> RemovalCause? {
     if times.hasExpiredAtOnce { return .expired }
+    // Only a damaged or forged store has such a version.
+    if let version, version > EntryNode.highestVersion { return .evicted(.trim) }
     if countLimit == 0 { return .evicted(.countLimit) }
     if UInt128(cost) > costLimit { return .evicted(.costLimit) }
     return nil

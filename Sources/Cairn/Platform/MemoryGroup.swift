@@ -5,8 +5,6 @@ struct MemoryGroup: Sendable {
   var version: Version
   /// The directory that contains the group's files.
   var directory: String
-  /// Whether this is the root group, which has no limits.
-  var isRoot: Bool
 
   /// The groups of this process. The kernel lists the process's place in each hierarchy, and where
   /// the hierarchies are mounted; see cgroups(7).
@@ -27,8 +25,7 @@ struct MemoryGroup: Sendable {
       }
       for mount in mounts {
         if let directory = directory(of: String(fields[2]), version: version, mount: mount) {
-          return MemoryGroup(
-            version: version, directory: directory, isRoot: fields[2] == "/")
+          return MemoryGroup(version: version, directory: directory)
         }
       }
       return nil

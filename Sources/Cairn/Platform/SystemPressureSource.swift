@@ -43,6 +43,8 @@ package final class SystemPressureSource: PressureSource {
 
   private struct State: Sendable {
     var isOpen = false
+    /// Whether `watches` and `polledGroups` are those of the process's groups.
+    var isWatching = false
     var hasEnded = false
     var watches: [(descriptor: Int32, watch: Watch)] = []
     /// The end of the pipe that is closed to end the wait.
@@ -106,14 +108,26 @@ package final class SystemPressureSource: PressureSource {
       // The pipe alone reports nothing.
       if hasEnded || (watches.count <= 1 && polledGroups.isEmpty) { return nil }
       var raised: MemoryPressure?
-      for index in wait(watches.map(\.descriptor), polls: !polledGroups.isEmpty) {
-        switch watches[index].watch {
+      let signals = wait(watches.map(\.descriptor), polls: !polledGroups.isEmpty)
+      for (index, hasError) in signals {
+        let (descriptor, watch) = watches[index]
+        var isGone = false
+        switch watch {
         case .stop: return nil
-        case .stall(let pressure): raised = max(raised ?? pressure, pressure)
+        case .stall(let pressure):
+          isGone = hasError
+          if !isGone { raised = max(raised ?? pressure, pressure) }
         case .events(let group):
-          if let pressure = pressure(ofEventsIn: group, watches[index].descriptor) {
+          let count = Self.killCount(descriptor)
+          isGone = count == nil
+          if let count, let pressure = pressure(ofEventsIn: group, descriptor, killCount: count) {
             raised = max(raised ?? pressure, pressure)
           }
+        }
+        if isGone {
+          watchAnew()
+          // The other descriptors are closed.
+          break
         }
       }
       for group in polledGroups {
@@ -126,7 +140,11 @@ package final class SystemPressureSource: PressureSource {
   // MARK: Watches
 
   private func openOnce(_ state: inout State) {
-    if state.isOpen { return }
+    if !state.isOpen { openPipe(&state) }
+    if !state.isWatching, !state.watches.isEmpty { watch(&state) }
+  }
+
+  private func openPipe(_ state: inout State) {
     state.isOpen = true
     var ends: [Int32] = [-1, -1]
     // SAFETY: the array has room for both descriptors.
@@ -137,9 +155,13 @@ package final class SystemPressureSource: PressureSource {
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     state.watches.append((ends[0], .stop))
     state.stopper = ends[1]
+  }
+
+  private func watch(_ state: inout State) {
+    state.isWatching = true
     let groups = MemoryGroup.all(files)
     var stallFiles = ["/proc/pressure/memory"]
-    for group in groups where group.version == .two && !group.isRoot {
+    for group in groups where group.version == .two {
       stallFiles.insert("\(group.directory)/memory.pressure", at: 0)
     }
     // Use the first one available.
@@ -151,15 +173,19 @@ package final class SystemPressureSource: PressureSource {
       }
     }
     let hasStalls = state.watches.contains { $0.watch.isStall }
-    for group in groups where !group.isRoot {
+    for group in groups {
       if group.version == .two {
         let descriptor = unsafe open(
           files.root + group.directory + "/memory.events", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         if descriptor >= 0 {
-          state.killCounts[descriptor] = Self.killCount(descriptor)
-          state.watches.append((descriptor, .events(group)))
+          if let count = Self.killCount(descriptor) {
+            state.killCounts[descriptor] = count
+            state.watches.append((descriptor, .events(group)))
+            if hasStalls { continue }
+          } else {
+            close(descriptor)
+          }
         }
-        if hasStalls && descriptor >= 0 { continue }
       }
       if group.usedShare(files) != nil { state.polledGroups.append(group) }
     }
@@ -182,8 +208,9 @@ package final class SystemPressureSource: PressureSource {
   /// Waits until some of the descriptors are signalled.
   ///
   /// - Parameter polls: whether to wait for `pollInterval` at most.
-  /// - Returns: the indices of the signalled descriptors.
-  private func wait(_ descriptors: [Int32], polls: Bool) -> [Int] {
+  /// - Returns: the indices of the signalled descriptors, and whether the kernel reports an error.
+  ///   It does so for the triggers of a removed group, and for each change of `memory.events`.
+  private func wait(_ descriptors: [Int32], polls: Bool) -> [(index: Int, hasError: Bool)] {
     let timeout = polls ? Int32(clamping: max(1, pollInterval.milliseconds)) : -1
     // A pipe whose other end is closed signals POLLHUP, which poll always reports.
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLPRI), revents: 0) }
@@ -192,33 +219,35 @@ package final class SystemPressureSource: PressureSource {
       unsafe poll($0.baseAddress, nfds_t($0.count), timeout)
     }
     if count <= 0 { return [] }
-    var raised: [Int] = []
-    for index in polled.indices where polled[index].revents != 0 {
-      let events = Int32(polled[index].revents)
-      if index == 0 || events & POLLPRI != 0 {
-        raised.append(index)
-      } else {
-        // The group of this file no longer exists. The kernel would signal the file for ever.
-        forget(polled[index].fd)
-      }
+    return polled.indices.filter { polled[$0].revents != 0 }.map { index in
+      (index, Int32(polled[index].revents) & POLLERR != 0)
     }
-    return raised
   }
 
-  private func forget(_ descriptor: Int32) {
-    state.withLock { $0.watches.removeAll { $0.descriptor == descriptor } }
-    close(descriptor)
+  /// Lets the next wait watch the groups that the process is in by then, because a watched group no
+  /// longer exists. The kernel signals the files of a removed group forever.
+  private func watchAnew() {
+    state.withLock { state in
+      for (descriptor, _) in state.watches.dropFirst() { close(descriptor) }
+      state.watches.removeSubrange(1...)
+      state.polledGroups = []
+      state.killCounts = [:]
+      state.isWatching = false
+    }
   }
 
   /// How often the kernel found nothing more to reclaim. Must be read from the watched descriptor,
   /// because reading clears the signal.
-  private static func killCount(_ descriptor: Int32) -> UInt64 {
-    SystemFiles.text(of: descriptor).flatMap { SystemFiles.number(named: "oom", inText: $0) } ?? 0
+  ///
+  /// - Returns: `nil` if the file cannot be read, because its group no longer exists.
+  private static func killCount(_ descriptor: Int32) -> UInt64? {
+    SystemFiles.text(of: descriptor).map { SystemFiles.number(named: "oom", inText: $0) ?? 0 }
   }
 
   /// The pressure to report after a change of `memory.events`.
-  private func pressure(ofEventsIn group: MemoryGroup, _ descriptor: Int32) -> MemoryPressure? {
-    let count = Self.killCount(descriptor)
+  private func pressure(
+    ofEventsIn group: MemoryGroup, _ descriptor: Int32, killCount count: UInt64
+  ) -> MemoryPressure? {
     let isNew = state.withLock { state in
       defer { state.killCounts[descriptor] = count }
       return count > state.killCounts[descriptor] ?? 0

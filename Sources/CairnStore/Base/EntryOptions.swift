@@ -30,6 +30,9 @@ public struct EntryOptions: Sendable, Hashable {
   /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
   /// extended since the update read it.
   @usableFromInline package var keepsEnd = false
+  /// Whether the entry has no idle limit, not even the configured one, because the entry that an
+  /// update replaces has none.
+  @usableFromInline package var isNeverIdle = false
   /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache
   /// in memory ignores this option.
   public var placement: EntryPlacement
@@ -103,6 +106,7 @@ extension EntryOptions {
     options.cost = cost ?? info.cost
     options.lifetime = lifetime ?? info.expires.map { .until($0) } ?? .unlimited
     options.idleLimit = idleLimit ?? info.idleLimit
+    options.isNeverIdle = options.idleLimit == nil
     options.keepsEnd = lifetime == nil
     return options
   }

@@ -41,6 +41,8 @@ final class BackPressure: Sendable {
         liftAllowance()
         break
       }
+      // Housekeeping that rests after a failure ignores the request.
+      if isDue { session.wakeHousekeeping() }
       let sleep = isDue ? Self.longestSleep : min(rest, Self.longestSleep)
       session.environment.pause(sleep)
       slept += sleep

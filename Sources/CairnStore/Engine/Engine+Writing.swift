@@ -338,6 +338,11 @@ extension Engine {
     }
     let first = try writer.withRoom(byteCount: batch.byteCount, isRemoval: isRemoval) {
       (appender: inout Appender) throws(StoreError) -> SequenceNumber in
+      if appender.unpublished != nil {
+        for operation in batch.operations {
+          try writer.publishPending(operation.hash, &appender)
+        }
+      }
       try lookup.index.makeRoom(
         for: batch.operations.lazy.filter(\.isPut).map(\.hash))
       let (segment, start, first) = try appender.append(
@@ -346,7 +351,6 @@ extension Engine {
         if number % Self.groupOperationCount == 0 { prefetch(batch, from: number) }
         let operation = batch.operations[number]
         // The batch is in the log, so nothing may throw now. Lookups in loaded shards do not.
-        if appender.unpublished != nil { try writer.publishPending(operation.hash, &appender) }
         try batch.withKey(of: operation) { (key) throws(StoreError) in
           let existing = try lookup.locate(operation.hash, key: key, now: now)
           if operation.isPut {

@@ -7,6 +7,7 @@
 final class UnpublishedBatch {
   /// An operation. Sorting by rank puts the operations of a shard, and those on a key, together.
   private struct Place: BitwiseCopyable {
+    /// Only the bits that the index knows, because an eviction takes its victim's hash from there.
     var hash: UInt64
     var number: UInt32
 
@@ -34,7 +35,7 @@ final class UnpublishedBatch {
   /// - Complexity: O(n); call before taking the log's lock.
   init(_ batch: consuming BatchRecords, now: Timestamp) {
     places = batch.operations.enumerated().map {
-      Place(hash: $0.element.hash, number: UInt32($0.offset))
+      Place(hash: HashIndex.known($0.element.hash), number: UInt32($0.offset))
     }
     // Stable, so that the later of two operations on a key is published later.
     places.sortByRadix { Place.rank($0.hash) }
@@ -76,8 +77,10 @@ final class UnpublishedBatch {
     return nil
   }
 
-  /// Takes the pending operations with this hash, in order.
+  /// Takes the pending operations with this hash, in order. Compares only the bits of the hash that
+  /// the index knows.
   func take(_ hash: UInt64) -> [Int] {
+    let hash = HashIndex.known(hash)
     let rank = Place.rank(hash)
     var (low, high) = (0, places.count)
     while low < high {

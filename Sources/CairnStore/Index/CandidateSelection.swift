@@ -16,7 +16,7 @@ package struct RemovalCandidate: Sendable {
     self.shard = UInt8(shard)
   }
 
-  /// The part of the key's hash that the index stores.
+  /// The part of the key's hash that the index knows; see `HashIndex.known`.
   package var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
 
   @inline(__always)

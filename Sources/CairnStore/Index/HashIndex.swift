@@ -52,6 +52,9 @@ package final class HashIndex: Sendable {
   @inline(__always)
   static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
+  /// The bits of a hash that the index knows: those of the shard and those that entries store.
+  static func known(_ hash: UInt64) -> UInt64 { hash & ~0xFF_FF00 }
+
   deinit {
     // No lookups remain. Free the tables now, because no later call may do so.
     for shard in 0..<Self.shardCount { shards[shard].withLock { $0.removeAll() } }

@@ -27,14 +27,14 @@ package struct HeadReader: ~Copyable {
   /// - Throws: any error of `damaged`.
   @inline(__always)
   package mutating func read(
-    count: Int, place: (Int) -> Location, segment: (Int) -> Segment?,
+    count: Int, place: (Int) -> Location, segment segmentOf: (Int) -> Segment?,
     group: (Range<Int>) -> Void = { _ in },
     _ body: (Int, Segment, RecordHeader, RawSpan) -> Void,
     damaged: (Int, Segment, StoreError) throws(StoreError) -> Void
   ) throws(StoreError) {
     var index = 0
     while index < count {
-      guard let segment = segment(index) else {
+      guard let segment = segmentOf(index) else {
         index += 1
         continue
       }
@@ -44,7 +44,8 @@ package struct HeadReader: ~Copyable {
       var next = index + 1
       while next < count {
         let location = place(next)
-        guard granules.contains(location.granule) else { break }
+        // A later segment may have taken a part of this one's place.
+        guard granules.contains(location.granule), segmentOf(next) === segment else { break }
         let offset = segment.offset(of: location)
         if offset - last > Self.headByteCount + Self.gapByteCount
           || offset + Self.headByteCount - start > Self.windowByteCount

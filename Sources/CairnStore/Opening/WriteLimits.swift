@@ -95,7 +95,8 @@ final class WriteLimits: Sendable {
       header.flags.insert(.expiry)
       header.expires = end.millisecondsSinceEpoch
     }
-    if let idleLimit = options.idleLimit?.milliseconds ?? idleLimit.milliseconds {
+    let standardIdleLimit = options.isNeverIdle ? nil : idleLimit.milliseconds
+    if let idleLimit = options.idleLimit?.milliseconds ?? standardIdleLimit {
       header.flags.insert(.idleLimit)
       header.idleLimit = UInt64(max(0, idleLimit))
     }

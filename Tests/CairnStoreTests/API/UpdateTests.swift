@@ -107,6 +107,24 @@ final class UpdateTests: OpenStoreSuite {
     #expect(end == ManualClock.start.advanced(by: .seconds(10)))
   }
 
+  @Test("Under a configured idle limit, an entry without a limit keeps having none")
+  func keepsNoIdleLimit() throws {
+    try store.setValue("v", forKey: "busy")
+    try store.increment(forKey: "count")
+    try store.close()
+    var configuration = StoreConfiguration.small(clock: clock)
+    configuration.idleLimit = .seconds(10)
+    let store = try Store(directory.store, configuration)
+    try store.update(forKey: "busy") { $0 }
+    try store.increment(forKey: "count")
+    try store.update(forKey: "new") { _ in [1] }
+    #expect(try #require(try store.info(forKey: "busy")).idleLimit == nil)
+    #expect(try #require(try store.info(forKey: "count")).idleLimit == nil)
+    #expect(try #require(try store.info(forKey: "new")).idleLimit == .seconds(10))
+    try store.update(forKey: "busy", options: .idleLimit(.seconds(5))) { $0 }
+    #expect(try #require(try store.info(forKey: "busy")).idleLimit == .seconds(5))
+  }
+
   @Test("A lifetime that is extended while the closure runs stays extended")
   func extendedMeanwhile() throws {
     try store.setValue("v", forKey: "key", lifetime: .seconds(10))

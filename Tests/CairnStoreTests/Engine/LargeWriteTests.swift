@@ -387,6 +387,42 @@ struct UnpublishedBatchTests {
     try store.close()
   }
 
+  enum Trim: CaseIterable { case count, age, predicate, expired }
+
+  @Test(
+    "A trim meanwhile does not remove what the batch has written, not even after a kill",
+    arguments: Trim.allCases)
+  func trimmed(trim: Trim) throws {
+    let directory = try TemporaryDirectory()
+    let store = try withBatch(in: directory) { store in
+      switch trim {
+      case .count: try store.trim(toCount: store.count() - 15)
+      case .age: try store.trim(olderThan: .zero, by: .write)
+      case .predicate:
+        _ = try store.remove { key, _ in key.load(UInt8.self, at: 0) == UInt8(ascii: "o") }
+      case .expired: _ = try store.removeExpired()
+      }
+    } _: { store in
+      if trim == .expired {
+        for number in 0..<20 {
+          try store.setValue("old", forKey: "old\(number)", lifetime: .seconds(0))
+        }
+      }
+      try store.write { batch in
+        for number in 0..<4000 { try batch.setValue("new", forKey: "new\(number)") }
+        for number in 0..<20 { try batch.setValue("new", forKey: "old\(number)") }
+      }
+    }
+    let contents = try store.contents()
+    for number in 0..<20 { #expect(contents["old\(number)"] == Array("new".utf8), "\(number)") }
+    #expect(try store.auditUsage() == [])
+    try Image(of: directory.store).write(to: directory("killed"))
+    let killed = try Store(directory("killed"))
+    #expect(try killed.contents() == contents)
+    try killed.close()
+    try store.close()
+  }
+
   @Test("A store that is emptied because its directory is gone stays empty")
   func abandoned() throws {
     let directory = try TemporaryDirectory()

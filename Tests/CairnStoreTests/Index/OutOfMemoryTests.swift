@@ -138,8 +138,14 @@ final class OutOfMemoryTests: StoreSuite {
       }
       if !another { return }
       // Its operations on this key come first.
-      let error = storeError { try store.setValue("other", forKey: "key 7999") }
+      let error = storeError {
+        try store.write { batch in
+          try batch.setValue("other", forKey: "key 7999")
+          try batch.setValue("other", forKey: "never written")
+        }
+      }
       if case .poisoned = error {} else { problems.add("\(String(describing: error))") }
+      if (try? store.contains("never written")) != false { problems.add("a part is there") }
     })
     held.withLock { $0 = store }
     let error = storeError {

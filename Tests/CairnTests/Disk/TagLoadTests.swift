@@ -114,6 +114,28 @@ struct TagLoadTests {
     #expect(try cache.value(forKey: "a") == "loaded")
   }
 
+  @Test("A caller does not join a load that began before the last removal of a tag")
+  func joined() async throws {
+    let cache = try scene.disk(.standard, memory: true)
+    let gate = Gate()
+    let first = load(cache, gate, tags: ["x"], policy: nil)
+    await eventually { gate.arrivedCount == 1 }
+    try await cache.removeAll(tagged: "x")
+    let second = Task {
+      try await cache.value(
+        forKey: "a", policy: nil,
+        orLoadEntry: { Loaded("new", options: EntryOptions(tags: ["x"])) })
+    }
+    await eventually { cache.flights.waitCount.value == 2 }
+    gate.open()
+    #expect(try await first.value == "loaded")
+    #expect(try await second.value == "new")
+    await eventually { cache.loadActivity.taskCount == 0 }
+    #expect(try cache.value(forKey: "a") == "new")
+    #expect(cache.loadStatistics.joinedCount == 0)
+    try await cache.close()
+  }
+
   @Test("A load that replaces a hidden entry is kept", arguments: [false, true])
   func reload(tiered: Bool) async throws {
     let cache = try scene.disk(.standard, memory: tiered)

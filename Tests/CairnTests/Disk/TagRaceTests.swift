@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Synchronization
 import Testing
@@ -184,6 +185,25 @@ struct TagRaceTests {
       try cache.removeAll(tagged: tag)
     }
     #expect(told.withLock { !$0.isEmpty && $0.allSatisfy { !$0 } })
+    seen.cancel()
+  }
+
+  @Test("What the store evicts for the record of a mark is reported after the mark")
+  func heldBack() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    for number in 0..<30 { try cache.setValue("value", forKey: "\(number)") }
+    let told = Lock(0)
+    let seen = cache.observe { _ in told.withLock { $0 += 1 } }
+    cache.events.holdBack()
+    // As a write on a full disk does.
+    try cache.store.trim(toCount: 20)
+    #expect(told.withLock { $0 } == 0)
+    Thread.detachNewThread { _ = try? cache.store.trim(toCount: 10) }
+    #expect(comesTrue { told.withLock { $0 } == 10 })
+    cache.events.tellHeldBack()
+    #expect(told.withLock { $0 } == 20)
+    try cache.store.trim(toCount: 0)
+    #expect(told.withLock { $0 } == 30)
     seen.cancel()
   }
 

@@ -339,6 +339,14 @@ struct MemoryCacheTests {
     cache.removeAll()
     #expect(!cache.promote(2, forKey: "a", ticket: beforeAll))
     #expect(cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
+    // A node has 57 bits for the version.
+    let highest = UInt64.max >> 7
+    #expect(
+      cache.promote(4, forKey: "high", ticket: cache.ticket(forKey: "high"), version: highest))
+    #expect(cache.info(forKey: "high")?.version == highest)
+    #expect(
+      !cache.promote(
+        4, forKey: "higher", ticket: cache.ticket(forKey: "higher"), version: highest + 1))
     #expect(cache.value(forKey: "a") == 2)
     // A value that had expired where it was fetched is not inserted.
     let expired = scene.clock.now()

@@ -54,6 +54,21 @@ struct SystemPressureTests {
     #expect(patient.next() == .critical)
   }
 
+  @Test("A container sees its own group as the root")
+  func container() throws {
+    var files = limitedGroup(current: 960, inactive: 0, limit: "1000")
+    files["proc/self/cgroup"] = "0::/\n"
+    let root = try tree(
+      Dictionary(
+        uniqueKeysWithValues: files.map {
+          ($0.key.replacingOccurrences(of: "cg/box/", with: "cg/"), $0.value)
+        }))
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let source = SystemPressureSource(root: root, pollInterval: .milliseconds(1))
+    #expect(source.watchCounts == (0, 1))
+    #expect(source.next() == .high)
+  }
+
   @Test("A version 1 group, and one that a container sees part of")
   func versionOne() throws {
     let root = try tree([
@@ -93,6 +108,39 @@ struct SystemPressureTests {
     let source = SystemPressureSource(root: root)
     #expect(source.watchCounts == (0, 0))
     #expect(source.next() == nil)
+  }
+
+  /// Where a test can make a version 2 group with pressure stall information, if it can.
+  static let groups = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].first {
+    unsafe access($0 + "/memory.pressure", W_OK) == 0
+  }
+
+  @Test(
+    "After the removal of a watched group, the source watches the group that the process is in",
+    .enabled(if: groups != nil, "needs root and a version 2 group with memory.pressure"))
+  func removedGroup() throws {
+    let root = try tree([
+      "proc/self/cgroup": "0::/cairn-test-\(getpid())\n",
+      "proc/self/mountinfo": "30 24 0:26 / /cg rw,nosuid shared:4 - cgroup2 cgroup2 rw\n",
+    ])
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let groups = try #require(Self.groups)
+    try FileManager.default.createSymbolicLink(
+      atPath: root + "/cg", withDestinationPath: groups)
+    let group = "\(groups)/cairn-test-\(getpid())"
+    try #require(mkdir(group, 0o755) == 0)
+    let source = SystemPressureSource(root: root)
+    #expect(source.watchCounts.told >= 3)
+    #expect(rmdir(group) == 0)
+    try "0::/\n".write(toFile: root + "/proc/self/cgroup", atomically: true, encoding: .utf8)
+    let ended = Record<MemoryPressure?>()
+    Thread.detachNewThread { ended.add(source.next()) }
+    Thread.sleep(forTimeInterval: 0.2)
+    // The files of the removed group would report a critical shortage at once.
+    #expect(ended.all != [.critical])
+    #expect(source.watchCounts.told >= 3)
+    source.stop()
+    #expect(comesTrue { !ended.all.isEmpty })
   }
 
   /// Why a test of the real kernel cannot run here, if it cannot.

@@ -37,7 +37,9 @@ final class LoadScene: Sendable {
   }
 
   /// - Parameter memory: whether there is a memory tier.
-  func disk(_ policy: LoadPolicy, memory: Bool = false) throws -> DiskCache<String, String> {
+  func disk(
+    _ policy: LoadPolicy, memory: Bool = false, values: ValueCoder<String> = .standard
+  ) throws -> DiskCache<String, String> {
     var configuration = DiskCacheConfiguration(
       countLimit: nil, byteLimit: nil, memory: memory ? .unlimited : nil)
     configuration.store.clock = clock
@@ -45,7 +47,7 @@ final class LoadScene: Sendable {
     configuration.store.segmentByteLimit = 256 << 10
     configuration.loadPolicy = policy
     return try DiskCache(
-      path: disk.path, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
+      path: disk.path, configuration: configuration, keyCoder: .standard, valueCoder: values,
       environment: Environment(
         fileSystem: SystemFileSystem(), background: background, maintenance: background,
         pause: { _ in }), memory: environment)

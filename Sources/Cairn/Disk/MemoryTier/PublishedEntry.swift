@@ -28,7 +28,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changeCount
     times = memory.clock.times(
-      options.lifetime ?? .standard, idleLimit: options.idleLimit)
+      options.lifetime ?? .standard, idleLimit: options.idleLimit,
+      isNeverIdle: options.isNeverIdle)
   }
 
   @inlinable
@@ -121,7 +122,10 @@ struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
     times = held.clock.times(.after(lifetime), idleLimit: nil)
   }
 
-  func apply() { held.extendLifetime(of: key, to: times.expires, ticket: ticket) }
+  /// - Parameter version: see `MemoryCache.extendLifetime`.
+  func apply(version: UInt64? = nil) {
+    held.extendLifetime(of: key, to: times.expires, ticket: ticket, version: version)
+  }
 
   /// Extends the lifetime of an entry that only memory has.
   ///

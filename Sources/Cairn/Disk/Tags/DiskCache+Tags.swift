@@ -80,6 +80,7 @@ extension DiskCache {
     var removals: [RemovalEvent] = []
     var entered: PendingWrite?
     var failure: CacheError?
+    events.holdBack()
     marks.beginRemoval(of: tag)
     do throws(CacheError) {
       entered = try enterMark(of: tag, in: store, durability, &removals)
@@ -87,9 +88,11 @@ extension DiskCache {
     // Do this before any observer runs: an observer may write an entry with the tag, and would wait
     // for this.
     marks.endRemoval(of: tag)
+    flights.noteTagRemoval()
     removals.removeAll { $0.isOfMarks }
     drop(removals)
     events.settle([], after: removals)
+    events.tellHeldBack()
     if let failure {
       // The record may have been written anyway.
       if !failure.hasWrittenNothing { try? refreshMarks(in: store) }

@@ -256,7 +256,8 @@ struct CompactionCopier: ~Copyable {
     // Choose a base that is low enough for every record to come. If this record is too far above
     // that base, choose a base that puts it in the middle of the range.
     let reach = UInt64(1) << 31
-    var base = inputs.map(\.usage.lowestSequence).min() ?? 1
+    // A segment without numbered records has the lowest number 0.
+    var base = inputs.lazy.map(\.usage.lowestSequence).filter { $0 > 0 }.min() ?? sequence
     if sequence - min(base, sequence) > UInt64(UInt32.max) { base = sequence - reach }
     base = min(base, sequence)
     var baseTime = inputs.map(\.header.baseTime).min() ?? second

@@ -159,7 +159,7 @@ package struct CompactionPlanner: Sendable {
   package func hasGainWhereWritten(atLeast byteCount: Int, highestCost: Int) -> Bool {
     let barrier = barrier(without: [])
     return segments.contains {
-      !$0.isCandidate && $0.gain(barrier) >= byteCount
+      !$0.isSealed && $0.gain(barrier) >= byteCount
         && $0.cost(barrier) / $0.gain(barrier) <= highestCost
     }
   }
@@ -170,10 +170,22 @@ package struct CompactionPlanner: Sendable {
   }
 
   /// Small segments, if many have accumulated. Each process leaves one when it ends.
+  ///
+  /// Only segments that one copy can hold together: the numbers of its records span less than 2^32.
+  /// Otherwise a round might write as many small segments as it reads, and never end.
   private func smallSegments() -> [SegmentID] {
-    let small = segments.filter { $0.isCandidate && $0.byteCount < segmentByteLimit / 4 }
-    guard small.count >= Self.smallSegmentCount else { return [] }
-    return small.prefix(2 * Self.smallSegmentCount).map(\.id)
+    let small = segments.filter {
+      $0.isCandidate && $0.lowestSequence > 0 && $0.byteCount < segmentByteLimit / 4
+    }.sorted { $0.lowestSequence < $1.lowestSequence }
+    var rest = small[...]
+    while rest.count >= Self.smallSegmentCount, let first = rest.first {
+      let together = rest.lazy.filter {
+        $0.highestSequence <= first.lowestSequence + UInt64(UInt32.max)
+      }.prefix(2 * Self.smallSegmentCount).map(\.id)
+      if together.count >= Self.smallSegmentCount { return Array(together) }
+      rest = rest.dropFirst()
+    }
+    return []
   }
 
   /// Every segment with a dead byte, in rounds. The lowest barriers come first, so that few

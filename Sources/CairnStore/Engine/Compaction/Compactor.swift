@@ -291,12 +291,13 @@ final class Compactor: Sendable {
     // Use the segments only under the lock: one held for longer would keep its space during
     // `removeAll`.
     let facts = log.withLock { appender in
-      appender.segments.map {
-        SegmentFacts(
-          $0,
+      appender.segments.map { segment in
+        let isSealed = sealed.contains(segment.id)
+        return SegmentFacts(
+          segment,
           // Locations in a copy are kept in 32 bits; no writer makes a segment that long.
-          isCandidate: sealed.contains($0.id) && !state.unreadable.contains($0.id)
-            && $0.usage.end <= Int(UInt32.max) << 3)
+          isCandidate: isSealed && !state.unreadable.contains(segment.id)
+            && segment.usage.end <= Int(UInt32.max) << 3, isSealed: isSealed)
       }
     }
     return (

@@ -3,6 +3,8 @@ package struct SegmentFacts: Sendable {
   package let id: SegmentID
   /// Whether the manifest lists the segment as sealed, and no damage was found in it.
   package let isCandidate: Bool
+  /// Whether the manifest lists the segment as sealed.
+  package let isSealed: Bool
   /// Bytes of its records.
   package let byteCount: Int
   package let liveByteCount: Int
@@ -13,18 +15,21 @@ package struct SegmentFacts: Sendable {
   package let tombstoneByteCount: Int
   package let highestTombstone: SequenceNumber
   package let lowestSequence: SequenceNumber
+  package let highestSequence: SequenceNumber
   package let compactedAt: SequenceNumber
 
   package init(
-    id: SegmentID, isCandidate: Bool, byteCount: Int, liveByteCount: Int, livePutCount: Int,
-    deadPutCount: Int, tombstoneByteCount: Int = 0, highestTombstone: SequenceNumber = 0,
-    lowestSequence: SequenceNumber, compactedAt: SequenceNumber = 0, liveExtensionCount: Int = 0,
-    deadExtensionCount: Int = 0
+    id: SegmentID, isCandidate: Bool, isSealed: Bool, byteCount: Int, liveByteCount: Int,
+    livePutCount: Int, deadPutCount: Int, tombstoneByteCount: Int = 0,
+    highestTombstone: SequenceNumber = 0,
+    lowestSequence: SequenceNumber, highestSequence: SequenceNumber,
+    compactedAt: SequenceNumber = 0, liveExtensionCount: Int = 0, deadExtensionCount: Int = 0
   ) {
     self.liveExtensionCount = liveExtensionCount
     self.deadExtensionCount = deadExtensionCount
     self.id = id
     self.isCandidate = isCandidate
+    self.isSealed = isSealed
     self.byteCount = byteCount
     self.liveByteCount = liveByteCount
     self.livePutCount = livePutCount
@@ -32,19 +37,20 @@ package struct SegmentFacts: Sendable {
     self.tombstoneByteCount = tombstoneByteCount
     self.highestTombstone = highestTombstone
     self.lowestSequence = lowestSequence
+    self.highestSequence = highestSequence
     self.compactedAt = compactedAt
   }
 
-  init(_ segment: Segment, isCandidate: Bool) {
+  init(_ segment: Segment, isCandidate: Bool, isSealed: Bool) {
     let usage = segment.usage
     self.init(
-      id: segment.id, isCandidate: isCandidate,
+      id: segment.id, isCandidate: isCandidate, isSealed: isSealed,
       byteCount: usage.end - SegmentHeader.byteCount, liveByteCount: usage.liveByteCount,
       livePutCount: usage.livePutCount, deadPutCount: usage.deadPutCount,
       tombstoneByteCount: usage.tombstoneByteCount,
       highestTombstone: usage.highestTombstoneSequence, lowestSequence: usage.lowestSequence,
-      compactedAt: segment.compactedAt, liveExtensionCount: usage.liveExtensionCount,
-      deadExtensionCount: usage.deadExtensionCount)
+      highestSequence: usage.highestSequence, compactedAt: segment.compactedAt,
+      liveExtensionCount: usage.liveExtensionCount, deadExtensionCount: usage.deadExtensionCount)
   }
 
   /// Tombstones with this number or a higher one must be kept for as long as this segment stays.

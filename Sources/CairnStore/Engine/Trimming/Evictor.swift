@@ -151,7 +151,10 @@ final class Evictor: Sendable {
     if isOverLimit {
       do throws(StoreError) { try evict(&removals) } catch {
         start.hasFailed.store(true, ordering: .relaxed)
-        if !session.isClosed { session.log(.error, .maintenance, "enforcing the limits: \(error)") }
+        // The caller may have a reason to let no log run now.
+        if !session.isClosed {
+          session.tell(.error, .maintenance, "enforcing the limits: \(error)")
+        }
       }
       return
     }

@@ -7,13 +7,13 @@ struct CompactionPlannerTests {
   private func facts(
     _ id: UInt64, candidate: Bool = true, byteCount: Int = 1000, live: Int = 500,
     livePuts: Int = 5, deadPuts: Int = 5, tombstones: Int = 0, highestTombstone: UInt64 = 0,
-    lowest: UInt64, compactedAt: UInt64 = 0
+    lowest: UInt64, highest: UInt64? = nil, compactedAt: UInt64 = 0, sealed: Bool? = nil
   ) -> SegmentFacts {
     SegmentFacts(
-      id: SegmentID(rawValue: id), isCandidate: candidate, byteCount: byteCount,
-      liveByteCount: live, livePutCount: livePuts, deadPutCount: deadPuts,
+      id: SegmentID(rawValue: id), isCandidate: candidate, isSealed: sealed ?? candidate,
+      byteCount: byteCount, liveByteCount: live, livePutCount: livePuts, deadPutCount: deadPuts,
       tombstoneByteCount: tombstones, highestTombstone: highestTombstone, lowestSequence: lowest,
-      compactedAt: compactedAt)
+      highestSequence: highest ?? lowest + 10, compactedAt: compactedAt)
   }
 
   private func planner(_ segments: [SegmentFacts], budget: Int = 1000) -> CompactionPlanner {
@@ -130,5 +130,36 @@ struct CompactionPlannerTests {
     let other = facts(4, live: 900, deadPuts: 0, lowest: 27, compactedAt: 50)
     #expect(planner([other, rewritten]).remainingRounds() == [ids(3)])
     #expect(planner([other]).remainingRounds() == [])
+  }
+
+  @Test("Small segments are merged only if one copy can hold the numbers of all")
+  func smallSegments() {
+    let span = UInt64(UInt32.max)
+    func small(_ number: UInt64, lowest: UInt64, highest: UInt64? = nil) -> SegmentFacts {
+      facts(number, byteCount: 100, live: 100, deadPuts: 0, lowest: lowest, highest: highest)
+    }
+    let near = (1...8).map { small($0, lowest: 100 * $0) }
+    #expect(planner(near).nextRound(isOverBound: false) == ids(1, 2, 3, 4, 5, 6, 7, 8))
+    #expect(planner(Array(near.dropLast())).nextRound(isOverBound: false) == [])
+    // Each is too far from the first of any eight.
+    let far = (1...20).map { small($0, lowest: span / 7 * $0 + 1) }
+    #expect(planner(far).nextRound(isOverBound: false) == [])
+    let wide = small(9, lowest: 150, highest: 150 + span)
+    #expect(planner(Array(near.dropLast()) + [wide]).nextRound(isOverBound: false) == [])
+    // A group that is near comes after ones that are far, in any order.
+    let group = (21...28).map { small($0, lowest: span * 9 + $0) }
+    let found = planner((far + group).reversed()).nextRound(isOverBound: false)
+    #expect(Set(found) == Set(group.map(\.id)))
+  }
+
+  @Test("An unreadable segment promises no gain after a roll")
+  func unreadable() {
+    let unreadable = facts(1, candidate: false, live: 0, lowest: 1, sealed: true)
+    let written = facts(2, candidate: false, live: 0, lowest: 20)
+    func promises(_ segments: SegmentFacts...) -> Bool {
+      planner(segments).hasGainWhereWritten(atLeast: 100, highestCost: .max)
+    }
+    #expect(!promises(unreadable))
+    #expect(promises(unreadable, written))
   }
 }
