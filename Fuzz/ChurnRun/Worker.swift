@@ -38,7 +38,7 @@ struct Worker {
       next += 1
       progress.acknowledged = next
     }
-    // Every entry with a short lifetime is gone by now.
+    // Wait until every short-lived entry has expired.
     usleep(50_000)
     try model.checkAll(store)
 
@@ -92,7 +92,7 @@ struct Worker {
     return written
   }
 
-  /// Bytes on disk for each live byte beyond the floor below which nothing is reclaimed.
+  /// Bytes on disk above the floor for each live byte. Below the floor, nothing is reclaimed.
   private func ratio(_ store: Store) throws -> Double {
     let statistics = try store.statistics()
     let excess = statistics.allocatedByteCount - options.floorByteCount

@@ -2,10 +2,10 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// A process under the limit on the size of files (`RLIMIT_FSIZE`): no signal ends it, each refusal
-/// is `noSpace` for that limit, and a process without the limit finds every acknowledged write.
+/// A process with a file-size limit (`RLIMIT_FSIZE`): no signal ends it, each refusal is `noSpace`
+/// for that limit, and a process without the limit finds every acknowledged write.
 enum FileSizeRun {
-  /// Decided by the seed, for both processes.
+  /// Both processes derive it from the seed.
   struct Plan {
     var byteLimit: Int
     var ignoresSignal: Bool

@@ -16,7 +16,7 @@ package struct RecoveryCheck {
   /// Whether unreadable records were overwritten or removed. The size of such a record is not
   /// known, so its bytes stay counted as live. A checkpoint keeps this count, which lasts until the
   /// segment is compacted or read again. Only space depends on it, and too low a count would be
-  /// wrong. So the count of bytes may then be higher, and nothing else may differ.
+  /// wrong. So only the byte count may differ, and only upwards.
   package var mayCountMore = false
   package private(set) var tally = Tally()
   /// How many calls the last examined recovery made.
@@ -119,7 +119,7 @@ package struct RecoveryCheck {
     let report = try store.statistics().recovery
     guard strayFiles.isSuperset(of: report.quarantinedFiles), report.damagedValues.isEmpty,
       !report.clockWentBack
-    else { throw FuzzFailure("(\(place)) no crash does what the open reports: \(report)") }
+    else { throw FuzzFailure("(\(place)) no crash explains what the open reports: \(report)") }
     let contents = try StoreContents(of: store, now: now)
     guard let state = contents.match(legal) else {
       throw FuzzFailure(
@@ -200,7 +200,7 @@ package struct RecoveryCheck {
     again.kill()
   }
 
-  /// After a close there are the files that the manifest lists, and no others.
+  /// After a close, only the files that the manifest lists exist.
   private func checkFiles(of disk: SimulatedDisk) throws {
     let path = SimulatedProcess.path
     let bytes = disk.contents(of: "\(path)/MANIFEST") ?? []

@@ -34,8 +34,8 @@ package struct RandomDamage {
     return check.tally
   }
 
-  /// The oldest state that may be found. Beyond what the manifest knows, damage of this size can
-  /// look like any crash. And a manifest from an earlier time is a valid one.
+  /// The oldest state that may be found. Beyond what the manifest records, damage of this size can
+  /// look like any crash. An earlier manifest is also a valid one.
   private func oldest(_ files: [String: [UInt8]], _ store: DamagedStore) -> Int {
     let bytes = files[FileName.manifest]
     if bytes != store.files[FileName.manifest] { return 0 }
@@ -44,7 +44,7 @@ package struct RandomDamage {
     return store.lastVersions.lastIndex { $0 <= sealed } ?? 0
   }
 
-  /// Does some damage, and says what.
+  /// Does some damage and describes it.
   private func damage(
     _ files: inout [String: [UInt8]], _ index: Int, _ random: inout FuzzRandom
   ) -> String {

@@ -52,7 +52,7 @@ extension SimulatedDisk {
     var names = 0
     var states = 0
 
-    /// Whether there is something new. Less is not news: a sync removes possibilities.
+    /// Whether there are new possibilities. Fewer do not count: a sync removes some.
     func exceeds(_ other: Unsettled) -> Bool { names > other.names || states > other.states }
   }
 

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Causes a fault in all the processes of a run, and notes which calls it hit.
+/// Causes a fault in all the processes of a run, and records which calls it hit.
 package final class FaultInjector {
   /// A call that was made to fail.
   package struct Failure: CustomStringConvertible {
@@ -64,7 +64,7 @@ package final class FaultInjector {
     }
   }
 
-  /// An open begins or ends. The first one after a failed sync meets the second fault.
+  /// Called when an open begins or ends. The second fault hits the first open after a failed sync.
   package func noteOpening(isEnd: Bool = false) {
     if let range = recoveryCalls {
       if isEnd, range.isEmpty { recoveryCalls = range.lowerBound..<calls.count }

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// What a run with faults does. It is fixed in advance, so that every run makes the same calls up
-/// to the fault.
+/// The steps of a run with faults, fixed in advance so that every run makes the same calls up to
+/// the fault.
 package struct FaultWorkload: Sendable {
   package enum Step: Sendable {
     case operation(Operation)
@@ -33,7 +33,7 @@ package struct FaultWorkload: Sendable {
   package var reservesBlocks = true
   package var exchanges = true
   package var sectorByteCount = 512
-  /// If it is set, no entry has a lifetime.
+  /// If set, no entry has a lifetime.
   package var countLimit: Int?
 
   package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {

@@ -1,11 +1,11 @@
 import CairnStore
 
-/// A store fills a disk with ever new keys, to the last byte or beside other programs. The process
-/// that filled it trims it, or a later process after a death.
+/// A store fills a disk with ever new keys, to the last byte or together with other programs. The
+/// same process trims it, or the next one after a kill.
 ///
 /// The conditions: the trim removes the right entries, in the order of the last accesses. The
 /// remaining entries are unharmed, and there is room for new values. The run repeats this, because
-/// each round leaves another log.
+/// each round leaves a different log.
 package struct FullDiskTrimRun {
   package private(set) var tally = Tally()
   private var choices: FuzzRandom
@@ -60,7 +60,7 @@ package struct FullDiskTrimRun {
       try store.setValue(value(nextKey), forKey: "key \(nextKey)", durability: .process)
     } catch {
       guard case .noSpace(_, _, .disk) = error else {
-        throw FuzzFailure("an error other than that there is no room: \(error)")
+        throw FuzzFailure("an error other than noSpace: \(error)")
       }
       return false
     }
@@ -135,7 +135,7 @@ package struct FullDiskTrimRun {
       }
     }
     tally["trims"] += 1
-    // A third of what was removed must fit again, less what the reserve takes of it.
+    // A third of what was removed must fit again, less what the reserve takes.
     let before = nextKey
     let wanted = (freed - 2 * (64 << 10) / valueByteCount) / 3
     while nextKey - before < wanted {
@@ -164,9 +164,9 @@ package struct FullDiskTrimRun {
       throw FuzzFailure("\(found.count) keys are left instead of \(count)")
     }
     let isExpected = found == Set(keys.suffix(count))
-    if isOrderKnown, !isExpected { throw FuzzFailure("other keys went than the oldest") }
+    if isOrderKnown, !isExpected { throw FuzzFailure("the trim did not remove the oldest keys") }
     keys.removeAll { !found.contains($0) }
-    guard keys.count == count else { throw FuzzFailure("a key is back that was removed") }
+    guard keys.count == count else { throw FuzzFailure("a removed key is back") }
     let snapshot = try store.snapshot()
     for key in keys {
       guard try snapshot.value(forKey: "key \(key)") == value(key) else {

@@ -52,7 +52,7 @@ package enum FollowedCacheWorkload {
     /// Reads all keys.
     ///
     /// - Parameter acknowledged: the last write that was acknowledged before.
-    /// - Throws: if a value is older than another that was found for its key, or than the last
+    /// - Throws: if a value is older than one already found for its key, or than the last
     ///   acknowledged one.
     package mutating func look(
       at cache: DiskCache<String, String>, acknowledged: Int

@@ -1,7 +1,7 @@
 /// The values of each key, in the order of the writer.
 ///
-/// A position says how far the writer had come: `2n` is after operation n, or during it if it is
-/// gradual. `2n + 1` is after all of operation n.
+/// A position says how far the writer had come: `2n` is after operation n, or during a gradual one.
+/// `2n + 1` is after all of operation n.
 package struct FollowedTimeline {
   /// The period during which a key had one value, or none.
   struct Period {
@@ -101,9 +101,9 @@ package struct FollowedCheck {
   private let timeline: FollowedTimeline
   /// The operation by which another store replaced the first one, if there is one.
   private let replacement: Int?
-  /// The least progress that the writer had made.
+  /// A lower bound on the writer's progress.
   private var position = 0
-  /// By key, the period that was seen last.
+  /// The period that was last seen, by key.
   private var places: [Int]
   /// The last value seen for each key, and its version.
   private var versions: [Int: (number: Int, version: UInt64)] = [:]
@@ -155,7 +155,7 @@ package struct FollowedCheck {
       }
     case .outdated:
       guard let replacement, isBehind != .no else {
-        throw FuzzFailure("it says that something is gone, and nothing is")
+        throw FuzzFailure("it reports that data is gone, but none is")
       }
       leave(replacement)
       tally["outdated"] += 1
@@ -201,7 +201,7 @@ package struct FollowedCheck {
       }
     }
     if let replacement, found >= 2 * replacement {
-      if isBehind == .yes { throw FuzzFailure("it finds the other store and did not say so") }
+      if isBehind == .yes { throw FuzzFailure("it finds the other store unreported") }
       if isBehind == .perhaps { leave(replacement) }
     }
     position = found

@@ -107,7 +107,7 @@ package struct EncodingGenerator {
     return header
   }
 
-  /// Encodes a record whose sizes are set, with any bytes for its parts.
+  /// Encodes a record whose sizes are set, with arbitrary bytes for its parts.
   package mutating func encode(
     _ header: inout RecordHeader, at place: Int, seed: CRC32C
   ) -> Encoding {

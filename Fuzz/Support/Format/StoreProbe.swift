@@ -120,7 +120,7 @@ struct StoreProbe {
       expected.unsound.map { [$0.offset, $0.unit] }, "damaged values")
   }
 
-  /// A store of these segments is opened for reading, read and verified.
+  /// Opens a store of these segments for reading, reads it and verifies it.
   func checkStore(isClean: Bool, sameBoot: Bool) throws {
     let manifest = manifest(isClean: isClean, isSealed: isClean && sameBoot, sameBoot: sameBoot)
     let fileSystem = FixedFileSystem(

@@ -14,8 +14,8 @@ package struct ModelLimits {
 }
 
 extension ModelEntry {
-  /// The maximum bytes of the log that the entry takes: its record with the fields that a batch and
-  /// a sync add, and that of an extension.
+  /// The maximum bytes of the log that the entry takes: its record, with the fields that a batch
+  /// and a sync add, and the record of an extension.
   func byteCountLimit(key: [UInt8]) -> Int {
     var header = RecordHeader(kind: .put)
     header.keyByteCount = key.count
@@ -111,7 +111,7 @@ extension Operation {
       return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
     case .trimBytes(let byteCount, _):
       (limit, least) = (byteCount, 0)
-      // In that case, more may have to be removed than the known contents require.
+      // If the store counts more, it may have to remove more than the known contents require.
       if mayCountMore { steps = state.removing(state.victims(trimmingToBytes: 0, now: now)[...]) }
     default: if limits.byteCount == nil, !mayMissLimits { return steps }
     }
@@ -131,7 +131,7 @@ extension Operation {
     return Array(steps.prefix(last))
   }
 
-  /// The states that lead to what a trim by access left.
+  /// The states through which a trim by access reached what it left.
   private func takenByAccess(
     olderThan age: Duration, of steps: [ModelState], from state: ModelState, in store: Store,
     now: Timestamp

@@ -12,7 +12,7 @@ struct SalvageHistory {
     /// `nil` for a removal.
     var bytes: [UInt8]?
     var isInBatch: Bool
-    /// Whether the manifest vouches for it: its segment is sealed, or the store was closed.
+    /// Whether the manifest covers the record: its segment is sealed, or the store was closed.
     var isSettled: Bool
   }
 
@@ -82,7 +82,7 @@ struct SalvageHistory {
     let clock = ManualClock()
     var configuration = StoreConfiguration.simulated(clock)
     if random.once(in: 2) {
-      // Background compaction has something to do all the time.
+      // Keeps background compaction busy.
       configuration.spaceBound = 1.1
       configuration.deadByteFloor = 0
     }
@@ -129,7 +129,7 @@ struct SalvageHistory {
         idleLimit: random.once(in: 5) ? .seconds(50_000 + random.below(1000)) : nil,
         metadata: [1, 2, 3]))
     guard let entry = try store.entry(forKey: key), entry.value == value else {
-      throw FuzzFailure("a value is not what was just written")
+      throw FuzzFailure("a value differs from what was just written")
     }
     values[key, default: [:]][entry.info.version] = SalvageValue(entry)
     if let expires = entry.info.expires { ends[entry.info.version, default: []].insert(expires) }
@@ -146,8 +146,7 @@ struct SalvageHistory {
     if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
   }
 
-  /// Compacts the store: completely; by pieces, some of them or all; or both, with writes in
-  /// between.
+  /// Compacts the store completely, by some or all pieces, or both ways with writes in between.
   private mutating func compact(
     _ store: Store, _ random: inout FuzzRandom, mayWrite: Bool = true
   ) throws {
@@ -161,7 +160,7 @@ struct SalvageHistory {
           cutSegments.insert(segment.id)
         }
       }
-      // After this many pieces on average, the rest of a segment stays.
+      // After this many pieces on average, leaves the rest of a segment.
       let interval = kind == 1 ? random.below(3) : 0
       try store.compactByPieces(of: 50 + random.below(400)) {
         interval > 0 && random.once(in: interval)
