@@ -47,7 +47,7 @@ struct RawStoreTests {
     try store.close()
   }
 
-  @Test("they stand in the rows that write new keys, and in no others")
+  @Test("they appear in the rows that write new keys, and in no others")
   func rows() {
     #expect(Workload.allCases.filter(StoreKind.rawCopy.supports) == [.fill])
     #expect(Workload.allCases.filter(StoreKind.rawWrite.supports) == [.fill, .durablePut])

@@ -13,7 +13,7 @@ struct ReferenceStoreTests {
     try store.close()
   }
 
-  @Test("does what a dictionary does, with fences and without")
+  @Test("behaves like a dictionary, with and without fences")
   func model() throws {
     try withStore { (store, _) throws in try checkModel(store) }
     let directory = try TemporaryDirectory()
@@ -45,7 +45,7 @@ struct ReferenceStoreTests {
     }
   }
 
-  @Test("notices a flipped byte", arguments: [8, 12, 16, 20, 21])
+  @Test("detects a flipped byte", arguments: [8, 12, 16, 20, 21])
   func flippedByte(offset: Int) throws {
     try withStore { (store, path) throws in
       let key = Array("k".utf8)
@@ -69,7 +69,7 @@ struct ReferenceStoreTests {
     }
   }
 
-  @Test("refuses more keys than its table is made for")
+  @Test("refuses more keys than its table has room for")
   func full() throws {
     try withStore { (store, _) throws in
       #expect(throws: BenchFailure.self) {

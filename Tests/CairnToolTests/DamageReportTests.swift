@@ -111,7 +111,7 @@ struct DamageReportTests {
     #expect(export.status == 3)
     #expect(try directory.contents("tree/8") == Array("value 8.".utf8))
     #expect(export.text.contains("exported 29 files") && export.text.contains("1 error"))
-    // Once the key is removed, all is well again.
+    // Once the key is removed, the store is sound again.
     #expect(try cairn("delete", store, "7").status == 0)
     #expect(try cairn("keys", store).status == 0)
   }

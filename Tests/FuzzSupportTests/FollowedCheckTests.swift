@@ -7,7 +7,7 @@ import Testing
 struct FollowedCheckTests {
   private let history = FollowedHistory(seed: 1)
 
-  /// The number of the first operation of a kind from there on.
+  /// The number of the first operation of a kind, from a number on.
   private func number(
     from start: Int, _ isWanted: (FollowedHistory.Operation) -> Bool
   ) -> Int {

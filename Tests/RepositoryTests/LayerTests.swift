@@ -172,7 +172,7 @@ struct LayerTests {
     }
   }
 
-  /// Types that vouch for their own thread safety; each has a SAFETY comment.
+  /// Files with types that guarantee their own thread safety; each type has a SAFETY comment.
   static let uncheckedFiles: Set = [
     "CacheLock.swift", "Dataset.swift", "FlatBuffer.swift", "ForkGuard.swift", "LMDBStore.swift",
     "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerThread.swift", "Pins.swift",
@@ -223,7 +223,7 @@ struct Source {
   var name: String
   var folder: String
   var text: String
-  /// Its lines without comments.
+  /// The lines of the file, without comments.
   var code: [String]
 
   static let root = URL(filePath: #filePath)

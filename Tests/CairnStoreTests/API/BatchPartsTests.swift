@@ -24,7 +24,8 @@ struct BatchPartsTests {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("All of it is read back, now, after a kill and after a close", arguments: [8192, 100])
+  @Test(
+    "The whole batch is read back at once, after a kill and after a close", arguments: [8192, 100])
   func parts(asideOperationCount: Int) throws {
     let scene = try StoreScene()
     let store = try scene.open { configuration in
@@ -101,7 +102,7 @@ struct BatchPartsTests {
     #expect(try store.removeExpired().count == 1)
   }
 
-  @Test("If any part cannot be written, nothing of it is", arguments: 1...5)
+  @Test("If any part cannot be written, no part of the batch is", arguments: 1...5)
   func failing(part: Int) throws {
     let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 4 << 20 }

@@ -144,7 +144,7 @@ final class FollowingChangesTests {
       #expect(try follower.count() == writer.count())
       let manifest = try Image(of: directory.store).manifest
       let listedCount = manifest.sealedSegments.count + manifest.openSegments.count
-      // And the page.
+      // One more for the page FOLLOW.
       #expect(system.mappingCount <= listedCount + 1, "round \(round)")
     }
     try follower.close()
@@ -162,7 +162,7 @@ final class FollowingChangesTests {
       let path = directory("copy \(offset)")
       try Image(of: directory.store).write(to: path)
       try changed.write(to: URL(filePath: path + "/FOLLOW"))
-      // It is read as it is, or refused with an error: never a trap, and never a wrong value.
+      // The page is used as it is, or refused with an error: never a trap, and never a wrong value.
       guard let follower = try? Store.following(path) else { continue }
       if let value = try? follower.text("key 1") { #expect(value == "value") }
       try? follower.catchUp()

@@ -6,7 +6,7 @@ import KillWriter
 import Synchronization
 import Testing
 
-/// Several threads follow something, each with its own follower, while the test continues.
+/// Several threads, each with its own follower, while the test continues.
 private final class FollowingThreads: Sendable {
   private final class Flag: Sendable { let value = Atomic(false) }
   private final class Number: Sendable { let value = Atomic(0) }

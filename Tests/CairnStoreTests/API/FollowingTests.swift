@@ -62,7 +62,7 @@ final class FollowingTests {
     try writer.close()
   }
 
-  @Test("A view that is not asked to catch up stays as it is")
+  @Test("A view that is not told to catch up stays unchanged")
   func manual() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     try writer.setValue("1", forKey: "a")
@@ -242,7 +242,7 @@ final class FollowingEndTests {
       directory.store + "/" + name, [UInt8](repeating: 0, count: 24), at: record.offset)
     let writer = try Store.announcing(
       directory.store, FollowedWorkload.configuration, background: queue)
-    // So that it has as many writes again.
+    // So that the store has as many writes as before.
     for number in 0..<9 { try writer.setValue("0", forKey: "new \(number)") }
     // Queries about a record that was read cannot throw, so the next read reports it.
     #expect(follower.info(of: found).version > 0)

@@ -132,7 +132,7 @@ struct TrimTests {
 
   // MARK: Bytes
 
-  @Test("As many are removed as the bytes need, not one more")
+  @Test("No more entries are removed than the bytes require")
   func bytes() throws {
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: number * 10), forKey: "key\(number)")

@@ -128,7 +128,7 @@ final class UpdateTests: OpenStoreSuite {
   }
 
   @Test(
-    "If another write comes in between, it starts over with that value",
+    "If another write comes in between, the update starts over with that value",
     arguments: ["set", "removed", "expired", "set where nothing was"])
   func repeats(kind: String) throws {
     if kind != "set where nothing was" {

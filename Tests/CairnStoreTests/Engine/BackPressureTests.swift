@@ -11,18 +11,18 @@ struct BackPressureTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// What the test sees of a writer.
+  /// What the test observes of a writer.
   final class Writer: Sendable {
     let sleepCount = Atomic(0)
     let isAsleep = Atomic(false)
-    /// Called while it sleeps.
+    /// Called while the writer sleeps.
     let whileAsleep = Mutex<(@Sendable () -> Void)?>(nil)
     let messages = Mutex<[String]>([])
   }
 
   private var sleepCount: Int { writer.sleepCount.load(ordering: .relaxed) }
 
-  /// Runs the passes that are due. A round that rests is not a waiting writer.
+  /// Runs the passes that are due. A resting round does not count as a waiting writer.
   private func runPasses() {
     writer.isAsleep.store(true, ordering: .relaxed)
     queue.runAll()
@@ -121,7 +121,7 @@ struct BackPressureTests {
     let store = try filled()
     // No sleep starts a pass: compaction hangs.
     for round in 1...10 { try write(store, 0..<Self.keyCount, round: round) }
-    // On a fast machine also a few of a millisecond, to keep to the pace.
+    // On a fast machine, there are also a few sleeps of a millisecond, to keep to the pace.
     #expect((1000..<1100).contains(sleepCount))
     #expect(count("overwriting no longer waits") == 1)
     try store.close()
@@ -164,7 +164,7 @@ struct BackPressureTests {
       try write(store, number..<(number + 1), round: 1)
       number += 3
     }
-    // It continued after one or two rounds of many.
+    // The writer continued after one or two rounds of many.
     #expect(try store.statistics().excessByteCount > 0)
     for number in stride(from: 0, to: 2000, by: 3) {
       try write(store, number..<(number + 1), round: 1)
@@ -173,7 +173,7 @@ struct BackPressureTests {
     try store.close()
   }
 
-  @Test("The less may still be made dead, the longer each write waits")
+  @Test("The fewer bytes may still become dead, the longer each write waits")
   func pace() {
     var allowance = SpaceAllowance()
     func wait() -> Duration {

@@ -62,7 +62,7 @@ struct BackupTests {
     #expect(try Store(copyPath, .small(clock: clock)).count() == before.count + 1)
   }
 
-  @Test("It has everything from its moment, and nothing written since")
+  @Test("A backup has everything from its moment, and nothing written since")
   func moment() throws {
     let store = try Store(directory.store)
     try fill(store, 200)
@@ -107,7 +107,7 @@ struct BackupTests {
     #expect(writer.error == nil)
   }
 
-  @Test("It keeps the order of accesses")
+  @Test("A backup keeps the order of accesses")
   func recency() throws {
     let store = try Store(directory.store)
     try fill(store, 50)

@@ -169,7 +169,7 @@ struct ConcurrencyTests {
       let again = try Store(path)
       #expect(try again.statistics().recovery.wasClean)
       for (key, number) in acknowledged.withLock({ $0 }) {
-        // A write that was refused as closed may not have happened, and no later one either.
+        // A write that threw closed must not have happened, nor any later one.
         let found = try #require(try again.text(key).flatMap { Int($0) })
         #expect(found == number || found == number + 1, "thread \(key)")
       }

@@ -44,7 +44,7 @@ struct ErrorTextTests {
   @Test(
     "If it is unknown whether a directory is inside another, the error names the right one")
   func insideNamesPath() throws {
-    // Before a salvage, it is checked whether the copy would be inside the damaged store.
+    // A salvage first checks whether the copy would be inside the damaged store.
     let directory = try TemporaryDirectory()
     // The first check is part of opening the store's directory.
     let fileSystem = FaultyFileSystem(

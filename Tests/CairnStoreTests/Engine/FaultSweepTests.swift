@@ -38,7 +38,7 @@ struct FaultSweepTests {
     var allowed: [String: Set<Filled?>] = [:]
     var faults: [String] = []
 
-    /// Notes a write of some keys that returned or threw.
+    /// Records a write of some keys that returned or threw.
     mutating func note(_ changes: [String: Filled?], _ write: () throws -> Void) {
       do {
         try write()
@@ -46,7 +46,7 @@ struct FaultSweepTests {
       } catch is StoreError {
         for (key, value) in changes { allowed[key, default: [nil]].insert(value) }
       } catch {
-        faults.append("\(error) is no error of the store")
+        faults.append("\(error) is not an error of the store")
       }
     }
 
@@ -361,7 +361,7 @@ struct FaultSweepTests {
     let store = try Store(
       directory.store, .small { $0.access = .systemCalls }, fileSystem: system, background: queue)
     let value = [UInt8](repeating: 1, count: 1000)
-    // Until the record after the next does not fit, with the next segment ready.
+    // Until only one more record fits. The next segment is ready.
     for number in 0..<62 { try store.setValue(value, forKey: "key\(number)") }
     queue.runAll()
     system.arm(.init(call: .write, index: index, errorNumber: EIO))

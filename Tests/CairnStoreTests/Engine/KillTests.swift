@@ -4,8 +4,8 @@ import Glibc
 import KillWriter
 import Testing
 
-/// A process that writes with several threads and durability classes is killed at random, again and
-/// again, on the same store. Everything it acknowledged is there.
+/// A process that writes with several threads and durability classes is killed at random,
+/// repeatedly, on the same store. Everything it acknowledged must exist.
 @Suite("SIGKILL")
 struct KillTests {
   static let threads = 4
@@ -52,7 +52,8 @@ struct KillTests {
         acknowledgedCount += 1
       }
       let comment: Comment = "kill \(round), seed \(seed), \(last); \(Seed.comment)"
-      // Read without changing anything. Sometimes recovered here rather than by the next writer.
+      // Read the store without changing it. Sometimes, recover it here rather than in the next
+      // writer.
       guard FileNames.hasManifest(directory.store) else { continue }
       let recoversHere = round % 3 == 2
       let store = try Store(directory.store, readOnly: !recoversHere)
@@ -100,7 +101,7 @@ struct KillTests {
       }
       #expect(owner == (hasLocks ? process.identifier : nil))
       guard hasLocks else { continue }
-      // It was started by this test, and the time is accurate to the second.
+      // This test started the process, and the time is accurate to the second.
       let start = try #require(since)
       #expect(start.advanced(by: .seconds(-2)) < now && now < start.advanced(by: .seconds(400)))
       #expect(

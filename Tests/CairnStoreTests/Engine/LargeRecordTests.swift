@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Records of a page and more")
 struct LargeRecordTests {
-  /// Sizes of values around those from which they are written or checked in another way.
+  /// Sizes around those from which values are written or checked in another way.
   static let sizes = [
     0, 1, 255, 256, 257, 1023, 1024, 1025, 4000, 4095, 4096, 4097, 8192, 16_383, 16_384, 40_000,
   ]

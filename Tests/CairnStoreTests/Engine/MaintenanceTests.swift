@@ -162,7 +162,7 @@ struct MaintenanceTests {
   }
 
   @Test(
-    "What processes leave that are killed before a round, later processes reclaim",
+    "Later processes reclaim what processes killed before a round leave",
     arguments: [(expires: true, hasRounds: true), (false, true), (false, false)])
   func killedEarly(expires: Bool, hasRounds: Bool) throws {
     var most = 0
@@ -174,7 +174,7 @@ struct MaintenanceTests {
         try store.setValue(
           [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
           lifetime: expires ? .seconds(60) : .standard)
-        // Not before the first write, which requests it.
+        // Not before the first write, which requests maintenance.
         process.queue.runAll(dueAfter: .zero)
       }
       clock.advance(by: .seconds(17))
@@ -222,7 +222,7 @@ struct MaintenanceTests {
   }
 
   @Test(
-    "Processes that are killed early leave no more to replay than one may",
+    "Processes that are killed early leave no more to replay than one process may",
     arguments: [true, false])
   func replayedEarly(hasRounds: Bool) throws {
     for session in 0..<60 {

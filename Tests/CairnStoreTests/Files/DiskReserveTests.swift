@@ -31,7 +31,7 @@ struct DiskReserveTests {
     #expect(reserve.giveHalf(forLogOf: log))
     #expect(!reserve.giveHalf(forLogOf: log))
     #expect(try byteCount == 512 << 10)
-    // It may belong to a smaller log. A quarter always stays.
+    // The reserve may belong to a smaller log. A quarter always stays.
     for _ in 0..<3 { _ = DiskReserve(directory: directory, isUsed: true).giveHalf(forLogOf: log) }
     #expect(try byteCount == 256 << 10)
     try reserve.ensure(forLogOf: log)
@@ -73,7 +73,7 @@ struct DiskReserveTests {
     #expect(reserve.isShort)
   }
 
-  @Test("A compaction that no removal waits for leaves it whole")
+  @Test("A compaction that no removal waits for leaves the reserve whole")
   func takenBack() throws {
     let reserve = DiskReserve(directory: directory, isUsed: true)
     try reserve.ensure(forLogOf: 20 << 20)
@@ -84,7 +84,7 @@ struct DiskReserveTests {
     // and a trim found no room.
   }
 
-  @Test("A large value that is refused does not leave it larger")
+  @Test("A large value that is refused does not leave the reserve larger")
   func refusedValue() throws {
     let store = try scene.open()
     for number in 0..<300 { try store.setValue([UInt8].filled(1000), forKey: "key\(number)") }
@@ -99,7 +99,8 @@ struct DiskReserveTests {
     try store.close()
   }
 
-  @Test("It has the size that the log needs when a write returns, however large the write")
+  @Test(
+    "When a write returns, the reserve has the size that the log needs, however large the write")
   func growth() throws {
     let store = try Store(scene.path, .small { $0.segmentByteLimit = 256 << 10 })
     for byteCount in [1000, 30_000, 200_000, 30 << 20, 1000] {
@@ -107,7 +108,7 @@ struct DiskReserveTests {
       let log = store.engine.log.withLock { appender in
         appender.segments.reduce(0) { $0 + $1.allocatedByteCount }
       }
-      // A store that never grew has none.
+      // A store that never grew has no reserve.
       if log > Appender.firstAllocation {
         #expect(try self.byteCount >= DiskReserve.byteCount(forLogOf: log), "\(byteCount)")
       }

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Keys that were chosen to collide must cost no more than any others.
+/// Keys chosen to collide must cost no more than others.
 @Suite("Hash flooding", .serialized)
 struct HashFloodingTests {
   static let count = 1 << 12

@@ -61,7 +61,7 @@ struct HashIndexTests {
   @Test("An empty index takes 32 KiB: a process may have hundreds")
   func emptySize() { #expect(HashIndex.emptyByteCount <= 32 << 10) }
 
-  @Test("100,000 random operations give what a dictionary gives")
+  @Test("100,000 random operations have the results of a dictionary")
   func model() throws {
     var generator = Seed.generator()
     var pair = Pair()
@@ -194,7 +194,7 @@ struct HashIndexTests {
         before = bytes
       }
     }
-    // Evenly spread it is 1 %. If they grew together it would be nearly all.
+    // 1 % if growth is spread evenly; nearly all if the shards grew together.
     #expect(largestStep < 0.1, Seed.comment)
   }
 
@@ -311,7 +311,7 @@ struct HashIndexTests {
   }
 
   @Test(
-    "Lookups without a lock see all of a removal of all that hands its tables to a snapshot",
+    "Lookups without a lock see a whole removal of all that hands its tables to a snapshot",
     .timeLimit(.minutes(2)))
   func lookBesideHandover() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))

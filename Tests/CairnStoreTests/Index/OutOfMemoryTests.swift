@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Without memory for the index a call throws, and nothing is lost or half done")
+@Suite("Without memory for the index, a call throws, and nothing is lost or half done")
 final class OutOfMemoryTests: StoreSuite {
   /// How many more bytes may be taken. Tables that are returned do not count.
   private final class Memory: Sendable {
@@ -53,7 +53,7 @@ final class OutOfMemoryTests: StoreSuite {
     return number
   }
 
-  @Test("A deadline that finds no memory is found again later; until then a count throws")
+  @Test("A deadline for which there is no memory is found later; until then, a count throws")
   func deadlines() throws {
     let store = try open()
     for number in 0..<1000 { try store.setValue("\(number)", forKey: "key \(number)") }
@@ -90,7 +90,7 @@ final class OutOfMemoryTests: StoreSuite {
     #expect(try store.value(forKey: "key \(count)") == nil)
     let second = try reopenedAfterKill("killed")
     #expect(try second.count() == count)
-    // Once there is memory again, it works again.
+    // Once there is memory, writes work again.
     memory.leave(.max)
     try store.setValue("v", forKey: "key \(count)")
     #expect(try store.text("key \(count)") == "v")
@@ -137,7 +137,7 @@ final class OutOfMemoryTests: StoreSuite {
         refusedCount = isStored ? 0 : refusedCount + 1
       }
       if !another { return }
-      // Its operations on this key come first.
+      // The batch's operations on this key come first.
       let error = storeError { try store.setValue("other", forKey: "key 7999") }
       if case .poisoned = error {} else { problems.add("\(String(describing: error))") }
     })
@@ -194,7 +194,7 @@ final class OutOfMemoryTests: StoreSuite {
     try store.close()
   }
 
-  @Test("A checkpoint that finds no memory is made later")
+  @Test("A checkpoint for which there is no memory is made later")
   func checkpoint() throws {
     let store = try open()
     for number in 0..<2000 { try store.setValue("v", forKey: "key \(number)") }

@@ -214,7 +214,7 @@ struct LifecycleTests {
 
   @Test("A close of a poisoned store waits for a thread that is making the next segment")
   func poisonedClose() throws {
-    // If it released the lock, the segment would be made or removed in the next session's
+    // If the close released the lock, the segment would be made or removed in the next session's
     // directory.
     let scene = try StoreScene()
     let store = try scene.open()

@@ -23,9 +23,9 @@ struct SeveralSegmentsTests {
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
   }
 
-  /// Found by a review: the last of them was appended to. A kill left the ones before it open,
-  /// without the roll that every open segment has if another follows.
-  @Test("If another program left several at its close, none is appended to")
+  /// Found by a review: the last open segment was appended to. A kill left the earlier ones open,
+  /// without the roll that an open segment has if another follows.
+  @Test("If another program left several open segments at its close, none is appended to")
   func leftByClose() throws {
     let directory = try TemporaryDirectory()
     var store = try Store(directory.store)

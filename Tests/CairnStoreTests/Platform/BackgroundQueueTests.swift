@@ -20,7 +20,7 @@ private final class CountedThreads: Sendable {
     }
   }
 
-  /// Waits until one has ended, but not for ever.
+  /// Waits until a thread has ended, but not for ever.
   func waitForEnd() -> Bool { ended.wait(timeout: .now() + .seconds(100)) == .success }
 }
 

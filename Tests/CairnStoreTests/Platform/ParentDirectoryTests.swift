@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Directories above a store")
 struct ParentDirectoryTests {
-  /// Found by a review: only the last of them was durable in its parent.
+  /// Found by a review: only the last created directory was durable in its parent.
   @Test("Created parents survive a power cut", arguments: 0..<20)
   func durable(seed: UInt64) throws {
     let disk = SimulatedDisk()

@@ -93,7 +93,7 @@ struct StoreClockTests {
     let first = try open()
     try first.setValue("v", forKey: "old")
     try first.close()
-    // A machine without a hardware clock starts in the past, and learns the time a little later.
+    // A machine without a hardware clock starts in the past, and gets the time a little later.
     clock.set(by: .seconds(-3600))
     let store = try open()
     clock.pass(.seconds(10))

@@ -43,7 +43,7 @@ final class Ext4Image: Sendable {
     try check("ioctl", unsafe ioctl(directory, shutdown, &withoutLog))
   }
 
-  /// Mounts it again with what the disk has. It must not be in use meanwhile.
+  /// Mounts the filesystem again with what the disk has. Nothing may be using it.
   func mountAgain() throws {
     try Self.run("umount", path)
     try Self.run("mount", "-o", "loop", file, path)

@@ -22,7 +22,7 @@ final class FaultyFileSystem: FileSystem {
   /// What to fail.
   struct Fault: Sendable, CustomStringConvertible {
     var call: Call
-    /// How many calls of the kind succeed before.
+    /// How many calls of the kind succeed first.
     var index: Int
     var errorNumber: Int32
     /// Whether all later calls of the kind fail too.
@@ -33,7 +33,7 @@ final class FaultyFileSystem: FileSystem {
     var description: String { "\(call.rawValue)#\(index) errno \(errorNumber)" }
   }
 
-  /// A call that is about to be made.
+  /// A call, before it is made.
   struct Event: Sendable {
     var call: Call
     /// The name of the file, or the path of the directory.
@@ -68,7 +68,7 @@ final class FaultyFileSystem: FileSystem {
   /// The maximum bytes that one read or write transfers.
   private let transferLimit: Int
   private let boot: [UInt8]?
-  /// The answer to whether blocks are reserved, or `nil` for the real one.
+  /// Whether to report blocks as reserved, or `nil` for the real answer.
   private let reservesBlocks: Bool?
 
   init(
@@ -311,7 +311,7 @@ final class FaultyFileSystem: FileSystem {
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
-    // SAFETY: a prefix of the buffer, for which the caller vouches.
+    // SAFETY: a prefix of the buffer, which the caller guarantees to be valid.
     try perform(.read, on: descriptor, isHooked: true) { () throws(SystemError) in
       let short = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(transferLimit))
       let count = unsafe try system.read(descriptor, into: short, at: offset)
@@ -333,7 +333,8 @@ final class FaultyFileSystem: FileSystem {
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
     try perform(.allocate, on: descriptor, byteCount: byteCount, isHooked: true) {
       () throws(SystemError) in
-      // Files of a store are allocated from their beginning, so their size in blocks shows it.
+      // Files of a store are allocated from their beginning, so their size in blocks shows what is
+      // missing.
       let missing = try offset + byteCount - system.status(of: descriptor).allocatedByteCount
       let isPossible = state.withLock { state in
         guard let free = state.freeByteCount, missing > 0 else { return true }

@@ -10,7 +10,7 @@ struct CacheLocationTests {
     try CacheLocation.path(name: name, namespace: namespace, variables: environment)
   }
 
-  @Test("It is $XDG_CACHE_HOME, or ~/.cache if that is not an absolute path")
+  @Test("The base is $XDG_CACHE_HOME, or ~/.cache if that is not an absolute path")
   func base() throws {
     #expect(try path("n", ["XDG_CACHE_HOME": "/x/c", "HOME": "/h"]) == "/x/c/n")
     #expect(try path("n", ["XDG_CACHE_HOME": "/x/c//", "HOME": "/h"]) == "/x/c/n")
@@ -133,7 +133,7 @@ struct CacheLocationTests {
       atPath: scene("home/other"), withIntermediateDirectories: false)
     try Data().write(to: URL(filePath: scene("home/other/MANIFEST")))
     try open("icons", in: "other", home: scene("home"))
-    // Nor can one be created around another.
+    // Nor can a cache be created around another.
     try FileManager.default.removeItem(atPath: scene("home/other/MANIFEST"))
     try expectStoreError(scene("home/other")) {
       let _: DiskCache<String, Int> = try .open(

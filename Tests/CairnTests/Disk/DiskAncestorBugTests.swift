@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Mistakes of this cache's ancestors, each with a test that this one does not make it.
+/// Mistakes of this cache's ancestors, each with a test that this cache does not make it.
 @Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(10)))
 struct DiskAncestorBugTests {
   let scene = DiskScene()

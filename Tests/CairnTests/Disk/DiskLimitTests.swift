@@ -228,7 +228,7 @@ struct DiskLimitTests {
     #expect(try cache.statistics().expirationCount == 3)
   }
 
-  @Test("Expired entries are removed by themselves, at the interval")
+  @Test("Expired entries are removed automatically, at the interval")
   func maintenance() throws {
     let cache: DiskCache<String, Int> = try scene.cache {
       $0.store.maintenanceInterval = .seconds(60)

@@ -3,7 +3,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// A cache on disk that is simple enough to be right: an array in the order of use.
+/// A cache on disk simple enough to be obviously correct: an array in the order of use.
 private struct ModelDisk {
   struct Entry {
     var key: Int
@@ -52,7 +52,7 @@ private struct ModelDisk {
 @Suite("A cache on disk against a model", .timeLimit(.minutes(10)))
 struct DiskModelTests {
   @Test(
-    "Any sequence of calls gives what the model gives, even after a reopen",
+    "Any sequence of calls returns what the model returns, even after a reopen",
     arguments: 0..<12)
   func model(run: Int) throws {
     let scene = DiskScene()

@@ -4,7 +4,8 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// The same on a simulated disk: whatever call fails, wherever the process dies or the power fails.
+/// Like `DiskQuarantineTests`, on a simulated disk: whatever call fails, wherever the process dies
+/// or the power fails.
 @Suite("A corrupt store under a cache, on a failing disk")
 struct DiskQuarantineCrashTests {
   private static let path = "/cache"
@@ -117,7 +118,7 @@ struct DiskQuarantineCrashTests {
   }
 
   @Test(
-    "If two openers find it corrupt at the same moment, one sets it aside, and nothing is lost")
+    "If two openers find the store corrupt at once, one sets it aside, and nothing is lost")
   func interleaved() throws {
     let disk = try Self.makeDisk()
     let opener = Opener(disk)
@@ -138,7 +139,7 @@ struct DiskQuarantineCrashTests {
     first.intervene = { [unowned first] call in
       if call == .lock, first.currentPath == "\(Self.path)/LOCK" {
         lockCount += 1
-        // The first two are those of the failed open.
+        // The first two locks are those of the failed open.
         if lockCount == 3 { openElsewhere(100) }
       }
       if call == .exchange, first.currentPath == "\(Self.path)" { openElsewhere(200) }

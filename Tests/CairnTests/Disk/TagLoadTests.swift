@@ -89,7 +89,7 @@ struct TagLoadTests {
   }
 
   @Test(
-    "A load that began before a tag was removed is not kept if all went since; one that began later is",
+    "A load from before a tag's removal is not kept, even after a removal of all; a later one is",
     arguments: [false, true])
   func allGone(vanishes: Bool) async throws {
     let cache = try scene.disk(.standard)

@@ -32,7 +32,7 @@ struct TagRaceTests {
 
   /// Runs the waiting background jobs.
   ///
-  /// - Returns: whether it finished.
+  /// - Returns: whether the jobs finished.
   private func settle() -> Bool {
     for _ in 0..<1000 where !scene.disk.background.runFirst() { return true }
     return false
@@ -54,7 +54,7 @@ struct TagRaceTests {
     #expect(removals == [])
   }
 
-  @Test("A mark that a removal of everything took away before it was published hides nothing")
+  @Test("A mark that a removal of everything removed before it was published hides nothing")
   func removalOfAllBesideMark() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
@@ -94,7 +94,7 @@ struct TagRaceTests {
     #expect(try cache.store.count() == 0)
   }
 
-  @Test("Memory is emptied before a removal of everything takes the marks away")
+  @Test("Memory is emptied before a removal of everything removes the marks")
   func orderOfRemovalOfAll() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
@@ -254,7 +254,7 @@ struct TagRaceTests {
     let entry = try #require(try cache.store.entry(forKey: "a"))
     #expect(entry.metadata == metadata)
     #expect(try cache.value(forKey: "a") == "12")
-    // Memory knows that it has tags.
+    // Memory knows that the value has tags.
     let key = try cache.tierKey("a")
     cache.held?.doubt(before: .max)
     #expect(cache.held?.peekValue(forKey: key) == nil)

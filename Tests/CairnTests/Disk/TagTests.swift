@@ -117,7 +117,7 @@ struct TagTests {
     var counts: [Int] = []
     while try cache.statistics().sweepingTagCount > 0, scene.disk.background.runFirst() {
       counts.append(removed.withLock { $0 })
-      // In the middle of it, too.
+      // In the middle of the sweep, too.
       #expect(try cache.value(forKey: "9999") == nil)
       #expect(try cache.count() == 10_100 - counts[counts.count - 1])
     }
@@ -278,7 +278,7 @@ struct TagTests {
     let result = try compareAndSet("b", removed, tags)
     #expect(result == .mismatch(current: removed))
     #expect(cache.waits(for: tags, after: result, expecting: removed))
-    // It waits for a removal in progress.
+    // The write waits for a removal in progress.
     let others = try guarded("a", version)
     cache.marks.beginRemoval(of: Array("x".utf8))
     #expect(try compareAndSet("a", version, others) == .mismatch(current: version))

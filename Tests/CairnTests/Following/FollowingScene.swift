@@ -61,7 +61,7 @@ final class FollowingScene: Sendable {
       valueCoder: values, environment: environment(), memory: memory)
   }
 
-  /// The cache, followed.
+  /// A follower of the cache.
   ///
   /// - Parameter held: the limit of entries in memory, or `nil` for no memory tier.
   func follower(

@@ -8,7 +8,7 @@ import Testing
 struct LoadCircleTests {
   let scene = MemoryScene()
 
-  @Test("A load that asks for its own key throws, and does not wait for ever")
+  @Test("A load that requests its own key throws, and does not wait for ever")
   func ownKey() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
@@ -52,7 +52,7 @@ struct LoadCircleTests {
   }
 
   @Test(
-    "A task that a loader starts but does not await may ask for what waits for the load",
+    "A task that a loader starts but does not await may request what waits for the load",
     arguments: [false, true])
   func unawaitedTask(isOwnKey: Bool) async throws {
     let cache: MemoryCache<String, Int> = scene.cache()

@@ -52,7 +52,7 @@ struct LoadPolicyTests {
   // MARK: Stampedes
 
   @Test(
-    "At the end of a lifetime, none of ten thousand callers waits for the load, and the origin is asked once",
+    "At the end of a lifetime, none of ten thousand callers waits, and the origin is called once",
     arguments: LoadingKind.allCases, [true, false])
   func stampede(_ kind: LoadingKind, isAhead: Bool) async throws {
     let policy = Self.policy {
@@ -119,7 +119,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "While an origin fails for an hour, all get the stale value, and it is asked with back-off",
+    "While an origin fails for an hour, all get the stale value, and calls to the origin back off",
     arguments: LoadingKind.allCases)
   func failingOrigin(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(7200) })
@@ -222,7 +222,7 @@ struct LoadPolicyTests {
       }
       #expect(keys == ["b"])
       #expect(try await !cache.extendLifetime(forKey: "a", to: .seconds(100)))
-      // It exists nevertheless.
+      // The value exists nevertheless.
       let gate = Gate()
       let stale = try await cache.loaded(forKey: "a", policy: nil) { _ in
         await gate.wait()
@@ -273,7 +273,7 @@ struct LoadPolicyTests {
     case .one: #expect(try await !cache.removeValue(forKey: "a"))
     case .many: #expect(try await cache.removeValues(forKeys: ["a"]) == 0)
     case .taken: #expect(try await cache.takeValue(forKey: "a") == nil)
-    // The closure is not asked about expired entries. The load is not notified, and its result is
+    // The closure is not called for expired entries. The load is not notified, and its result is
     // kept, so they are removed first.
     case .byKey:
       try await cache.removeValue(forKey: "a")
@@ -392,7 +392,7 @@ struct LoadPolicyTests {
       try Task.checkCancellation()
       return .loaded("late", options: .lifetime(.seconds(60)))
     }
-    // The timer of the wait may be set a moment later.
+    // The timer of the wait may be set slightly later.
     await eventually { scene.background.delays.contains(.milliseconds(100)) }
     scene.advance(by: .milliseconds(100))
     let stale = try await waiter.value

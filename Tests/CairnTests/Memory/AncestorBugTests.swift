@@ -5,7 +5,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Mistakes of this cache's ancestors, each with a test that this one does not make it.
+/// Mistakes of this cache's ancestors, each with a test that this cache does not make it.
 @Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(10)))
 struct AncestorBugTests {
   let scene = MemoryScene()

@@ -51,7 +51,7 @@ struct MemoryCacheTests {
     #expect(cache.extendLifetimes(forKeys: ["t", "u"], to: .seconds(5)) == 1)
   }
 
-  @Test("An entry has everything known about it, and looking at it is not an access")
+  @Test("An entry has everything known about it, and inspecting it is not an access")
   func entry() throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let start = scene.clock.now()
@@ -326,7 +326,7 @@ struct MemoryCacheTests {
     let beforeRemoval = cache.ticket(forKey: "a")
     cache.removeValue(forKey: "a")
     #expect(!cache.promote(2, forKey: "a", ticket: beforeRemoval))
-    // An absent key was removed, so it may be gone below.
+    // An absent key was removed, so the tier below may have lost it too.
     let absent = cache.ticket(forKey: "a")
     cache.removeValue(forKey: "a")
     #expect(!cache.promote(2, forKey: "a", ticket: absent))

@@ -143,7 +143,7 @@ struct MemoryConcurrencyTests {
         + statistics.evictionCount + UInt64(statistics.heldCount), TestSeed.comment)
   }
 
-  @Test("Values are destroyed once each, and none is left, with all threads at work")
+  @Test("Each value is destroyed once, and none is left, with all threads at work")
   func values() {
     let made = Atomic(0)
     let ended = Atomic(0)

@@ -151,7 +151,7 @@ struct MemoryLimitTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("With SIEVE, an occasional key that is used twice does not delay that for long")
+  @Test("With SIEVE, an occasional key that is used twice does not delay those hits for long")
   func sieveLockstepWithSurvivors() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 1000) { $0.policy = .sieve }
     for key in 0..<20_700 {

@@ -9,7 +9,7 @@ final class ManualPressureSource: PressureSource {
   private let waiting = Lock<[MemoryPressure?]>([])
   private let available = DispatchSemaphore(value: 0)
 
-  /// `nil` ends it.
+  /// `nil` ends the source.
   func raise(_ pressure: MemoryPressure?) {
     waiting.withLock { $0.append(pressure) }
     available.signal()

@@ -50,7 +50,7 @@ struct MemoryTrimTests {
     #expect(cache.audit() == [] && equal.audit() == [])
   }
 
-  @Test("Zero or less of anything leaves nothing", arguments: 0..<7)
+  @Test("A trim to zero or less of anything leaves nothing", arguments: 0..<7)
   func zero(way: Int) {
     let cache = filled()
     cache.setValue(0, forKey: 100, options: .cost(0))

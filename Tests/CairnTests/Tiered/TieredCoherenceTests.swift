@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-/// What several concurrent calls may do to each other, in one order after the other.
+/// What concurrent calls may do to each other, one order at a time.
 @Suite("No read finds a value older than one found before", .timeLimit(.minutes(10)))
 struct TieredCoherenceTests {
   let scene = TieredScene()
@@ -112,7 +112,7 @@ struct TieredCoherenceTests {
     case 0: cache.tier.held.noteShown(new, of: key("a"))
     // A promotion whose ticket is void.
     case 1: cache.tier.held.promote(2, forKey: key("a"), ticket: ticket, version: new)
-    // One for which memory has no room.
+    // A value for which memory has no room.
     case 2:
       let now = cache.tier.held.ticket(forKey: key("a"))
       cache.tier.held.promote(2, forKey: key("a"), ticket: now, cost: 0, version: new)
@@ -272,7 +272,7 @@ struct TieredCoherenceTests {
   func ends() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
-    // As far as another thread may have got with it.
+    // As far as another thread may have got with the extension.
     #expect(try cache.store.extendLifetime(forKey: "a", to: .seconds(30)))
     scene.advance(by: .seconds(10))
     #expect(try !cache.tier.contains("a"))

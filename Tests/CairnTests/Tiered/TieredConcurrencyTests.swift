@@ -27,14 +27,14 @@ struct Observed: Sendable {
   var kind: Kind
 }
 
-/// Everything that happened to one key, in the order in which it ended, and what is impossible in
+/// Everything that happened to one key, in the order in which it ended, and the contradictions in
 /// it.
 ///
 /// The versions are the order of the writes on disk. So it is enough to look for contradictions:
 /// something that was seen after something newer certainly existed.
 struct KeyHistory {
   var events: [Observed] = []
-  /// Whether values may be removed by themselves.
+  /// Whether the cache may remove values by itself.
   var mayVanish: Bool
 
   private func wasExtended(during other: Observed) -> Bool {

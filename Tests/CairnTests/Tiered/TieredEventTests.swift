@@ -98,7 +98,7 @@ struct TieredEventTests {
     }
     try await cache.setValue(1, forKey: 1)
     try await cache.close()
-    // Held, so that the streams are not ended by the end of the cache.
+    // Held, so that the release of the cache does not end the streams.
     #expect(await told.value == [.inserted(key: 1)])
     for await event in cache.events() { Issue.record("\(event)") }
     #expect(cache.observerCount == 0)

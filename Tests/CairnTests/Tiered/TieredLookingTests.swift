@@ -76,8 +76,8 @@ struct TieredLookingTests {
     let cache: DiskCache<String, Int> = try scene.cache(keys: hook.coder, values: .standard)
     let version = try cache.setValue(1, forKey: "a")
     try cache.removeValue(forKey: "a")
-    // For memory, for the first read, and for the second: by then another thread keeps what it read
-    // before the removal.
+    // The key is encoded for memory, for the first read, and for the second. Before the last,
+    // another thread keeps what it read before the removal.
     hook.arm(after: 2) { [unowned cache] in
       guard let key = try? cache.tierKey("a") else { return }
       let held = cache.tier.held

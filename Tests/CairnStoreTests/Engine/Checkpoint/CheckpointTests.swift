@@ -79,7 +79,7 @@ struct CheckpointTests {
     #expect(try found.auditUsage() == [])
   }
 
-  @Test("A session that writes nothing leaves every file unchanged, even one that reads")
+  @Test("A session that writes nothing leaves every file unchanged, even if it reads")
   func readingSession() throws {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()

@@ -4,9 +4,9 @@ import Synchronization
 import Testing
 
 /// A compaction adds the new segments while the old ones are still there, and then makes the
-/// entries name the copies, some at a time. A snapshot of a moment in between had both, so each
-/// copied record was there twice, with one number. Replay keeps the one that it reads first; the
-/// index named either. A backup of it was sound as long as its checkpoint was. If a shard of that
+/// entries name the copies, some at a time. A snapshot in between had both, so each copied record
+/// existed twice, with one number. Replay keeps the one that it reads first; the index named
+/// either. A backup of that snapshot was sound as long as its checkpoint was. If a shard of that
 /// checkpoint was damaged, the shard was rebuilt from the log and named old records that counted as
 /// dead. A compaction could then remove the segment under them, or drop a tombstone that the other
 /// copy needed.
@@ -119,7 +119,7 @@ struct BackupDuringCompactionTests {
     }
   }
 
-  @Test("No record is in it twice")
+  @Test("No record is in the backup twice")
   func numbers() throws {
     let header = try CheckpointFixture.header(
       of: #require(copy.files[FileName.checkpoint(copy.manifest.checkpointID)]), "")

@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Damaged records that were replaced since")
+@Suite("Damaged records that have been replaced")
 struct ReplacedDamageTests {
   @Test(
     "A damaged record that the checkpoint covers does not prevent an open once its key was rewritten",
@@ -53,7 +53,7 @@ struct ReplacedDamageTests {
         }
         try store.close()
       }
-      // And it opens again, with and without the checkpoint.
+      // The store opens again, with and without the checkpoint.
       let again = try Store(directory.store, .small())
       if kind != "extension" {
         #expect(try again.value(forKey: "key7") == fixture.contents["key7"])

@@ -49,7 +49,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all == [event, event])
   }
 
-  @Test("Without the option nothing is read")
+  @Test("Without the option, nothing is read")
   func off() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -59,7 +59,7 @@ struct ScrubMaintenanceTests {
     #expect(try scrub(store).readByteCount == 0)
   }
 
-  @Test("It reads no more than the rate allows, whatever else requests passes")
+  @Test("Scrubbing reads no more than the rate allows, whatever else requests passes")
   func pace() throws {
     let store = try open { $0.maintenanceInterval = .milliseconds(100) }
     try scene.fill(store, 0..<2000)
@@ -74,7 +74,7 @@ struct ScrubMaintenanceTests {
     #expect(read >= 5 * Self.rate, "\(read)")
   }
 
-  @Test("It makes up for delays, up to a second of them")
+  @Test("Scrubbing makes up for delays of up to a second")
   func catchesUp() throws {
     let store = try open(rate: 2 << 20)
     try scene.fill(store, 0..<4000)
@@ -120,7 +120,7 @@ struct ScrubMaintenanceTests {
     pass(8)
     #expect(try scrub(next).lastCompleted != nil, "it does not begin anew")
     #expect(try scrub(next).readByteCount < 2 << 20)
-    // That too is known after a restart.
+    // This is also known after a restart.
     try next.close()
     let last = try Store(
       path: directory,
@@ -216,7 +216,7 @@ struct ScrubMaintenanceTests {
     }
   }
 
-  @Test("Endless compactions do not starve it")
+  @Test("Endless compactions do not starve scrubbing")
   func notStarved() throws {
     let store = try open {
       $0.spaceBound = 1.1
@@ -234,7 +234,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all.contains(event))
   }
 
-  @Test("A failing chore does not starve it, and it starves no chore")
+  @Test("A failing chore does not starve scrubbing, and scrubbing starves no chore")
   func failingChores() throws {
     let store = try open { $0.maintenanceInterval = .seconds(1) }
     try scene.fill(store)
@@ -311,7 +311,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all == [event])
   }
 
-  @Test("A clock that is set back or ahead does not stop it")
+  @Test("A clock that is set back or ahead does not stop scrubbing")
   func clock() throws {
     let store = try open()
     try scene.fill(store, 0..<600)
@@ -324,7 +324,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all.contains(event))
   }
 
-  @Test("Without an interval only maintain takes steps")
+  @Test("Without an interval, only maintain takes steps")
   func byHand() throws {
     let store = try open { $0.maintenanceInterval = nil }
     try scene.fill(store)

@@ -22,7 +22,7 @@ struct ByteLimitTests {
   func allSizes() throws {
     var random = Seed.generator()
     let limit = 200_000
-    // Records that a compaction moves count twice for a moment.
+    // Records that a compaction moves briefly count twice.
     let queue = ManualBackgroundQueue()
     let store = try Store(
       directory.store, .small { $0.byteLimit = limit }, background: queue)
@@ -91,7 +91,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("The limit holds if every candidate was read since")
+  @Test("The limit holds even if every candidate has been read since")
   func allRead() throws {
     let limit = 24_000_000
     let store = try makeStore(byteLimit: limit)

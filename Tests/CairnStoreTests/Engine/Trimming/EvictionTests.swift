@@ -39,7 +39,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "The least recently used go, exact to the access, and no write returns above the limit",
+    "The least recently used go, in the exact order, and no write returns above the limit",
     arguments: [1, 2, 7, 100, 3000])
   func exactOrder(limit: Int) throws {
     var random = Seed.generator("\(#function)\(limit)")
@@ -309,7 +309,7 @@ struct EvictionTests {
     try onThreads(4) { thread in
       for number in 0..<3000 {
         try store.setValue("v", forKey: "\(thread) \(number)")
-        // Each of the others may have one more that it is about to remove.
+        // Each of the other threads may have one more entry still to remove.
         #expect(try store.count() <= 304)
       }
     }

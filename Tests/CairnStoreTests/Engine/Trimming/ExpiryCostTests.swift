@@ -81,7 +81,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(lookCount <= 4)
     clock.advance(by: .seconds(101))
     #expect(try store.count() == 0)
-    // By now, they are known to have expired.
+    // They are already known to have expired.
     try expect(0, reads: 0) { try store.count() }
     #expect(try store.removeExpired().count == 100)
   }
@@ -151,7 +151,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("A session that removed expired entries leaves none to check to the next")
+  @Test("A session that removed expired entries leaves none for the next one to check")
   func nextSession() throws {
     do {
       let store = try open()

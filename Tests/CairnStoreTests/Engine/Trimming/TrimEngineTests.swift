@@ -133,8 +133,8 @@ final class TrimEngineTests: StoreSuite {
 
   // MARK: During other work
 
-  /// Lets another thread in after a trim has chosen its victims and before it takes them: at the
-  /// first of its calls of the observer.
+  /// Runs another thread's work after a trim has chosen its victims and before it removes them: at
+  /// its first call of the observer.
   func interrupting(
     _ trim: (Store) throws -> Int, by action: @escaping @Sendable (Store) throws -> Void
   ) throws -> (count: Int, store: Store) {
@@ -156,7 +156,7 @@ final class TrimEngineTests: StoreSuite {
 
   @Test("Entries written or read after they were chosen stay")
   func rechecked() throws {
-    // The first 64 are gone when the observer is told of the first.
+    // The first 64 are gone when the observer is called for the first.
     let (_, store) = try interrupting {
       try $0.trim(toCount: 100).count
     } by: { other in
@@ -200,7 +200,7 @@ final class TrimEngineTests: StoreSuite {
     for number in 90..<100 { #expect(try store.text("key\(number)") == "new") }
   }
 
-  @Test("Concurrent readers, writers and trims: none sees anything false")
+  @Test("Concurrent readers, writers and trims see no wrong result")
   func concurrent() throws {
     let store = try Store(directory.store, .small())
     let isDone = Atomic(false)
