@@ -95,7 +95,7 @@ struct Model {
     try store.forEachEntry { entry in
       let name = String(decoding: entry.key, as: UTF8.self)
       guard let key = Int(name.dropFirst("churn/key/".count)), key < plan.keyCount else {
-        throw FuzzFailure("a key that nobody wrote: \(name)")
+        throw FuzzFailure("a key that was never written: \(name)")
       }
       guard found.insert(key).inserted else { throw FuzzFailure("key \(key) twice") }
       values.append((key, entry.value))

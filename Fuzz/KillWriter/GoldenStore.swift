@@ -71,7 +71,7 @@ package enum GoldenStore {
     var store = try Store(path: path, configuration: goldenConfiguration)
     try begin(store)
     if moment == .killed {
-      // A checkpoint, and what came after it.
+      // A close with a checkpoint; the next session writes beyond it.
       try store.close()
       store = try Store(path: path, configuration: goldenConfiguration)
     }
@@ -127,7 +127,7 @@ package enum GoldenStore {
     try set("removed in a batch", 10)
   }
 
-  /// Writes what comes after that checkpoint.
+  /// Writes the contents that come after that checkpoint.
   static func end(_ store: Store) throws {
     try store.write { batch in
       try batch.setValue(value("in a batch", byteCount: 20), forKey: "in a batch")

@@ -12,7 +12,7 @@ package struct Workload: Sendable {
     self.thread = thread
   }
 
-  /// One write: of one key, or a batch.
+  /// One write of a key, or one batch.
   package struct Operation: Sendable {
     package var changes: [(key: String, value: [UInt8]?)]
     package var durability: Durability

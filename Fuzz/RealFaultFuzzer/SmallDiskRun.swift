@@ -140,7 +140,7 @@ struct SmallDiskRun {
     tally["removals"] += 1
   }
 
-  /// Frees space in one of several ways. Afterwards there must be room again.
+  /// Frees space in one of several ways. Afterwards, there must be room again.
   private mutating func makeRoom() throws {
     let before = values.values.reduce(0) { $0 + $1.count }
     switch random.below(4) {

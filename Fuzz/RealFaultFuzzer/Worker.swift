@@ -18,7 +18,7 @@ final class Worker {
 
   var identifier: Int32 { process.processIdentifier }
 
-  /// The next line that the worker reports; empty if there are no more.
+  /// The next line that the worker reports; empty at the end.
   func line() -> String {
     while true {
       if let end = text.firstIndex(of: UInt8(ascii: "\n")) {

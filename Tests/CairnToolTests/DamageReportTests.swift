@@ -94,7 +94,7 @@ struct DamageReportTests {
   @Test func `what is sound is listed, counted and exported where a record does not tell its key`()
     throws
   {
-    // So many that the close makes a checkpoint: no open reads the records then.
+    // Enough for the close to make a checkpoint: no open then reads the records.
     try directory.makeDirectory("in")
     for number in 0..<30 { try directory.makeFile("in/\(number)", Array("value \(number).".utf8)) }
     let store = directory("other")

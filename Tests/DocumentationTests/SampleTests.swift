@@ -7,7 +7,7 @@ import Testing
 struct SampleTests {
   struct Sample: Sendable, CustomTestStringConvertible {
     var document: String
-    /// Its number in the document, from 1.
+    /// The number of the sample in the document, from 1.
     var number: Int
     var imports: [String]
     /// Without spaces and the ends of lines, which the formatter may change.

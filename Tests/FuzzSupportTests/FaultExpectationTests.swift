@@ -23,10 +23,9 @@ struct FaultExpectationTests {
   }
 
   /// In the background, the manifest that lists the next segment cannot be cut to its length. From
-  /// then on the store accepts no more writes and syncs nothing. So data that should be durable
-  /// within an interval is not, and no caller knows yet. The fuzzer considered only some kinds of
-  /// failed calls, without truncation, and took the loss for a bug of the store. `FaultFuzzer
-  /// --seed 136`.
+  /// then on, the store refuses writes and syncs nothing. So data that should be durable within an
+  /// interval is not, and no caller knows yet. The fuzzer considered only some kinds of failed
+  /// calls, without truncation, and took the loss for a bug of the store. `FaultFuzzer --seed 136`.
   @Test(
     "A store that is poisoned in the background makes nothing more durable",
     arguments: [SystemError.accessDenied, SystemError.tooManyOpenFiles])

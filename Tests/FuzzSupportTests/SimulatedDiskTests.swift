@@ -17,7 +17,7 @@ struct SimulatedDiskTests {
     return disk
   }
 
-  @Test("Each unsynced sector may or may not be there; synced ones are")
+  @Test("Each unsynced sector may or may not exist; synced sectors do")
   func sectors() throws {
     let disk = try disk()
     var found: Set<[UInt8]> = []

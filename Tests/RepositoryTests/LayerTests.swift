@@ -7,7 +7,7 @@ struct LayerTests {
   /// A module whose folders are layers.
   struct Module: Sendable, CustomTestStringConvertible {
     var name: String
-    /// The folders, lowest first. Those in one group do not know each other.
+    /// The folders, lowest first. Layers in one group do not use each other.
     var layers: [[String]]
 
     var testDescription: String { name }

@@ -147,7 +147,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return result
   }
 
-  /// The key that the cache encodes as the record's key, if there is one.
+  /// The key that the cache encodes as the record's key, if any.
   private func usableKey(_ cache: DiskCache<Key, Value>) throws -> Key? {
     guard case .value(let key) = key else { return nil }
     let bytes = try cache.bytes(of: key)

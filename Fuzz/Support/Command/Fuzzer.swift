@@ -5,7 +5,7 @@ import Glibc
 ///     [Fuzz] NAME [--seed S] [--iterations N] [--seconds T]
 ///
 /// Iteration `i` depends only on the seed `S + i`. So the line printed with a failure reproduces
-/// it, even if the process traps.
+/// the failure, even if the process traps.
 package struct Fuzzer {
   package var name: String
   package var seed: UInt64

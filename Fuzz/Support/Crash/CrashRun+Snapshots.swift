@@ -1,6 +1,6 @@
 import CairnStore
 
-/// Checks of snapshots, of backups, and of stores that accept no more writes.
+/// Checks of snapshots, of backups, and of poisoned stores.
 extension CrashRun {
   /// A snapshot must not change, whatever happens later.
   func checkSnapshot() throws {
@@ -13,7 +13,7 @@ extension CrashRun {
     defer { process.fileSystem.intervene = intervene }
     let contents = try StoreContents(of: snapshot, now: now)
     if contents.match([state]) == nil {
-      throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+      throw FuzzFailure("a snapshot has changed: \(contents.differences(from: state))")
     }
     tally["snapshots"] += 1
   }
@@ -45,7 +45,7 @@ extension CrashRun {
       try store.setValue([1], forKey: choices.element(of: OperationGenerator.keys))
       throw FuzzFailure("a poisoned store accepts a write")
     } catch let error as StoreError {
-      guard case .poisoned = error else { throw FuzzFailure("a poisoned store says \(error)") }
+      guard case .poisoned = error else { throw FuzzFailure("a poisoned store throws \(error)") }
     }
     let contents = try StoreContents(of: store, now: clock.now())
     if contents.match([model.current] + model.candidates) == nil {

@@ -122,7 +122,7 @@ package final class CrashRun<Choices: ChoiceSource> {
 
   /// Performs one operation, during which the process may die.
   private func perform(_ operation: Operation) throws {
-    // One operation in thirty is killed.
+    // A kill interrupts one operation in thirty.
     var callsToDeath = choices.once(in: 30) ? choices.below(30) : -1
     var untilCut = 1 + choices.below(2 * cutInterval)
     var fails = choices.once(in: 25)
@@ -212,7 +212,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Performs the operation, and returns the versions of the put values.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
-      // Without a write there is no new checkpoint, and reads since the last one are forgotten.
+      // Without a write, there is no new checkpoint, and reads since the last one are forgotten.
       try followers?.finishReads()
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil

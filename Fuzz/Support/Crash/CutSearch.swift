@@ -168,7 +168,7 @@ final class CutSearch {
       return state
     }
     tally["recoveries"] += 1
-    // Seeded by the image, so that a separate run repeats a failure.
+    // Seeded with the image, so that a separate run repeats a failure.
     var choices = FuzzRandom(seed: digest.first)
     if choices.once(in: 2) {
       var check = RecoveryCheck(configuration: configuration, now: now)

@@ -17,8 +17,8 @@ import CairnStore
 /// The bound after a crash: after a kill, the recovery is cut at every call, as above. After a
 /// power cut, the recovery is cut if the first cut left everything as old as possible, as new as
 /// possible, or alternating, either first. What these cuts leave is opened, and not cut again. The
-/// recoveries of every eighth workload of three operations are cut. Those of the others are only
-/// examined.
+/// recoveries of every eighth workload of three operations are cut. The recoveries of the other
+/// workloads are only examined.
 package struct ExhaustiveRun {
   /// The store at the start of a workload.
   enum Base: CaseIterable {

@@ -140,8 +140,7 @@ private final class Session {
   let process: SimulatedProcess
   private(set) var model: ModelStore
   private let configuration: StoreConfiguration
-  /// Which of the model's states the last operation leads to, if other operations came while it
-  /// ran.
+  /// The number of the state that the last operation leads to, if other operations ran during it.
   private var stateBeforeOthers: Int?
 
   init(on disk: SimulatedDisk, _ model: ModelStore, _ configuration: StoreConfiguration) {

@@ -123,7 +123,7 @@ package struct RecoveryCheck {
     let contents = try StoreContents(of: store, now: now)
     guard let state = contents.match(legal) else {
       throw FuzzFailure(
-        "(\(place)) a state that never was, or one that must not come back. From the newest legal: "
+        "(\(place)) a state that never existed, or one that must not come back. From the newest legal: "
           + "\(contents.differences(from: legal[legal.count - 1])). From the oldest: "
           + contents.differences(from: legal[0]))
     }

@@ -90,7 +90,7 @@ package struct DamageCheck {
       let entry = try? result.get()
       return "\(String(decoding: key, as: UTF8.self)): \(entry.map { "\($0.info)" } ?? "nothing")"
     }
-    throw FuzzFailure("a state that never was, or one that must not come back: \(names)")
+    throw FuzzFailure("a state that never existed, or one that must not come back: \(names)")
   }
 
   /// Whether exactly the expected keys were lost or refused.

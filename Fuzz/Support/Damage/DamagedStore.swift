@@ -56,7 +56,7 @@ package struct DamagedStore: Sendable {
   /// - Parameters:
   ///   - logByteCount: the approximate size of the log.
   ///   - seals: whether background jobs run.
-  ///   - isSynced: whether there is a sync, and something is written after it.
+  ///   - isSynced: whether the store is synced, with a write after the sync.
   package init(
     _ kind: Kind, logByteCount: Int, segmentByteLimit: Int, seals: Bool, isSynced: Bool,
     seed: UInt64 = 1
@@ -191,7 +191,7 @@ package struct DamagedStore: Sendable {
         try store.extendLifetime(forKey: "cut lifetime", to: .seconds(800))
       }
       try perform { store, _ in try store.removeValue(forKey: "cut metadata") }
-      // One piece of each segment, which is cut off.
+      // Copies one piece of each segment, and cuts it off.
       try maintain { try $0.compactByPieces(of: 400) { true } }
       try maintain { try $0.checkpoint() }
     }

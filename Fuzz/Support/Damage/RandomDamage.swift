@@ -20,7 +20,7 @@ package struct RandomDamage {
     var files = store.files
     var names: [String] = []
     for _ in 0..<(1 + random.below(3)) { names.append(damage(&files, index, &random)) }
-    // If all files come from another store, they are that store.
+    // If all files come from another store, the result is that store.
     if files[FileName.manifest] == strangers[index].files[FileName.manifest] {
       for name in files.keys where name != FileName.manifest {
         if files[name] == strangers[index].files[name] { files[name] = store.files[name] }

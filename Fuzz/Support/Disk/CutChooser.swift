@@ -17,7 +17,7 @@ package protocol CutChooser {
   mutating func isHostile() -> Bool
 }
 
-/// Random cuts. Each first draws a style, because states in which nearly everything or nearly
+/// Random cuts. Each cut first draws a style, because states in which nearly everything or nearly
 /// nothing arrived are as revealing as even mixtures.
 package struct RandomCut<Choices: ChoiceSource>: CutChooser {
   private enum Style: CaseIterable {

@@ -4,8 +4,9 @@
 /// It is as hostile as hardware, the kernel and a journalling filesystem may be:
 /// - a sector on the device has any of the states that it went through since the last sync of its
 ///   file, independently of other sectors, perhaps torn between two of them;
-/// - a file's length likewise has any of the values that it had since then. Names come and go
-///   independently of both and of each other until their directory is synced. A rename is atomic;
+/// - a file's length likewise has any of the values that it had since then. Names appear and
+///   disappear independently of both and of each other until their directory is synced. A rename is
+///   atomic;
 /// - space that was allocated and not written may contain anything, most likely old segments of the
 ///   same store;
 /// - a failed sync reports its error once, and marks pages clean that are not on the device.

@@ -13,7 +13,7 @@ final class SimulatedFile {
 
   /// The bytes from the start; zeros beyond.
   private(set) var disk: [UInt8] = []
-  /// Which sectors were ever written. The others have the device's old content.
+  /// The sectors that were ever written. Others have the device's old content.
   private(set) var isWritten: [Bool] = []
   /// Sectors before this one existed at an earlier power cut, and no longer change.
   private var fixedSectorCount = 0
@@ -226,7 +226,7 @@ final class SimulatedFile {
 
   // MARK: Syncs
 
-  /// What there is to write out when a sync begins.
+  /// What a sync has to write out when it begins.
   struct SyncMark {
     fileprivate var stateCounts: [Int: Int]
     fileprivate var lengthCount: Int

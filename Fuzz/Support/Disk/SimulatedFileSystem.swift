@@ -26,8 +26,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     case transferAtMost(Int)
     /// A read or write transfers half of the bytes, but at least one.
     case transferHalf
-    /// The process dies before the call, or during a write. Some pages of the write, from its start
-    /// on, may have arrived by then; of a write into a mapping, any words.
+    /// The process dies before the call, or during a write. The first pages of the write may then
+    /// have arrived, or any words of a write into a mapping.
     case die
   }
 

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
+/// A filesystem of a few megabytes. Only root may mount one, and not on every machine.
 package final class TinyDisk: Sendable {
   package static let isAvailable = (try? TinyDisk(byteCount: 1 << 20)) != nil
 

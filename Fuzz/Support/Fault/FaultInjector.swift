@@ -6,7 +6,7 @@ package final class FaultInjector {
   package struct Failure: CustomStringConvertible {
     package var call: SimulatedFileSystem.Call
     package var number: Int32
-    /// Its file, or `nil` if it has none.
+    /// The file of the call, or `nil` if it has none.
     package var path: String?
 
     package var description: String { "\(call) \(path ?? "") with \(number)" }
@@ -17,11 +17,11 @@ package final class FaultInjector {
   private let fault: Fault?
   /// Every call so far.
   package private(set) var calls: [SimulatedFileSystem.Call] = []
-  /// How many calls it made fail or cut short.
+  /// How many calls the injector made fail or cut short.
   package private(set) var hitCount = 0
-  /// All calls that it made fail.
+  /// All calls that the injector made fail.
   package private(set) var failures: [Failure] = []
-  /// How many of them came before the current count.
+  /// How many failures came before the current count.
   private var forgottenCount = 0
   /// Calls are neither counted nor hit while this is set.
   package var isPaused = false

@@ -11,7 +11,7 @@ extension FaultRun {
     func check() throws {
       let contents = try StoreContents(of: snapshot, now: now)
       if contents.match([state]) == nil {
-        throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+        throw FuzzFailure("a snapshot has changed: \(contents.differences(from: state))")
       }
     }
     let first = injector.failures.count

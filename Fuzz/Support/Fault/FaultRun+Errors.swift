@@ -137,7 +137,7 @@ extension FaultRun {
     if [.open, .status].contains(failure.call), FileName.isSegment(name) { return true }
     // The next manifest may not fit until others release space.
     if isOfSpace(failure.number), name == FileName.newManifest { return true }
-    // If the reserve cannot be lent or taken back, a compaction uses what there is.
+    // If the reserve cannot be lent or taken back, a compaction uses the space there is.
     if name == FileName.reserve { return true }
     // A new segment that does not fit is made smaller, or later, once others release space.
     if isOfSpace(failure.number), FileName.isSegment(name) { return true }
@@ -188,7 +188,7 @@ extension FaultRun {
       {
         continue
       }
-      throw FuzzFailure("a salvage gives no error though this failed: \(failure)")
+      throw FuzzFailure("a salvage reports no error, although this failed: \(failure)")
     }
   }
 }

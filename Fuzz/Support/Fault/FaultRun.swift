@@ -5,7 +5,7 @@ import CairnStore
 /// The conditions: every call returns, or throws an error of the store that names a path.
 /// Acknowledged data stays readable as long as the process lives. A call that threw has had no
 /// effect, unless its error says that this is unknown. A store that cannot know what is on disk
-/// accepts no more writes. After a death or a power cut, an open finds a legal state.
+/// refuses writes. After a death or a power cut, an open finds a legal state.
 package final class FaultRun {
   package enum Ending: CaseIterable, Sendable {
     /// The process dies at the end of the step in which the fault hit.
@@ -28,7 +28,7 @@ package final class FaultRun {
   var model = ModelStore()
   /// What reads find now. An operation with an unknown outcome may have led to it.
   var live: ModelState = [:]
-  /// Whether an error was thrown after which the store must accept no more writes.
+  /// Whether an error was thrown after which the store must refuse writes.
   var isPoisoned = false
   private var images: [(disk: SimulatedDisk, legal: [ModelState])] = []
   var choices: FuzzRandom

@@ -80,7 +80,7 @@ package struct FullDiskTrimRun {
     lostCapacity = (capacity ?? 0) - (disk.capacity ?? 0)
   }
 
-  /// What other programs took.
+  /// The space that other programs took.
   private var lostCapacity = 0
 
   /// Reads some values, or all if it is no longer known what was read last.
@@ -155,7 +155,7 @@ package struct FullDiskTrimRun {
     var found: Set<Int> = []
     try store.forEachKey { key in
       guard let number = Int(String(decoding: key.copied().dropFirst(4), as: UTF8.self)) else {
-        throw FuzzFailure("a key that nobody wrote")
+        throw FuzzFailure("a key that was never written")
       }
       found.insert(number)
       return .next

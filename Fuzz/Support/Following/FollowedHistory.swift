@@ -2,7 +2,7 @@ package import CairnStore
 
 /// The numbered operations of a writer that other processes follow. A seed and the number determine
 /// an operation, and each value identifies the operation that wrote it. So any value shows a reader
-/// how far the writer had come.
+/// how far the writer had got.
 package struct FollowedHistory: Sendable {
   package static let keyCount = 24
 
@@ -73,7 +73,7 @@ package struct FollowedHistory: Sendable {
         return number
       }
     }
-    throw FuzzFailure("\(Self.key(key)) has a value that nobody wrote, of \(value.count) bytes")
+    throw FuzzFailure("\(Self.key(key)) has an unwritten value of \(value.count) bytes")
   }
 
   /// Performs an operation.

@@ -1,6 +1,6 @@
 /// The values of each key, in the order of the writer.
 ///
-/// A position says how far the writer had come: `2n` is after operation n, or during a gradual one.
+/// A position says how far the writer had got: `2n` is after operation n, or during a gradual one.
 /// `2n + 1` is after all of operation n.
 package struct FollowedTimeline {
   /// The period during which a key had one value, or none.
@@ -59,7 +59,7 @@ package struct FollowedEvent: Sendable, Equatable {
     case view
     /// The end of a view.
     case endOfView
-    /// Later reads find everything that was done by then.
+    /// Later reads find everything that was done before.
     case caughtUp
     /// The store was opened or reopened, perhaps by another process.
     case opened
@@ -74,7 +74,7 @@ package struct FollowedEvent: Sendable, Equatable {
   /// The last operation that was acknowledged before the read, or the view, began. 0: the follower
   /// need not see any.
   package var done: Int
-  /// The last operation that had begun when this was recorded.
+  /// The last operation that had begun when the event was recorded.
   package var begun: Int
   /// The operation that wrote the value, or 0 if there was none.
   package var number: Int
@@ -109,7 +109,7 @@ package struct FollowedCheck {
   private var versions: [Int: (number: Int, version: UInt64)] = [:]
   private var group: [FollowedEvent] = []
   private var viewBound: Int?
-  /// Whether it still follows the store that was replaced.
+  /// Whether the follower still follows the store that was replaced.
   private var isBehind: Behind = .yes
   package private(set) var tally = Tally()
 

@@ -5,8 +5,8 @@ package import CairnStore
 /// sees.
 ///
 /// Batch `n` sets `number` to n and `since` to the last number before which everything was removed.
-/// It sets one of the keys and removes another. Before some batches, everything is removed. Between
-/// some, the space of dead records is reclaimed.
+/// The batch also sets one of the keys and removes another. Before some batches, everything is
+/// removed. Between some, the space of dead records is reclaimed.
 package struct FollowedWorkload: Sendable {
   private static let keyCount = 40
   /// After how many batches a key is removed unless it is overwritten.

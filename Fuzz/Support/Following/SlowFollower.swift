@@ -86,7 +86,7 @@ final class SlowFollower: @unchecked Sendable {
 /// words of the page FOLLOW. A mapping of it shows what it contained at the time of the last call,
 /// or for some words what it contained before others ran.
 ///
-/// Such a word keeps its old value until the next call. Meanwhile, the follower loads the words
+/// Such a word keeps its old value until the next call. Until then, the follower loads the words
 /// once, in order, as if others had run between the loads.
 private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
   // SAFETY: used by one thread at a time, except `unmap`, which only records the call under a lock.

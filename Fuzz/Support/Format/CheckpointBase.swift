@@ -88,7 +88,7 @@ struct CheckpointBase: Sendable {
       EncodedField(8, 2), EncodedField(12, 4), EncodedField(72, 4), EncodedField(76, 4),
     ]
     fields += stride(from: 32, to: 72, by: 8).map { EncodedField($0, 8) }
-    // The shards are found by their sizes, so that most changes pass the first checks.
+    // Shards are located by their sizes, so that most changes pass the first checks.
     let table = size - 8 - Checkpoint.shardCount * 24
     fields += stride(from: Checkpoint.fixedByteCount, to: table, by: 8).map { EncodedField($0, 8) }
     for place in stride(from: table, to: size - 8, by: 24) where checkpoint[place + 8] > 0 {

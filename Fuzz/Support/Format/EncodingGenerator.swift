@@ -148,8 +148,7 @@ package struct EncodingGenerator {
     return fields.map { EncodedField($0, $1) }
   }
 
-  /// A segment as a store writes it: units, perhaps a roll, then nothing, zeros or the rest of
-  /// something.
+  /// A segment as a store writes it: units, perhaps a roll, then nothing, zeros or remains.
   package mutating func segment(
     storeIdentifier: [UInt8]? = nil, id: UInt64? = nil, first: UInt64? = nil
   ) -> (encoding: Encoding, next: UInt64) {

@@ -32,7 +32,7 @@ struct StoreProbe {
     return file
   }
 
-  /// Looks for a record at every place. The work must be proportional to the bytes.
+  /// Looks for a record at every offset. The work must be proportional to the bytes.
   func checkScanner() throws {
     for (index, segment) in log.segments.enumerated() {
       let fileSystem = FixedFileSystem(files: files)

@@ -4,8 +4,8 @@ import Synchronization
 /// The threads' record of what they do, in a mapped file, so that it survives the process.
 ///
 /// Each thread has its own part, to which it alone writes. An operation is recorded before its
-/// call, and its end after the call returns. So after a kill, each operation is complete, pending,
-/// or was not called. The operations of one call are consecutive. Each has the place of the first
+/// call, and its end after the call returns. So after a kill, each operation is complete, pending
+/// or never called. The operations of one call are consecutive. Each has the place of the first
 /// one, which is the call's number.
 // SAFETY: `@unchecked Sendable` because each thread has its own part, which is read after the
 // threads have ended.

@@ -3,7 +3,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
   /// Values are numbers from 1 on. Versions are those of the store; 0 means none or unknown.
   package enum Action: Sendable, Hashable {
     case write(value: UInt64, ending: Ending = .never)
-    /// A removal that does not say whether the key existed: of all keys, or in a batch.
+    /// A removal that does not return whether the key existed: of all keys, or in a batch.
     case erase
     case remove
     case read
@@ -36,9 +36,9 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case done
     /// The value was stored with this version.
     case stored(version: UInt64)
-    /// Whether there was something to remove.
+    /// Whether the key existed and was removed.
     case removed(Bool)
-    /// Whether there was something to extend.
+    /// Whether the key existed and was extended.
     case extended(Bool)
     /// What a read found, or which value was taken; 0 for none.
     case found(value: UInt64, version: UInt64)

@@ -57,7 +57,7 @@ package struct HistoryPlan: Sendable {
   package static func number(of value: [UInt8]) throws -> UInt64 {
     let number = value.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     guard value == Self.value(number) else {
-      throw FuzzFailure("a read of \(value.count) bytes that nobody wrote")
+      throw FuzzFailure("a read of \(value.count) bytes that were never written")
     }
     return number
   }

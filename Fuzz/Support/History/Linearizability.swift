@@ -8,8 +8,9 @@
 ///
 /// An order explains a history if
 /// - the outcome of each operation matches the state of its key at that moment;
-/// - no call comes after one that began after it had returned. A thread's calls follow one another.
-///   So at a kill, each thread has at most one call that did not return, which is its last;
+/// - no call comes after another that began after the first had returned. A thread's calls follow
+///   one another. So at a kill, each thread has at most one call that did not return, which is its
+///   last;
 /// - no other operation that changes something comes between the operations of a batch. Reads may
 ///   come in between: the store lets reads of single keys see a batch arrive. While a large batch
 ///   arrives, others may change something;

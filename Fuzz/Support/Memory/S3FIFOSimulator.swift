@@ -11,10 +11,10 @@
 /// - Threshold: at the end of the small queue, an entry with 2 uses or more goes to the main queue
 ///   and forgets its uses. Any other is evicted and becomes a ghost. At the end of the main queue,
 ///   an entry with a use gives up one use and goes back to the beginning.
-/// - Ghosts: the last evictions from the small queue. There are nine tenths as many as entries left
-///   after the last of them, whatever they cost. A ghost that returns goes to the main queue. It
-///   leaves a gap, which counts as one of them. In libCacheSim, a gap does not count, which changes
-///   the hit ratio by at most 0.1 points. Ghosts are identified by their hashes.
+/// - Ghosts: the last evictions from the small queue. There are nine tenths as many as the entries
+///   left after the last eviction, whatever their cost. A ghost that returns goes to the main
+///   queue. It leaves a gap, which still counts as a ghost. In libCacheSim, a gap does not count,
+///   which changes the hit ratio by at most 0.1 points. Ghosts are identified by their hashes.
 /// - Warm-up, as in newer libCacheSim: until an entry is evicted to make room, a new one that fits
 ///   goes to the main queue if the small queue has its share, in entries or in cost. Cairn's
 ///   addition: the same after a trim, after a limit was set, and when the cache has become empty.

@@ -92,7 +92,7 @@ extension ModelState {
 
 extension Operation {
   /// How many of its possible steps a completed operation took: all of them, unless it counts
-  /// bytes, or something may have prevented the store from enforcing its limits.
+  /// bytes, or the store may have been unable to enforce its limits.
   ///
   /// - Parameter mayCountMore: whether the store may count a record as live that was unreadable
   ///   when it was replaced.

@@ -76,7 +76,7 @@ extension ModelState {
 /// A crash must leave a state that the store was in: none earlier than the last one that was
 /// acknowledged as durable, and the newest if only the process died.
 package struct ModelStore {
-  /// The states since the last durable one, which is the first here.
+  /// The states from the last durable one on.
   package private(set) var states: [ModelState]
   /// The states that current writes lead to, in order.
   package var candidates: [ModelState] = []
@@ -91,7 +91,7 @@ package struct ModelStore {
 
   /// States that become durable by a given time, each with its number from the beginning.
   private var due: [(number: Int, time: Timestamp)] = []
-  /// How many states came before these.
+  /// How many states came before `states`.
   private var droppedCount = 0
 
   /// Records that the write that led to the state was acknowledged.

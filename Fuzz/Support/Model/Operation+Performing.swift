@@ -33,9 +33,9 @@ extension Operation {
       let isExpected = isThere == (applied(to: state, now: now) != nil)
       // An expired entry may still exist. Its record shows whether its lifetime has ended. If the
       // record is unreadable, the key counts as present and is removed, as `locate` in the store
-      // says. Otherwise an unreadable value would stay although its removal was acknowledged.
+      // explains. Otherwise an unreadable value would stay although its removal was acknowledged.
       if !isExpected, !(isThere && state[key] != nil && hasMisread()) {
-        throw FuzzFailure("a removal says \(isThere)")
+        throw FuzzFailure("a removal returns \(isThere)")
       }
     case .batch(let changes, _):
       try store.write(durability: given) { batch in
@@ -65,19 +65,19 @@ extension Operation {
       case .stored(let version) where isRight: return [key: version]
       case .mismatch(current) where !isRight: break
       case .mismatch(nil) where mayEvict: throw EvictedFirst()
-      default: throw FuzzFailure("a compare-and-set says \(result)")
+      default: throw FuzzFailure("a compare-and-set returns \(result)")
       }
     case .extend(let key, let lifetime, _):
       let isThere = try store.extendLifetime(forKey: key, to: lifetime, durability: given)
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       if !isThere, entry != nil, mayEvict { throw EvictedFirst() }
-      if isThere != (entry != nil) { throw FuzzFailure("an extension says \(isThere)") }
+      if isThere != (entry != nil) { throw FuzzFailure("an extension returns \(isThere)") }
     case .compareAndRemove(let key, let isRight, _):
       let current = try store.info(forKey: key)?.version
       let isRemoved = try store.compareAndRemove(
         forKey: key, expecting: isRight ? current ?? 1 : (current ?? 0) + 1, durability: given)
       if isRemoved != (applied(to: state, now: now) != nil) {
-        throw FuzzFailure("a compare-and-remove says \(isRemoved)")
+        throw FuzzFailure("a compare-and-remove returns \(isRemoved)")
       }
     case .removeMany(let keys, _):
       let expected = steps(from: state, now: now).count
@@ -86,15 +86,15 @@ extension Operation {
       // As with one key, an unreadable expired entry may count as present.
       let most = hasMisread() ? expected + expiredCount : expected
       guard (expected...most).contains(removed) else {
-        throw FuzzFailure("removals say \(removed) instead of \(expected)")
+        throw FuzzFailure("removals return \(removed) instead of \(expected)")
       }
     case .update(let key, let value, _):
       let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       let result = try store.update(forKey: key, durability: given) { found in
-        if found != old?.value { throw FuzzFailure("an update finds something else") }
+        if found != old?.value { throw FuzzFailure("an update finds another value") }
         return value
       }
-      if result?.value != value { throw FuzzFailure("an update gives something else") }
+      if result?.value != value { throw FuzzFailure("an update returns another value") }
       if let result { return [key: result.version] }
     case .removeAll: try store.removeAll()
     case .trimBytes(let byteCount, _):

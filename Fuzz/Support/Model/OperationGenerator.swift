@@ -2,7 +2,7 @@ package import CairnStore
 
 /// Makes operations, each with a different value.
 package struct OperationGenerator {
-  /// Few, so that they are overwritten often. One is long, and one is the beginning of others.
+  /// Few, so that they are overwritten often. One is long, and one is a prefix of others.
   package static let keys: [[UInt8]] =
     (0..<9).map { Array("key \($0)".utf8) }
     + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]

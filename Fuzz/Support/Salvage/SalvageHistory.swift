@@ -142,7 +142,7 @@ struct SalvageHistory {
     let after = try store.info(forKey: key)
     guard isThere == (before != nil), before?.version == after?.version,
       (before?.expires == nil) == (after?.expires == nil)
-    else { throw FuzzFailure("an extension of a lifetime changes something else") }
+    else { throw FuzzFailure("an extension changes more than the lifetime") }
     if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
   }
 

@@ -22,7 +22,8 @@ extension LoadModelRun {
     let waitCount = cache.loadActivity.waitCount
     scene.advance(by: .milliseconds(end - model.now))
     model.now = scene.clock.now().millisecondsSinceEpoch
-    // Maintenance may remove a value that is too old for all policies. No call shows this.
+    // Maintenance may remove a value that is too old for all policies. No call shows whether it
+    // has.
     model.removeExpired(before: model.now - LoadModelScene.retention)
     try await endWaits(waitCount)
   }

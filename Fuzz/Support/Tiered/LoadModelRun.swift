@@ -373,7 +373,7 @@ package struct LoadModelRun {
     if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
   }
 
-  /// Compares what all other reads find, and checks that only known calls asked the origin.
+  /// Compares what all other reads find, and checks that only known calls reached the origin.
   private func compare() throws {
     for key in 0..<Self.keyCount {
       try expect(try cache.peekValue(forKey: key), model.fresh(key)?.value, "the value of \(key)")

@@ -44,7 +44,7 @@ struct TieredModel {
 
   mutating func removeAll() { entries = [:] }
 
-  /// - Returns: whether there is anything.
+  /// - Returns: whether the key exists.
   mutating func extend(_ key: Int, by milliseconds: Int64) -> Bool {
     guard var entry = entry(key) else { return false }
     if let expires = entry.expires, expires < now + milliseconds {

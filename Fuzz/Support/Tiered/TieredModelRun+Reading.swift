@@ -97,7 +97,7 @@ extension TieredModelRun {
   }
 
   mutating func reopen(_ key: Int) throws {
-    // A close keeps the reads only if something was also written.
+    // A close records the reads only after a write.
     try set(key)
     note("open anew")
     try cache.close()

@@ -81,7 +81,8 @@ final class FollowingStepTests {
     return try Image(of: directory.store)
   }
 
-  /// A store of several segments with dead records. It was closed once and then written to again.
+  /// A store of several segments with dead records. The store was closed once and then written to
+  /// again.
   private func makeStore(_ fileSystem: any FileSystem = SystemFileSystem()) throws -> Store {
     try Self.closed.get().write(to: directory.store)
     let store = try Store.announcing(

@@ -313,8 +313,7 @@ final class FollowingEndTests {
         try later.close()
       }
     }
-    // There are again more versions than the follower has seen, so versions alone do not show the
-    // loss.
+    // Versions again exceed those that the follower has seen, so they alone do not show the loss.
     #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(try follower.contents() == writer.contents())
   }

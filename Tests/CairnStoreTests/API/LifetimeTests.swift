@@ -55,7 +55,7 @@ struct LifetimeTests {
     (.until(.distantFuture), .distantFuture),
   ]
 
-  @Test("Each form of write takes each lifetime", arguments: ends)
+  @Test("Each form of write accepts each lifetime", arguments: ends)
   func writes(lifetime: Lifetime, end: Timestamp?) throws {
     try store.setValue("v", forKey: "set", lifetime: lifetime)
     _ = try store.compareAndSet(

@@ -182,8 +182,8 @@ struct BackPressureTests {
     }
     // The clock's origin is set at its first use.
     _ = wait()
-    // A quarter is the share in which writers are slowed. Before the first round, 10 ns per byte
-    // are assumed.
+    // Writers are slowed in the last quarter of the allowance. Before the first round, a pace of 10
+    // ns per byte is assumed.
     allowance.update(reclaimable: 0, allowed: 4_000_000, margin: 0)
     #expect(!allowance.spend(3_000_000) && wait() == .microseconds(10))
     #expect(allowance.spend(900_000) && allowance.isScarce && wait() == .microseconds(100))
@@ -197,7 +197,7 @@ struct BackPressureTests {
       reclaimable: 3_500_000, allowed: 4_000_000, margin: 0, gain: (1, .milliseconds(2)))
     #expect(allowance.spend(1) && wait() > .microseconds(199) && wait() < .microseconds(201))
     #expect(allowance.wait(afterSpending: 1 << 40) == .milliseconds(100))
-    // The rest ends as soon as there is room.
+    // Waiting ends as soon as there is room.
     allowance.update(
       reclaimable: 1_000_000, allowed: 4_000_000, margin: 0, gain: (2_500_000, .milliseconds(25)))
     #expect(!allowance.isScarce && wait() == .microseconds(10))

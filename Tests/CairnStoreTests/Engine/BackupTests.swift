@@ -52,7 +52,7 @@ struct BackupTests {
     #expect(try entries(copy).mapValues(\.value) == before.mapValues(\.value))
     #expect(try entries(copy).mapValues(\.info.version) == before.mapValues(\.info.version))
     #expect(try entries(copy).mapValues(\.metadata) == before.mapValues(\.metadata))
-    // Each continues on its own.
+    // The store and its copy continue independently.
     try copy.setValue("only here", forKey: "key1")
     #expect(try copy.setValue("w", forKey: "new") > report.version)
     try store.removeAll()

@@ -62,7 +62,7 @@ struct DurabilityTests {
       try store.removeValue(forKey: "key")
       #expect(try removal() == 0)
       #expect(isSynced())
-      // Once is enough.
+      // One sync is enough.
       #expect(try removal() == 0)
       #expect(!isSynced())
     }
@@ -301,7 +301,7 @@ struct DurabilityTests {
       return
     }
     #expect(storeError { try store.close() } != nil)
-    // Either everything is there or nothing.
+    // Either everything or nothing was removed.
     let count = try Store(directory.store).count()
     #expect(count == 0 || count == 2)
   }

@@ -242,7 +242,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "The same, with records read and written by system calls",
+    "A single failing call does no harm with records read and written by system calls",
     arguments: FaultyFileSystem.Call.failing)
   func sweepSystemCalls(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem(), access: .systemCalls).counts[call] ?? 0

@@ -102,7 +102,7 @@ struct MaintenanceTests {
     #expect(try store.statistics().indexedKeyCount == 11)
     process.queue.runAll(dueAfter: .seconds(30))
     #expect(try store.statistics().indexedKeyCount == 10)
-    // And again, and for an entry of a batch.
+    // The same again, for an entry of a batch.
     try store.write { try $0.setValue("v", forKey: "short", options: .lifetime(.seconds(20))) }
     clock.advance(by: .seconds(30))
     process.queue.runAll(dueAfter: .seconds(30))
@@ -186,7 +186,8 @@ struct MaintenanceTests {
   }
 
   @Test(
-    "The same with processes that begin with a removal", arguments: [true, false])
+    "Processes that begin with a removal also reclaim what killed ones leave",
+    arguments: [true, false])
   func killedEarly(removesMany: Bool) throws {
     var most = 0
     for _ in 0..<100 {
@@ -216,7 +217,7 @@ struct MaintenanceTests {
       process.queue.runAll(dueAfter: .zero)
       try store.close()
       process.queue.runAll(dueAfter: .zero)
-      // One session's writes may be added to that.
+      // Allows for one session's writes in addition.
       #expect(disk.allocatedByteCount < (1 << 20) + (256 << 10), "\(session)")
     }
   }

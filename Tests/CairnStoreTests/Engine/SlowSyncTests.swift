@@ -34,7 +34,7 @@ struct SlowSyncTests {
     try write(store, 0..<150)
     #expect(try store.usage().segmentCount > 10)
     for number in 0..<150 { try store.removeValue(forKey: "key \(number)") }
-    // Meanwhile housekeeping waits in a sync.
+    // Meanwhile, housekeeping waits in a sync.
     #expect(system.awaitHeldSync())
     system.releaseSyncs()
     try store.close()

@@ -136,7 +136,8 @@ struct DiskReserveTests {
     let store = try scene.open()
     #expect(try store.removeValue(forKey: "key200"))
     #expect(throws: StoreError.self) { try store.setValue([UInt8].filled(20_000), forKey: "new") }
-    // Another program took the released space. This is more than the last block had left.
+    // Another program took the released space. The next removals need more than the last block had
+    // left.
     scene.fileSystem.fillDisk()
     for index in 0..<200 { #expect(try store.removeValue(forKey: "key\(index)")) }
     #expect(try scene.killed().open().count() == 99)
@@ -180,7 +181,7 @@ struct DiskReserveTests {
 
   @Test("Everything can be removed on a full disk once the manifest has outgrown a block")
   func removalOfAllAfterGrowth() throws {
-    // As before, but the previous manifest has left a block less than this one takes.
+    // As before, but the previous manifest leaves one block less than the current one needs.
     let scene = try StoreScene()
     let store = try scene.open()
     let fileSystem = scene.fileSystem

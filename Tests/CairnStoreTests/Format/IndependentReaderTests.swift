@@ -32,7 +32,7 @@ struct IndependentReaderTests {
     for round in 0..<4 {
       let store = try Store(path: scratch.store, configuration: configuration)
       try fill(store, &random)
-      // Then old records are in new segments, in no order.
+      // A compaction puts old records into new segments, in no order.
       if round % 2 == 1 { #expect(try store.compact().writtenSegmentCount > 0) }
       let content = try IndependentReader.content(of: store)
       try store.close()

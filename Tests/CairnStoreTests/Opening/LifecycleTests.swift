@@ -189,8 +189,8 @@ struct LifecycleTests {
 
   @Test("A close during a failure lists every segment or throws")
   func closeBesideFailure() throws {
-    // A job that makes the next segment fails during the close, which then seals nothing. If it
-    // left a segment unlisted, the next open would move it to quarantine.
+    // A job that makes the next segment fails during the close, which then seals nothing. If the
+    // close left a segment unlisted, the next open would move that to quarantine.
     let scene = try StoreScene()
     let store = try scene.open()
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }

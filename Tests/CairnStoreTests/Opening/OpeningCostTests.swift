@@ -76,7 +76,7 @@ struct OpeningCostTests {
     try image.write(to: damaged.store)
     let fileSystem = FaultyFileSystem()
     let store = try Store(damaged.store, configuration(), fileSystem: fileSystem)
-    // A snapshot that sees shards as they are in the checkpoint needs them too.
+    // A snapshot that shows the state of the checkpoint needs the shards too.
     let snapshot = try store.snapshot()
     try store.checkpoint()
     #expect(try store.contents() == expected)

@@ -101,8 +101,8 @@ struct TornTailTests {
     let image = killed.image.changing(try killed.lastSegment) {
       $0.removeLast($0.count - SegmentHeader.byteCount)
     }
-    // In another boot. In this one, no kill loses all three records, but the file itself does not
-    // show it.
+    // In another boot. In this boot, no kill loses all three records, but the file itself does not
+    // show this.
     #expect(try Opening(image, boot: otherBoot) == .contents([:]))
   }
 

@@ -59,7 +59,7 @@ struct MemoryTests {
     var table: ReferenceTable<Fixture>? = ReferenceTable(slotCount: 1 << 20)
     table?.set(3, to: Fixture())
     #expect(table?[3] != nil)
-    // Only this: the allocator may have to clear memory that was in use before.
+    // Only the release is measured: an allocation may have to clear memory that was in use before.
     let faults = pageFaults { table = nil }
     #expect(faults < 500)
   }

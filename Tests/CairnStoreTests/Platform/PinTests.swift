@@ -121,7 +121,7 @@ struct PinTests {
     isOther.wait()
   }
 
-  @Test("A slot keeps one object beyond its pin, and not those that others retire")
+  @Test("A slot keeps one object beyond its pin, and none that others retire")
   func hazard() throws {
     let isFreed = Flag(), isOther = Flag()
     let pin = try #require(Pin())

@@ -59,8 +59,8 @@ struct SalvageAfterCompactionTests {
   }
 
   /// Found by a review. The copy has the end that an extension gave the put, and the extension
-  /// itself is gone with its segment. Of the put and its copy, the one found first counted, with
-  /// its own end.
+  /// itself is gone with its segment. The salvage took whichever of the put and its copy it found
+  /// first, with that record's end.
   @Test("If an extension's segment is gone but its put's is not, the later end counts")
   func laterEndOfCopy() throws {
     let disk = SimulatedDisk()

@@ -97,7 +97,8 @@ struct SalvageLastBatchTests {
 
   /// `SalvageFuzzer --seed 11506`: because of a damaged value before the batch, the log was cut
   /// there, and the batch with it.
-  @Test("The same after a record with a damaged value")
+  @Test(
+    "One flipped bit in the last batch costs one record even after a record with a damaged value")
   func damagedValueBefore() throws {
     let killed = try Self.killed.get()
     let value = try killed.lastRecords[2].valueRange.lowerBound

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 /// An ext4 filesystem in a file. It can be cut off from the file as if by a power cut. Only root
-/// may mount one, and not everywhere.
+/// may mount one, and not on every machine.
 final class Ext4Image: Sendable {
   /// Why this machine cannot have one.
   static let missing: String? = {

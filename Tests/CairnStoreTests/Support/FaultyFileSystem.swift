@@ -13,7 +13,7 @@ final class FaultyFileSystem: FileSystem {
     case synchronizeData, synchronize, dropCache, map, protect, prefault, unmapPages
     case reservesBlocks, bootIdentifier, randomBytes
 
-    /// Those that can fail.
+    /// The kinds that can fail.
     static let failing = allCases.filter {
       ![.prefault, .unmapPages, .reservesBlocks].contains($0)
     }

@@ -104,7 +104,7 @@ struct CacheLocationTests {
       #expect(error?.description.hasPrefix(path) == true, sourceLocation: sourceLocation)
       #expect(
         FileManager.default.fileExists(atPath: store + "/MANIFEST"), sourceLocation: sourceLocation)
-      // It was refused before anything was created.
+      // The open was refused before anything was created.
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: pages).sorted() == before,
         sourceLocation: sourceLocation)

@@ -221,7 +221,7 @@ struct DiskModelTests {
       func now() -> Int64 { scene.clock.now().millisecondsSinceEpoch }
       func check(_ found: String?, _ index: Int, since before: Int64) {
         guard let found else {
-          // Once gone, it does not reappear by itself.
+          // Once gone, a value does not reappear by itself.
           mine[index] = nil
           return
         }
@@ -264,7 +264,7 @@ struct DiskModelTests {
         case 32:
           let value = "\(key) compared \(step)"
           let version = try cache.info(forKey: key)?.version
-          // The others only remove, so a mismatch means that it was removed meanwhile.
+          // Other threads only remove, so a mismatch means that the key was removed meanwhile.
           switch try cache.compareAndSet(value, forKey: key, expecting: version) {
           case .stored:
             mine[index] = value
@@ -289,7 +289,7 @@ struct DiskModelTests {
         case 38: if random.below(20) == 0 { try cache.compact() }
         default:
           let usage = try cache.statistics()
-          // Each of the others may be between its write and the removal for it.
+          // Each of the other threads may be between its write and the eviction for it.
           if usage.heldCount > limit + threads { faults.add("\(usage.heldCount) entries") }
           if usage.liveByteCount > 40_000 + threads * 1000 {
             faults.add("\(usage.liveByteCount) bytes")

@@ -91,7 +91,7 @@ struct FullDiskCacheTests {
     for number in 0..<8000 { try cache.setValue(value(number, 3000), forKey: number) }
     try disk.fill()
     var failureCount = 0
-    // The first go although the log has room.
+    // The first entries are evicted although the log has room.
     for number in 0..<800 where failureCount < 50 {
       let before = try cache.count()
       do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch {

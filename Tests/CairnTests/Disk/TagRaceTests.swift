@@ -177,7 +177,7 @@ struct TagRaceTests {
       try cache.setValue(value, forKey: "\(number)", options: .tags(["x"]))
     }
     told.withLock { $0 = [] }
-    // Their record has to have room.
+    // The record of the marks needs room.
     for number in 0..<100 where told.withLock({ $0.isEmpty }) {
       let tag = "\(number)" + String(repeating: "long", count: 60)
       removed.withLock { $0 = Array(tag.utf8) }
@@ -229,7 +229,7 @@ struct TagRaceTests {
     files.failing.withLock { $0 = [] }
     #expect(try cache.value(forKey: "a") == nil)
     #expect(try cache.keys() == ["b"])
-    // This is not retried over and over.
+    // The failed read is not retried repeatedly.
     let count = files.count.load(ordering: .relaxed)
     try cache.setValue("3", forKey: "c")
     #expect(settle())

@@ -326,13 +326,13 @@ struct TagTests {
     #expect(error { try cache.removeAll(tagged: "") } == .invalidTag(byteCount: 0, limit: 255))
     #expect(error { _ = try cache.keys(tagged: long) } == .invalidTag(byteCount: 256, limit: 255))
     #expect(try cache.count() == 0)
-    // As many as allowed. A tag that is given twice counts once.
+    // As many tags as allowed. A tag that is given twice counts once.
     let most = (0..<32).map { "\($0)" + String(repeating: "é", count: 126) }
     try cache.setValue("", forKey: "a", options: .tags(most + most))
     #expect(try cache.keys(tagged: most[31]) == ["a"])
     for number in 0..<1000 { try cache.removeAll(tagged: "\(number)") }
     #expect(error { try cache.removeAll(tagged: "x") } == .tooManyRemovedTags(limit: 1000))
-    // One of these may be removed again.
+    // A tag that is already marked can be removed again.
     try cache.removeAll(tagged: "7")
     try sweep(cache)
     try cache.removeAll(tagged: most[0])

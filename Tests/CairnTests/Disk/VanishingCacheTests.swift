@@ -22,7 +22,7 @@ private final class HeldFileSystem: FileSystemDecorator {
   }
 }
 
-/// Lets no sync of data return while it holds.
+/// Lets no sync of data return while the gate holds.
 private final class SyncGate: FileSystemDecorator {
   let base: any FileSystem = SystemFileSystem()
   let isHolding = Atomic(false)

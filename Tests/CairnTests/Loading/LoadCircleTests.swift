@@ -45,7 +45,7 @@ struct LoadCircleTests {
     }
     await eventually { gate.arrivedCount == 2 }
     gate.open()
-    // The one that would have closed the circle fails, and so does the other.
+    // The load that would have closed the circle fails, and so does the other.
     await #expect(throws: CacheError.circularLoad) { try await one.value }
     await #expect(throws: CacheError.circularLoad) { try await two.value }
     await eventually { LoadGraph.count == 0 }
@@ -63,7 +63,7 @@ struct LoadCircleTests {
           if isOwnKey { return try await cache.value(forKey: "a") { 0 } }
           return try await cache.value(forKey: "b") { try await cache.value(forKey: "a") { 0 } }
         })
-      // The load ends after the task has asked.
+      // The load ends after the task's call.
       await eventually { cache.loadStatistics.joinedCount == 1 }
       return 7
     }

@@ -62,7 +62,7 @@ struct LoadPolicyTests {
     #expect(try await ask(subject)?.value == "1")
     scene.advance(by: isAhead ? .seconds(48) : .seconds(60))
     let waits = subject.waitCount()
-    // The origin answers after all have received their values.
+    // The origin returns after all callers have received their values.
     let gate = Gate()
     let given = try await withThrowingTaskGroup(of: Loaded<String>?.self) { group in
       for _ in 0..<10_000 {

@@ -20,7 +20,7 @@ struct AncestorBugTests {
       cache.setValue(number, forKey: "\(number)")
     }
     #expect(cache.keys() == ["6", "5", "4"])
-    // If Foundation fixes it, this test shows it, and the table of the benchmark changes.
+    // If Foundation fixes this, the test fails, and the table of the benchmark changes.
     #expect(foundation.object(forKey: "1") != nil && foundation.object(forKey: "6") == nil)
   }
 

@@ -138,7 +138,7 @@ struct MemoryLimitTests {
     arguments: [60, 200, 1000, 4000])
   func sieveLockstep(capacity: Int) {
     let cache: MemoryCache<Int, Int> = scene.cache(count: capacity) { $0.policy = .sieve }
-    // All entries that the cache then holds were used twice, and never are again.
+    // All entries that the cache then holds were used twice, and are never used again.
     for key in 0..<20_000 {
       for _ in 0..<2 { _ = use(key, in: cache) }
     }

@@ -160,7 +160,7 @@ struct AdmissionTests {
       return .loaded("second", options: .lifetime(.seconds(100)))
     }
     #expect(loaded?.value == "second" && seen.all == ["first"])
-    // That was its second load.
+    // That was the key's second load.
     #expect(try cache.storedValue(forKey: "a") == "second" && cache.value(forKey: "a") == "second")
   }
 

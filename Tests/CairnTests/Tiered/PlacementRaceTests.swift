@@ -169,7 +169,7 @@ struct PlacementRaceTests {
     }
     #expect(try cache.value(forKey: "a") == 2)
     cache.tier.removeAll()
-    // The first policy that serves such values comes now.
+    // Only now comes the first policy that serves such values.
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(3600)
     await #expect(throws: Down.self) {

@@ -160,13 +160,13 @@ struct PlacementTests {
     func entry(_ value: Int) -> PublishedEntry<String, Int> {
       PublishedEntry(value, key("a"), .standard, in: cache.tier.held)
     }
-    // On disk before, and told afterwards.
+    // A value that reached the disk before, and is reported afterwards.
     let old = entry(1)
     let oldVersion = try cache.setStored(1, forKey: "a")
     try cache.setValue(2, forKey: "a", options: .alone)
     old.publish(to: cache.tier.held, version: oldVersion, byteCount: 0)
     #expect(try cache.value(forKey: "a") == 2 && cache.storedValue(forKey: "a") == nil)
-    // On disk after, and told afterwards.
+    // A value that reached the disk after, and is reported afterwards.
     let new = entry(3)
     let newVersion = try cache.setStored(3, forKey: "a")
     new.publish(to: cache.tier.held, version: newVersion, byteCount: 0)

@@ -164,13 +164,13 @@ struct SharedCacheTests {
   func secondClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // What another thread does that came first and closes the store last.
+    // Like a thread that came first and closes the store last.
     SharedCaches.beginClosing(cache)
     #expect(SharedCaches.count(below: scene.directory) == 1)
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 0)
     let next: DiskCache<String, Int> = try shared("a")
-    // Its own second close, which comes when the place belongs to another cache.
+    // That thread's own close, which comes when the place belongs to another cache.
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
     let last: DiskCache<String, Int> = try shared("a")
@@ -181,7 +181,7 @@ struct SharedCacheTests {
   func closeUnderWay() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // As long as a first close is in progress.
+    // Like a first close in progress.
     try #require(try cache.store.closeOnce())
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)

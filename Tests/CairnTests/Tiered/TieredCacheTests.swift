@@ -299,7 +299,7 @@ struct TieredCacheTests {
     try cache.setValue(2, forKey: "b", lifetime: .seconds(10))
     #expect(try cache.extendLifetime(forKey: "a", to: .seconds(30)))
     #expect(try !cache.extendLifetime(forKey: "c", to: .seconds(30)))
-    // Never shortened.
+    // A lifetime is never shortened.
     #expect(try cache.extendLifetime(forKey: "a", to: .seconds(5)))
     #expect(try cache.audit() == [])
     scene.advance(by: .seconds(9))

@@ -91,7 +91,7 @@ struct TieredCoherenceTests {
     let version = try cache.setStored(1, forKey: "a")
     let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     let ticket = cache.tier.held.ticket(forKey: key("a"))
-    // It was removed, and memory was not updated yet.
+    // The key was removed, and memory was not updated yet.
     #expect(cache.tier.held.noteAbsent(key("a")) == nil)
     entry.publish(to: cache.tier.held, version: version, byteCount: 0)
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)

@@ -276,7 +276,7 @@ struct TieredLoadingTests {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<400 {
       let waiter = Task { try await cache.value(forKey: key) { key } }
-      // Once the load has begun, everything after the removal is the removal's.
+      // Once the load has begun, no read after the removal may find the value.
       while cache.loadStatistics.startedCount <= UInt64(key) { await Task.yield() }
       try await cache.removeValue(forKey: key)
       let afterwards = try cache.value(forKey: key)

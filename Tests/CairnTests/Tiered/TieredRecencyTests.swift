@@ -145,7 +145,7 @@ struct TieredRecencyTests {
     #expect(try !isInUse(0) && !isInUse(1))
   }
 
-  @Test("A late report of a read does not prolong the life of an entry with a short idle limit")
+  @Test("A late report of a read does not prolong the lifetime of an entry with a short idle limit")
   func idleToldLater() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 1)
     func isThereAfterTelling() throws -> Bool {

@@ -70,7 +70,8 @@ struct CheckpointTests {
     let found = try reader.open(.simulated(clock))
     reader.fileSystem.intervene = nil
     #expect(try found.statistics().recovery.replayedRecordCount == 625)
-    // 50 of the 250 keys are long. One of their heads takes two calls, and the tail has the others.
+    // 50 of the 250 keys are long. The head of a long key takes two calls. The search for the end
+    // of the log takes the other calls.
     #expect(readCount < 200, "\(readCount) reads")
     for number in 0..<1000 {
       let byteCount = number % 8 == 0 ? nil : number % 4 == 0 ? 30 : 100

@@ -75,7 +75,7 @@ struct CompactionInterleavingTests {
         guard let store = held.withLock({ $0 }) else { return }
         do {
           try store.removeAll()
-          // Each fills a segment.
+          // Each value fills a segment.
           for _ in 0..<fillerCount {
             try store.setValue([UInt8](repeating: 0, count: 65_400), forKey: "filler")
           }

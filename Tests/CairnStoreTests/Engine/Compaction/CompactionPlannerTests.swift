@@ -75,7 +75,7 @@ struct CompactionPlannerTests {
     let young = aged(2, live: 480, lowest: 950)
     let newest = facts(3, candidate: false, livePuts: 400, lowest: 1000)
     #expect(first(young, old, newest) == ids(1))
-    // When writers are about to wait, only the gain counts.
+    // When writers will soon have to wait, only the gain counts.
     #expect(first(young, old, newest, isUrgent: true) == ids(2))
     let nearlyDead = aged(4, live: 20, lowest: 950)
     #expect(first(nearlyDead, old, newest) == ids(4))

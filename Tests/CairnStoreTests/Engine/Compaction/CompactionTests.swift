@@ -201,7 +201,7 @@ final class CompactionTests: StoreSuite {
     queue.runAll()
     let before = try store.statistics().allocatedByteCount
     system.fillDisk()
-    // Some in each segment, and all in the first ones.
+    // Removes some values in each segment, and all in the first ones.
     try store.remove { key, _ in key.copied().last != UInt8(ascii: "1") }
     queue.runAll()
     try store.compact()
@@ -338,7 +338,7 @@ final class CompactionTests: StoreSuite {
   @Test("A manual compaction reports a failed sync, even if it got what it needed")
   func failedSync() throws {
     // The log is synced up to the end of the segment to be sealed. Then the sync of the next one
-    // fails. From then on, the store accepts no more writes and compacts nothing.
+    // fails. From then on, the store refuses writes and compacts nothing.
     let scene = try StoreScene()
     let store = try scene.open()
     // Each value goes into the next segment. Two are rolled but not sealed yet.

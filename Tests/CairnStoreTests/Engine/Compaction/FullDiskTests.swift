@@ -310,7 +310,7 @@ struct FullDiskTests {
       guard event.call == .allocate, event.file == FileName.newManifest else { return nil }
       return refusals.withLock { count in
         count += 1
-        // One for the segment after the active one, and one to seal the first.
+        // One allocation for the segment after the active one, and one to seal the first.
         return count <= 2 ? SystemError.noSpace : nil
       }
     }

@@ -122,7 +122,7 @@ struct DamageTests {
     #expect(storeError { _ = try store.value(forKey: "key\(index)") }?.corruption != nil)
   }
 
-  @Test("A batch proves what was durable before it")
+  @Test("A batch proves which earlier records were durable")
   func batchMark() throws {
     let killed = try KilledStore { store in
       try store.setValue("value", forKey: "key0", durability: .durable)

@@ -66,7 +66,8 @@ struct ReplacedDamageTests {
 
   @Test("The bytes of an unreadable record count as live until its segment is compacted")
   func unreadableRecord() throws {
-    // Its size is in its header. Nothing else is wrong meanwhile, and nothing is counted twice.
+    // The record's size is in its unreadable header. Nothing else is wrong meanwhile, and nothing
+    // is counted twice.
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
     func open(_ path: String, _ system: FaultyFileSystem = FaultyFileSystem()) throws -> Store {

@@ -71,7 +71,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "Limits hold even if every entry is said to be in use elsewhere",
+    "Limits hold even if every entry is reported to be in use elsewhere",
     arguments: [1, 2, 100, 5000])
   func allInUse(limit: Int) throws {
     var configuration = StoreConfiguration.small { $0.countLimit = limit }

@@ -71,7 +71,7 @@ struct RemoveAllTests {
   }
 
   @Test(
-    "Progress is reported file by file, when nothing can be found any more; the callee may write")
+    "Progress is reported file by file, once nothing can be found; the callee may write")
   func progress() throws {
     let fileCount = try Image(of: directory.store).segmentNames.count
     var told: [WorkProgress] = []

@@ -168,7 +168,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try store.text("key150") == "new")
     #expect(try store.contains("key151"))
     #expect(!(try store.contains("key152")))
-    // Others go in their place.
+    // Other entries were removed in their place.
     #expect(try store.count() == 100)
     #expect(!(try store.contains("key153")))
     #expect(!(try store.contains("key201")))
