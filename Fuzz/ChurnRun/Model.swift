@@ -88,7 +88,7 @@ struct Model {
     return hasHappened
   }
 
-  /// Checks the whole contents of the store.
+  /// Checks all contents of the store.
   mutating func checkAll(_ store: Store) throws {
     var found = Set<Int>()
     var values: [(Int, [UInt8])] = []

@@ -7,7 +7,7 @@ import Glibc
 struct Plan {
   enum Operation {
     case put(key: Int)
-    /// A put of a value that expires soon afterwards.
+    /// A put of a value that soon expires.
     case putShortLived(key: Int)
     case remove(key: Int)
     /// Puts of these keys, in one atomic batch.
@@ -68,8 +68,8 @@ struct Plan {
 
   func keyBytes(_ key: Int) -> [UInt8] { Array("churn/key/\(key)".utf8) }
 
-  /// The value that an operation gives a key. The value identifies both, so a wrong value is
-  /// detected.
+  /// The value that an operation gives a key. It identifies the operation and the key, so a wrong
+  /// value is detected.
   func value(of number: Int, for key: Int) -> [UInt8] {
     var random = FuzzRandom(seed: seed ^ UInt64(number) << 20 ^ UInt64(key))
     let byteCount = random.below(1000) == 0 ? 20_000 + random.below(80_000) : 16 + random.below(400)

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// One process of a churn run. It opens the store, compares its whole contents with the model,
-/// continues where the last process died, and at the end reports its resources.
+/// One process of a churn run. It opens the store, compares all contents with the model, continues
+/// where the last process died, and finally reports its resources.
 struct Worker {
   let options: ChurnOptions
   private let plan: Plan

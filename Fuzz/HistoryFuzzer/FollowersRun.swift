@@ -48,7 +48,7 @@ final class FollowersRun {
     let eventCount = 6 + random.below(8)
     let replacing = random.once(in: 4) ? random.below(eventCount) : nil
     for number in 0..<eventCount {
-      // Often too early for a process to have done much, because starting takes some time.
+      // The shorter waits often end before a process has done much, because starting takes time.
       usleep(UInt32(random.below(random.once(in: 2) ? 80_000 : 400_000)))
       for child in [writer] + followers { try child.checkRuns() }
       if number == replacing {
@@ -94,7 +94,7 @@ final class FollowersRun {
     ])
   }
 
-  /// Ends the writer, and makes the next one record the result of the last operation.
+  /// Ends the writer, and has the next one record the result of the last operation.
   private func finishWriter() throws {
     writer.kill()
     tally["kills of writers"] += 1

@@ -12,7 +12,7 @@ import FuzzSupport
 /// that load with policies, with or without memory.
 ///
 /// A seed decides what the threads do, not how they interleave, so a failure may not be repeatable.
-/// A history that no order explains is printed.
+/// If no order explains a history, it is printed.
 @main
 enum HistoryFuzzer {
   static func main() {

@@ -3,7 +3,7 @@ import FuzzSupport
 import Glibc
 
 extension GoldenStore {
-  /// Where a compaction or a backup was when its process died.
+  /// How far a compaction or a backup had got when its process died.
   package enum Moment: String {
     /// The output has its name but is not yet part of the log.
     case compacting
@@ -56,7 +56,7 @@ extension GoldenStore {
       }
       guard image == nil, FileName.isSegment(name) else { return nil }
       if call == .synchronize, !known.contains(name) { synced.insert(name) }
-      // The log continues in the first of them; the second is the compaction's output.
+      // The log continues in the first new segment; the second is the compaction's output.
       if synced.count == 2, !isWritten {
         isWritten = true
         if let error = storeError({ try writeMeanwhile(to: store) }) { fail("\(error)") }

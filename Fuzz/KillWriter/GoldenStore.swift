@@ -53,7 +53,7 @@ package enum GoldenStore {
     "before all was removed", "removed", "expired", "removed in a batch",
   ]
 
-  /// How a session left a store.
+  /// How the last session left the store.
   package enum End: String {
     /// It was closed.
     case closed

@@ -56,7 +56,7 @@ enum KillWriter {
   }
 }
 
-/// Ends the process with a reason.
+/// Prints a reason and ends the process.
 func fail(_ reason: String) -> Never {
   say(reason)
   exit(1)

@@ -145,7 +145,7 @@ enum Situations {
     }
   }
 
-  /// Opens, reads and writes as another user, and reports the result of each.
+  /// Opens, reads and writes as another user, and reports each result.
   static func asUser(path: String, identifier: uid_t) throws {
     // If this process is not root, it already runs as the requested user.
     require(setgid(identifier) == 0 || getuid() != 0, "no other group")
@@ -279,7 +279,7 @@ enum Situations {
     try store.close()
   }
 
-  /// Opens and uses a store with each limit on descriptors, from far too low to enough.
+  /// Opens and uses a store under each limit on descriptors, from far too low to sufficient.
   ///
   /// - Parameter timersRun: whether Dispatch has already set up its timers, for which it needs
   ///   descriptors.

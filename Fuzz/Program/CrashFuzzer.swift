@@ -1,7 +1,7 @@
 import FuzzSupport
 
-/// Workloads with power cuts and kills at any call, in recoveries too, compared with a model. With
-/// `--followers`, other processes follow the store and read it at each call.
+/// Workloads with power cuts and kills at any call, including in recoveries, compared with a model.
+/// With `--followers`, other processes follow the store and read it at each call.
 enum CrashFuzzer {
   static func run() -> Never {
     let fuzzer = Fuzzer(

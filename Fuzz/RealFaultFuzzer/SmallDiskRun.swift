@@ -1,9 +1,9 @@
 import CairnStore
 import FuzzSupport
 
-/// A store that fills a filesystem of 1 to 16 MiB, together with other programs. Nothing is lost,
-/// every refusal is `noSpace` and changes nothing, everything can be removed, and there is room
-/// again once space is freed.
+/// A store that fills a filesystem of 1 to 16 MiB, together with other programs. Nothing may be
+/// lost. Every refusal must be `noSpace` and change nothing. Everything can be removed, and there
+/// is room again once space is freed.
 struct SmallDiskRun {
   private var random: FuzzRandom
   private let disk: TinyDisk

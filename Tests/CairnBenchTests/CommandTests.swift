@@ -73,7 +73,7 @@ struct CommandTests {
     try #require(rows.count == 2, "\(result.output)")
     let copied = rows.map(\.copied)
     #expect(copied == copied.sorted(by: >))
-    // In theory 0.72 at a bound of 1.5, for uniform overwrites and few whole segments.
+    // In theory, 0.72 at a bound of 1.5, for uniform overwrites and few whole segments.
     #expect(copied[0] > 0.4 && copied[0] < 1)
     for row in rows {
       #expect(row.space < row.bound + 0.2 && row.space > row.bound - 0.3, "\(result.output)")

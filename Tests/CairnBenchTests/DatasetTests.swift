@@ -47,7 +47,7 @@ struct DatasetTests {
     }
   }
 
-  @Test("after the last generation comes the first, and so it does for an absent key")
+  @Test("the first generation follows the last one, and absence")
   func generations() {
     let data = Dataset(keyCount: 2, valueByteCount: 1, seed: 3)
     #expect(data.generation(of: 0) == Dataset.absent)

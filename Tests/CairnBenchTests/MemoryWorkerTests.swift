@@ -67,7 +67,7 @@ struct MemoryWorkerTests {
     try measure(DiskCachePeer<NoTier>.self, .diskCache)
   }
 
-  /// The reads that the memory tier served, of two reads of each of ten keys.
+  /// How many reads the memory tier served, of two reads of each of ten keys.
   private func hits<Tier: MemoryTierSize>(_ tier: Tier.Type) throws -> UInt64? {
     let directory = try TemporaryDirectory()
     let peer = try DiskCachePeer<Tier>(countLimit: 10, at: directory.path + "/c")

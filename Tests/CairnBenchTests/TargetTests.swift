@@ -55,7 +55,7 @@ struct TargetTests {
     #expect(figure(.smallStores(.open)) == 1.2 && figure(.smallStores(.close)) == nil)
   }
 
-  @Test("an aim is met from the bound on, in its direction")
+  @Test("an aim is met at its bound and beyond, in its direction")
   func aims() {
     for (aim, figure, isMet) in [
       (Target.Aim.atLeast(1.9), 1.9, true), (.atLeast(1.9), 1.8999, false),
@@ -87,7 +87,7 @@ struct TargetTests {
       }
       let needed = targets.filter { $0.missingPackages().isEmpty }.flatMap(\.rows)
       #expect(Set(rows) == Set(needed) && Set(rows).count == rows.count)
-      // Stores that take turns do so at the same size.
+      // Stores that take turns run at the same size.
       #expect(Set(plan.sections.map(\.title)).count == plan.sections.count)
       #expect(rows.allSatisfy { $0.store.supports($0.workload) })
     }

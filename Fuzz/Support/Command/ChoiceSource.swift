@@ -3,7 +3,7 @@
 package protocol ChoiceSource {
   /// A number in `0..<bound`; `bound` is at least 1.
   mutating func below(_ bound: Int) -> Int
-  /// Whether all decisions from here on are the same.
+  /// Whether all further decisions are the same.
   var isAtEnd: Bool { get }
 }
 

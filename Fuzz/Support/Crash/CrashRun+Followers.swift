@@ -15,7 +15,7 @@ extension CrashRun {
         legal ?? model.afterDeath, from: isOrdered ? model.acknowledgedCandidateCount : nil,
         now: clock.now())
     } catch {
-      failureMeanwhile = FuzzFailure("in the course of \(operation.name) a follower: \(error)")
+      failureMeanwhile = FuzzFailure("during \(operation.name), a follower: \(error)")
     }
   }
 

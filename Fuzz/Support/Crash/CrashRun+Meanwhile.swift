@@ -60,7 +60,7 @@ extension CrashRun {
   ) {
     if failureMeanwhile != nil || isExcused(error, during: other) { return }
     failureMeanwhile = FuzzFailure(
-      "\(operation.name) in the course of \(other.name) failed: \(error)")
+      "\(operation.name) during \(other.name) failed: \(error)")
   }
 
   /// Whether the process is dead, so no caller received the error, or the error says that the store
@@ -85,7 +85,7 @@ extension Operation {
     }
   }
 
-  /// Whether its syncs hold none of the locks that `removeAll` needs.
+  /// Whether the operation's syncs hold none of the locks that `removeAll` needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
     case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true

@@ -9,7 +9,7 @@ private final class FoundDamage: Sendable {
   func note(_ new: DamageEvent) { event.withLock { $0 = $0 ?? new } }
 }
 
-/// A workload on a simulated disk, with power cuts and deaths of the process at any call.
+/// A workload on a simulated disk, with power cuts and kills at any call.
 ///
 /// During the run, images record what a power cut at that moment would leave. Each is recovered and
 /// compared with the model. Sometimes the run itself crashes and continues with what was recovered.
@@ -21,13 +21,13 @@ package final class CrashRun<Choices: ChoiceSource> {
   private var disk: SimulatedDisk
   var process: SimulatedProcess
   var model = ModelStore()
-  /// What a power cut would have left, what may be found then, and when that was.
+  /// What power cuts would have left, what may be found in it, and when each cut was.
   private var images:
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the current operation.
   var hasFailedSync = false
   var isMeanwhile = false
-  /// What was wrong with another thread's action during an operation.
+  /// A failure of another thread's action during an operation.
   var failureMeanwhile: FuzzFailure?
   /// Damage that a scrub has reported, although there is none.
   private let damage = FoundDamage()
@@ -164,7 +164,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         untilCut = 1 + choices.below(2 * cutInterval)
         takeImage(before: call, in: operation, model)
       }
-      // The store records a failed sync with its next call. A death in between is a known gap.
+      // The store records a failed sync with its next call. A kill in between is a known gap.
       if hasFailedSync { return nil }
       // The new manifest has replaced the old one, but this is not durable yet.
       if hasSwitched, diesAfterSwitch {
@@ -194,7 +194,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         } else { steps }
       acknowledge(taken, versions, operation)
     } catch {
-      // If the process has died meanwhile, no caller got the result.
+      // If the process has died meanwhile, no caller gets the result.
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
       // After a failed sync, it is unknown what is on disk, whatever the page cache shows.
       switch error as? StoreError {
@@ -408,7 +408,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         legal, afterPowerCut: afterPowerCut, keysByRecency: keysByRecency,
         deathLimit: deathLimit - 1)
     }
-    // What was found must be possible after every cut.
+    // What was found must also be possible after every cut.
     if afterPowerCut == nil {
       for index in imageCount..<images.count { images[index].model = model }
     }

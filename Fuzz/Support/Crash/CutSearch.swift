@@ -10,7 +10,7 @@ final class CutSearch {
     /// Images whose recovery was cut.
     fileprivate var cutInRecovery: Set<DiskDigest> = []
 
-    /// Beyond this many, all are forgotten, and their images are examined again.
+    /// Beyond this many images, all are forgotten and may be examined again.
     private static let limit = 200_000
 
     fileprivate func add(_ state: ModelState, _ digest: DiskDigest) {
@@ -202,6 +202,6 @@ final class CutSearch {
     return state
   }
 
-  /// Counts a death of the process.
+  /// Counts a kill of the process.
   func countKill() { tally["kills"] += 1 }
 }

@@ -11,8 +11,8 @@ import CairnStore
 /// The bound of a cut: it decides separately which names, lengths and versions of sectors exist.
 /// The free decisions follow each other in the order of `EnumeratedCut` and begin anywhere. The
 /// search tries every combination of them, and of any two decisions anywhere. The other decisions
-/// are first all as old as possible, then all as new as possible. If a moment has no more decisions
-/// than are free, this covers every possible subset.
+/// are first all as old as possible, then all as new as possible. If a moment has only free
+/// decisions, this covers every possible subset.
 ///
 /// The bound after a crash: after a kill, the recovery is cut at every call, as above. After a
 /// power cut, the recovery is cut if the first cut left everything as old as possible, as new as

@@ -35,7 +35,8 @@ struct ExhaustiveWorkload {
         let (key, byte) = (Array("key 2".utf8), UInt8(0xF1))
         let filler = ModelEntry(value: [UInt8](repeating: byte, count: fillerByteCount))
         try session.perform(.put(key: key, filler, .durable))
-        // Removed again: a compaction that copied it would have more sectors than can be tried.
+        // Remove the key again: a compaction that copied it would have more sectors than can be
+        // tried.
         try session.perform(.remove(key: key, .durable))
       }
       try session.process.close()
@@ -215,7 +216,7 @@ private final class Session {
 }
 
 extension Operation {
-  /// Whether all earlier writes are durable when the operation is done.
+  /// Whether all earlier writes are durable once the operation is done.
   fileprivate var makesDurable: Bool {
     switch self {
     case .sync, .reopen: true

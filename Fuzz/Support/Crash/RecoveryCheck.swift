@@ -13,10 +13,10 @@ package struct RecoveryCheck {
   package var strayFiles: Set<String> = []
   /// The checkpoint files that may be found in place of the listed one.
   package var otherCheckpoints: [[UInt8]] = []
-  /// Whether unreadable records were overwritten or removed. The size of such a record is not
-  /// known, so its bytes stay counted as live. A checkpoint keeps this count, which lasts until the
-  /// segment is compacted or read again. Only space depends on it, and too low a count would be
-  /// wrong. So only the byte count may differ, and only upwards.
+  /// Whether unreadable records were overwritten or removed. The size of such a record is unknown,
+  /// so its bytes still count as live. A checkpoint keeps this count, which lasts until the segment
+  /// is compacted or read again. Only space depends on it, and too low a count would be wrong. So
+  /// only the byte count may differ, and only upwards.
   package var mayCountMore = false
   package private(set) var tally = Tally()
   /// How many calls the last examined recovery made.

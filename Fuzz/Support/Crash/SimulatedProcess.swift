@@ -29,7 +29,7 @@ package final class SimulatedProcess {
   /// Starts a process that has not yet opened the store, so that the calls of the open can be
   /// examined.
   ///
-  /// - Parameter mistake: the mistake that it makes with its files.
+  /// - Parameter mistake: the mistake that the process makes with its files.
   package static func start(
     on disk: SimulatedDisk, seed: UInt64, mistake: FileMistake? = .chosen
   ) -> SimulatedProcess {

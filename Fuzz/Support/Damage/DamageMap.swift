@@ -27,7 +27,7 @@ package struct DamageMap: Sendable {
 
   package init(_ store: DamagedStore) {
     self.store = store
-    // After the death of a process, only the last write may be missing.
+    // After a kill, only the last write may be missing.
     provenVersion =
       switch store.kind {
       case .closed: .max
@@ -43,7 +43,7 @@ package struct DamageMap: Sendable {
     }
   }
 
-  /// Where the records of a segment end, with their versions.
+  /// The ends of the records of a segment, with their versions.
   package func ends(in name: String) -> [(end: Int, version: UInt64)] {
     (places[name] ?? []).map { ($0.range.upperBound, $0.version) }
   }

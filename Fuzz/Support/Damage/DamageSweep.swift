@@ -79,7 +79,7 @@ package struct DamageSweep {
         places.append((name, count))
         count += 8 * max(1, store.files[name]?.count ?? 0)
       }
-      // After the death of a process the last write alone may be missing.
+      // After a kill, only the last write may be missing.
       let oldest =
         switch store.kind {
         case .closed: store.history.count - 1

@@ -7,7 +7,7 @@ package struct DamagedStore: Sendable {
 
   package enum Kind: String, CaseIterable, Sendable {
     case closed, killed
-    /// The power failed, and the run of the kernel ended with it.
+    /// The power failed, which ended the run of the kernel.
     case powerCut = "power cut"
   }
 

@@ -35,7 +35,7 @@ package struct RandomDamage {
   }
 
   /// The oldest state that may be found. Beyond what the manifest records, damage of this size can
-  /// look like any crash. An earlier manifest is also a valid one.
+  /// look like any crash. An earlier manifest is also valid.
   private func oldest(_ files: [String: [UInt8]], _ store: DamagedStore) -> Int {
     let bytes = files[FileName.manifest]
     if bytes != store.files[FileName.manifest] { return 0 }
@@ -79,7 +79,7 @@ package struct RandomDamage {
       files[name]?.replaceSubrange(start..<(start + length), with: random.bytes(count: length))
       return "\(length) bytes of garbage at \(start) of \(name)"
     default:
-      // Close together, because heads of records matter most.
+      // Close together, because damage to record heads matters most.
       let start = random.below(max(1, count))
       let flips = count == 0 ? 0 : 1 + random.below(4)
       for _ in 0..<flips {

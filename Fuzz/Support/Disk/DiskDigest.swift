@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// Represents everything that a disk without a past contains: names, lengths and bytes.
+/// Represents everything on a disk without unsynced changes: names, lengths and bytes.
 struct DiskDigest: Hashable {
   private(set) var first: UInt64 = 0x243F_6A88_85A3_08D3
   private var second: UInt64 = 0x1319_8A2E_0370_7344

@@ -4,12 +4,12 @@ import Glibc
 /// A mistake in the calls that make things durable: a call that is omitted, repeated or made in
 /// another order. `Fuzz/Mutations/Files` says why somebody might make each mistake.
 package enum FileMistake: String, CaseIterable, Sendable {
-  // Left out.
+  // Omitted calls.
   case noDataSync, noManifestSync, noDirectorySync, noParentSync, checkpointNotSynced
   case noSyncAtRecovery
-  // Made again.
+  // Repeated calls.
   case failedSyncRetried
-  // In another order.
+  // Reordered calls.
   case manifestUnlinkedFirst, manifestSyncedLate, directorySyncedFirst
   case directorySyncedAfterUnlinks
 

@@ -15,7 +15,7 @@ final class SimulatedFile {
   private(set) var disk: [UInt8] = []
   /// The sectors that were ever written. Others have the device's old content.
   private(set) var isWritten: [Bool] = []
-  /// Sectors before this one existed at an earlier power cut, and no longer change.
+  /// Sectors before this one are left from an earlier power cut, and no longer change.
   private var fixedSectorCount = 0
   private(set) var diskByteCount = 0
   /// The states of sectors since the last sync, oldest first. The device may have any of them.
@@ -179,7 +179,7 @@ final class SimulatedFile {
     for sector in stale.keys where pages.contains(sector / perPage) { noteVersion(sector) }
   }
 
-  /// What the cache showed of a sector when its last write was noted.
+  /// What the cache showed of a sector when its last write was recorded.
   func lastNoted(_ sector: Int) -> [UInt8] {
     versions[sector]?.last ?? stale[sector] ?? diskSector(sector)
   }
@@ -192,7 +192,7 @@ final class SimulatedFile {
     return bytes
   }
 
-  /// Changes bytes that a mapped write has just put into the cache, before it is noted.
+  /// Changes bytes that a mapped write has just put into the cache, before the write is recorded.
   func amend(at offset: Int, count: Int, _ change: (_ old: UInt64, _ new: UInt64) -> UInt64) {
     guard count > 0 else { return }
     let memory = unsafe memory(capacity: offset + count)

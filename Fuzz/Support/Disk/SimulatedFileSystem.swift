@@ -46,7 +46,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// The subject of the last call: an open file, and a name in it or a path.
   private var place: (descriptor: Int32?, name: String) = (nil, "")
   var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
-  /// The mappings that the process had when it died. Its later writes are undone.
+  /// The mappings that the process had when it died. Later writes into them are undone.
   var formerMappings: [UInt: SimulatedFile] = [:]
 
   /// Descriptors and mappings that ended since the last call.
@@ -134,7 +134,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     name.isEmpty ? path : path == "/" ? path + name : path + "/" + name
   }
 
-  /// In place of a limit: half of what is requested.
+  /// A special limit: half of what is requested.
   private static let half = -1
 
   private static func transferCount(_ count: Int, limit: Int) -> Int {

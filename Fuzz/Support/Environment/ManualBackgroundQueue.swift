@@ -47,7 +47,7 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     while runFirst() {}
   }
 
-  /// Runs the first job that has no delay, and returns whether there was one.
+  /// Runs the first job without a delay, and returns whether there was one.
   @discardableResult
   package func runFirst() -> Bool {
     let job = waiting.withLock { jobs in

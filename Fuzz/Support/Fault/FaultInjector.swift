@@ -31,7 +31,7 @@ package final class FaultInjector {
   package private(set) var recoveryCalls: Range<Int>?
 
   /// The maximum number of consecutive interruptions of an allocation. This is the only call that
-  /// the store itself retries, in smaller steps, as long as signals come.
+  /// the store itself retries, in smaller steps, as long as signals arrive.
   private static let interruptionLimit = 40
 
   package init(_ fault: Fault?) { self.fault = fault }

@@ -47,8 +47,8 @@ extension FaultRun {
       tally["salvages"] += 1
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: false)
-      // One fault does not prevent the clean-up, unless it hit the clean-up itself, or the owner of
-      // the lock file is unknown.
+      // A single fault does not prevent the clean-up, unless it hits the clean-up itself or leaves
+      // the owner of the lock file unknown.
       let isLockDoubtful = !injector.failedCalls.isDisjoint(with: [.status, .lock, .names])
       let left = disk.names(at: Self.copyPath).filter { !isLockDoubtful || $0 != FileName.lock }
       if !injector.isLasting, !injector.failedCalls.contains(.unlink), !left.isEmpty {

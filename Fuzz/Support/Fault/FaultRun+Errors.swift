@@ -105,8 +105,8 @@ extension FaultRun {
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
       // If an operation finds no room, it retries once a compaction has made some. A compaction
-      // retries with smaller rounds, a trim with fewer entries. Separate checks show that it had
-      // its effects and no others.
+      // retries with smaller rounds, a trim with fewer entries. Separate checks show that the
+      // operation had the right effects.
       if operation != nil, Self.isOfSpace(failure.number) { continue }
       throw FuzzFailure("no error though this failed: \(failure)")
     }

@@ -58,14 +58,14 @@ package final class FaultRun {
 
   /// Corrupts the disk after the last process has ended: for tests of the checks.
   package var tamper: ((SimulatedDisk) -> Void)?
-  /// The values that keys ever had.
+  /// All values that each key ever had.
   var writtenValues: [[UInt8]: Set<[UInt8]>] = [:]
 
   static let strayName = FileName.segment(SegmentID(rawValue: 0))
   /// Files that the store must move to quarantine.
   private var strayFiles: Set<String> = []
 
-  /// The calls of the opening that followed a failed sync.
+  /// The calls of the open that followed a failed sync.
   package var recoveryCalls: ArraySlice<SimulatedFileSystem.Call> {
     injector.calls[injector.recoveryCalls ?? 0..<0]
   }

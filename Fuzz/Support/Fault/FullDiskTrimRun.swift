@@ -127,7 +127,7 @@ package struct FullDiskTrimRun {
       throw FuzzFailure("a trim to \(limit) of \(keys.count) removes \(summary.count)")
     }
     try checkContents(limit)
-    // If few bytes are dead, a put does not make room by itself.
+    // If few bytes are dead, a put does not start a compaction.
     if freed < keys.count / 4 || choices.once(in: 2) {
       do throws(StoreError) { _ = try store.compact() } catch {
         // The error means that the trim has left nothing worth a copy.

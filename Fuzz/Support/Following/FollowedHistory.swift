@@ -106,7 +106,8 @@ package struct FollowedHistory: Sendable {
     }
   }
 
-  /// What is known of an operation whose process was killed before it returned.
+  /// The outcome of an operation whose process was killed before the operation returned, as far as
+  /// it is known.
   ///
   /// - Parameter held: for each key, the operation that wrote its current value, or 0 for none.
   package func outcome(_ number: Int, held: [Int]) -> Outcome {

@@ -42,7 +42,7 @@ package final class SharedNumbers: @unchecked Sendable {
 package struct FollowedWriterLog: Sendable {
   private let words: SharedNumbers
   private static let headCount = 3
-  /// The highest number of an operation.
+  /// The highest number that an operation may have.
   package static let capacity = 1 << 17
 
   package init(path: String) throws {

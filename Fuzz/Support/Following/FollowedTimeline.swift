@@ -35,7 +35,7 @@ package struct FollowedTimeline {
     }
   }
 
-  /// Another, empty store replaces this one.
+  /// Records that another, empty store replaces this one.
   package mutating func empty(by number: Int) {
     for key in periods.indices { set(key, to: 0, by: number) }
   }
@@ -92,8 +92,7 @@ package struct FollowedEvent: Sendable, Equatable {
   }
 }
 
-/// Checks that the order of the writer explains what a follower has seen, in the order in which it
-/// saw it.
+/// Checks that the order of the writer explains what a follower has seen, in the follower's order.
 ///
 /// Each read, or view, gets the first position that explains it and does not come before those of
 /// earlier reads. If that leads to a contradiction, so does every other choice.

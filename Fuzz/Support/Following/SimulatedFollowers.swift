@@ -16,7 +16,7 @@ import CairnStore
 ///   that came before them.
 /// - Stores to mapped segments are ordered only by the store of the position that follows them
 ///   (release), and only for a process that loads it (acquire). Until then, any of their words may
-///   be seen. So a follower may not use them at all, and the simulation shows it some of the words
+///   be seen. So a follower must not use them, and the simulation shows it only some of the words
 ///   at that step.
 /// - The words of the page are stored one after another, each with release. A process that loads
 ///   one also sees the earlier ones. But three loads are three moments: a follower may have an
@@ -83,7 +83,7 @@ final class SimulatedFollowers {
     slowAllowance += 1
   }
 
-  /// How many of the states that the current operation leads to have been seen.
+  /// How many states of the current operation have been seen.
   var seenCount: Int { max(0, max(seen, slowSeen) - base) }
 
   /// Called when the power fails or the run ends.

@@ -94,7 +94,7 @@ private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
   var whileOthersRun: () -> Void = {}
   private var random = FuzzRandom(seed: 1)
   private var pageDescriptors: Set<Int32> = []
-  /// The address of the file's own page, by the address that the follower has for it.
+  /// The address of the file's own page, by the address of the follower's page.
   private let pages = Lock<[UInt: UInt]>([:])
   /// The words in the order in which they are loaded.
   private static let loadOrder = [

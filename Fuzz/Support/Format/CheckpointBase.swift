@@ -26,7 +26,7 @@ struct CheckpointBase: Sendable {
     try (options.contains(.second) ? killed : closed).get()
   }
 
-  /// - Parameter isKilled: whether another session followed, and was not closed.
+  /// - Parameter isKilled: whether another session followed and was killed.
   private init(isKilled: Bool) throws {
     let disk = SimulatedDisk()
     let clock = ManualClock()

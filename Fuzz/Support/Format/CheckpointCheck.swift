@@ -43,7 +43,8 @@ package enum CheckpointCheck {
     defer { again.kill() }
     do {
       _ = try Store.verify(path: SimulatedProcess.path, environment: again.environment)
-      // A limit so low that the first write evicts the entries that the checkpoint lists as oldest.
+      // The limit is so low that the first write evicts the entries that the checkpoint lists as
+      // oldest.
       var configuration = StoreConfiguration.simulated(clock)
       configuration.countLimit = 2
       let store = try again.open(configuration)

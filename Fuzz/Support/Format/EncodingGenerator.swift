@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// Valid encodings with the places of their numbers.
+/// Valid encodings, with the places of the numbers in them.
 package struct EncodingGenerator {
   package struct Encoding {
     package var bytes: [UInt8]

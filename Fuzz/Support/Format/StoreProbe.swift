@@ -57,7 +57,7 @@ struct StoreProbe {
     }
   }
 
-  /// The end of an unclean log, for both boots.
+  /// Checks the end of an unclean log, for both boots.
   func checkTail() throws {
     for sameBoot in [false, true] {
       let fileSystem = FixedFileSystem(files: files)

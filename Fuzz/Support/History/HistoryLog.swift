@@ -46,7 +46,7 @@ package final class HistoryLog: @unchecked Sendable {
 
   deinit { unsafe munmap(words, byteCount) }
 
-  /// Forgets everything.
+  /// Clears the log.
   package func clear() { unsafe words.update(repeating: 0, count: byteCount / 8) }
 
   private func part(_ thread: Int) -> UnsafeMutablePointer<UInt64> {
@@ -149,13 +149,13 @@ package final class HistoryLog: @unchecked Sendable {
   }
 
   /// The operations of one call whose outcomes may have been partly recorded when the process died.
-  /// The call had returned then, so none of them is pending.
+  /// The call had already returned, so none of its operations is pending.
   private static func whole(_ operations: [HistoryOperation]) -> [HistoryOperation] {
     guard let returned = operations.first(where: { !$0.isPending }) else { return operations }
     var whole: [HistoryOperation] = []
     for var operation in operations {
       if operation.isPending {
-        // What it read was not recorded.
+        // The read's outcome was not recorded.
         if operation.action == .read { continue }
         operation.outcome = .done
         operation.end = returned.end

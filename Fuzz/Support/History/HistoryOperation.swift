@@ -13,7 +13,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case take
     /// Makes the value survive the passing of time, if it has a lifetime.
     case extend
-    /// Time passes. Values that end within it are gone.
+    /// Time passes, and values that end in that time are gone.
     case passTime
   }
 

@@ -32,7 +32,7 @@ package protocol HistorySubject: Sendable {
 }
 
 extension HistoryOperation.Ending {
-  /// The lifetime of a value that ends like this. `atOnce` and `never` have two forms each.
+  /// The lifetime of a value with this ending. `atOnce` and `never` have two forms each.
   package func lifetime(_ value: [UInt8]) -> Lifetime {
     switch self {
     case .never: value.count.isMultiple(of: 2) ? .standard : .after(HistoryPlan.time * 1000)

@@ -8,7 +8,7 @@ package struct HistoryPlan: Sendable {
   package var seed: UInt64
   package var threadCount: Int
   package var keyCount: Int
-  /// Calls that each thread makes.
+  /// How many calls each thread makes.
   package var callCount: Int
   /// The first number of a value. Each number is written once.
   package var firstValue: UInt64

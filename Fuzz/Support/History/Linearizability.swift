@@ -2,9 +2,9 @@
 /// effect one after another, each at one moment between its call and its return.
 ///
 /// Uses the search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's
-/// record of what was tried ("Testing for linearizability", 2017). It takes all keys together. If
-/// no call has more than one operation, a history is linearizable if that of each key is (Herlihy
-/// and Wing, 1990), but that does not cover partial batches.
+/// record of what was tried ("Testing for linearizability", 2017). The search takes all keys
+/// together. If no call has more than one operation, a history is linearizable if the history of
+/// each key is (Herlihy and Wing, 1990), but this does not cover partial batches.
 ///
 /// An order explains a history if
 /// - the outcome of each operation matches the state of its key at that moment;

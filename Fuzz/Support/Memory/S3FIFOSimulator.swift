@@ -36,7 +36,7 @@ package struct S3FIFOSimulator {
     func hasExpired(at now: Int64) -> Bool { deadline.map { $0 <= now } == true }
   }
 
-  /// The oldest first, like the others.
+  /// The oldest first, as in the other queues.
   private var small: [Entry] = []
   private var main: [Entry] = []
   /// `nil` for a gap.
@@ -80,7 +80,7 @@ package struct S3FIFOSimulator {
   }
 
   /// - Parameters:
-  ///   - hash: what identifies a ghost.
+  ///   - hash: identifies a ghost.
   ///   - deadline: when it expires; later than now.
   package mutating func set(_ key: Int, hash: UInt32, cost: Int = 0, deadline: Int64? = nil) {
     if countLimit.map({ $0 <= 0 }) == true || costLimit.map({ cost > $0 }) == true {

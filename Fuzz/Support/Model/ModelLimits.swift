@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// The limits of a configuration that every write keeps.
+/// The limits of a configuration that every write enforces.
 package struct ModelLimits {
   package var count: Int?
   package var byteCount: Int?
@@ -105,7 +105,7 @@ extension Operation {
     // The evictions come last.
     var least = self.steps(from: state, now: now).count
     switch self {
-    // These are exact, and enforce no limits.
+    // These operations are exact, and enforce no limits.
     case .trim, .trimOlder(_, .write, _): return steps
     case .trimOlder(let age, .access, _):
       return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
@@ -131,7 +131,7 @@ extension Operation {
     return Array(steps.prefix(last))
   }
 
-  /// The states through which a trim by access reached what it left.
+  /// The states through which a trim by access reached its result.
   private func takenByAccess(
     olderThan age: Duration, of steps: [ModelState], from state: ModelState, in store: Store,
     now: Timestamp
@@ -144,7 +144,7 @@ extension Operation {
     if let key = state.unused(for: age, now: now).first(where: { last[$0] != nil }) {
       throw FuzzFailure("\(name) leaves \(String(decoding: key.prefix(20), as: UTF8.self))")
     }
-    // Intermediate states have everything that is left, and the last one comes last.
+    // Every intermediate state includes the final one, which comes last.
     return steps.filter { step in last.keys.allSatisfy { step[$0] != nil } }
       .sorted { $0.count > $1.count }
   }

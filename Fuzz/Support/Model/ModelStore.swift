@@ -14,7 +14,7 @@ package struct ModelEntry: Equatable {
   package var version: UInt64?
   /// Increases with each read and write of the store: the order of recency.
   package var access: UInt64 = 0
-  /// When the last access was, as far as the process that has the store open is certain.
+  /// The time of the last access, if the process that has the store open knows it for certain.
   package var accessed: Timestamp?
 
   package init(value: [UInt8]) { self.value = value }
@@ -80,8 +80,8 @@ package struct ModelStore {
   package private(set) var states: [ModelState]
   /// The states that current writes lead to, in order.
   package var candidates: [ModelState] = []
-  /// How many candidates count as acknowledged: all up to the last one that was. More may follow if
-  /// another thread's write is waiting.
+  /// How many candidates count as acknowledged: all up to the last acknowledged one. More may
+  /// follow if another thread's write is waiting.
   package var acknowledgedCandidateCount = 0
 
   package init(_ state: ModelState = [:]) { states = [state] }

@@ -51,8 +51,8 @@ package enum Operation {
 
   /// The states that the operation leads to, one after another. A crash may leave any of them.
   ///
-  /// The number of bytes that records take is known within a few bytes. If an operation is limited
-  /// by bytes, some of these states may not be reached; `taken` determines which are.
+  /// The model knows the sizes of records within a few bytes. If an operation is limited by bytes,
+  /// some of these states may not be reached; `taken` determines which are.
   ///
   /// - Parameter limits: those of the configuration. If there are any, no entry may have a
   ///   lifetime, because it is unknown whether expired entries still count.

@@ -172,7 +172,7 @@ struct SalvageHistory {
     if kind != 1 { _ = try store.compact() }
   }
 
-  /// Ends the process during a compaction: when it is about to remove a file, or anywhere.
+  /// Ends the process during a compaction: just before it removes a file, or anywhere.
   private mutating func dieInCompaction(
     _ process: SimulatedProcess, _ store: Store, _ random: inout FuzzRandom
   ) throws {

@@ -344,9 +344,9 @@ package struct SalvageRun {
         allowed.count == 1, newest.bytes != nil, isSound,
         // A batch with a hole may have removed the key.
         report.isComplete || !history.keysAfterGap.contains(key),
-        // It is also unknown whether the contents of a segment without its header are newer.
+        // The contents of a segment without its header may also be newer.
         records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),
-        // Without a manifest, what it excluded counts, including the remains of compactions.
+        // Without a manifest, records that it excluded count, including the remains of compactions.
         strays.allSatisfy({
           isMissing($0.file) || $0.version <= newest.version && isIntact(0..<72, of: $0.file)
         }),

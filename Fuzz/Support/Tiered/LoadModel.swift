@@ -46,7 +46,7 @@ struct LoadModel {
   /// What a read without a policy finds.
   func fresh(_ key: Int) -> Entry? { entries[key].flatMap { $0.expires > now ? $0 : nil } }
 
-  /// - Parameter number: the random number of the call, from 0 up to 1.
+  /// - Parameter number: the random number of the call, at least 0 and below 1.
   func outcome(_ key: Int, _ policy: LoadPolicy, _ number: Double) -> Outcome {
     let past = past[key] ?? Past()
     guard let entry = entries[key] else {

@@ -179,7 +179,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// The load of a key that callers join.
+  /// The load of the key that callers now join.
   func underWay(_ key: Int) -> Int? {
     loads.firstIndex { $0.key == key && !$0.isOutdated }
   }
@@ -219,7 +219,7 @@ package struct LoadModelRun {
 
   private mutating func newLifetime() -> Int64 { 1000 * Int64(1 + random.below(20)) }
 
-  /// Lets the origin answer.
+  /// Lets the origin reply.
   private mutating func finish(_ index: Int) async throws {
     let load = loads.remove(at: index)
     let key = load.key
@@ -344,7 +344,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Waiting callers get their results before the close. Background loads end with it.
+  /// Waiting callers get their results before the close. Background loads end with the close.
   private mutating func reopen() async throws {
     for index in loads.indices.reversed() where !loads[index].waiters.isEmpty {
       try await finish(index)

@@ -28,7 +28,7 @@ extension TieredModelRun {
       if let expected {
         try expect(found, .found(expected.value), "what was looked up of \(key)")
       } else if case .found(let value) = found {
-        throw FuzzFailure("a look-up of \(key) found \(value)")
+        throw FuzzFailure("a lookup of \(key) found \(value)")
       }
     default:
       let value = below ? try cache.storedValue(forKey: key) : try cache.value(forKey: key)

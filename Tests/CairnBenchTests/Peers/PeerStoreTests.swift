@@ -9,7 +9,7 @@
   @Suite("The peers")
   struct PeerStoreTests {
     static let durabilities: [Durability] = [.process, .interval(.milliseconds(1)), .durable]
-    /// Around the limits for values stored with the keys: of a page, of a row.
+    /// Sizes around the limits for values stored with the keys: of a page, of a row.
     private static let byteCounts = [0, 1, 100, 4_096, 20 << 10, 20 << 10 + 1, 300_000]
 
     private static func value(_ byteCount: Int, _ seed: Int) -> [UInt8] {
@@ -84,7 +84,7 @@
         return 100
       }
       #expect(found == [100, 100, 100, 100])
-      // New threads, with what the others have returned.
+      // New threads, with the objects that earlier ones returned.
       let counts = try ThreadTeam.run(4) { thread in
         try (0..<100).count { try store.got(Array("\(thread) \($0)".utf8)) == [UInt8($0)] }
       }

@@ -58,7 +58,7 @@ struct AwaitingTests {
         return version
       }
     }
-    // All of them are in the log and can be read, but none has returned.
+    // All writes are in the log and can be read, but none has returned.
     while try store.count() < 1001 { try await Task.sleep(for: .milliseconds(1)) }
     #expect(await poolAnswers())
     #expect(returned.value == 0)

@@ -75,7 +75,7 @@ struct BatchPartsTests {
     #expect(try store.value(forKey: "b")?[50_000] == 2)
   }
 
-  /// Bytes that may change, and whose owner may not be called while a lock is held.
+  /// Bytes that may change. Their owner must not be called under a lock.
   private final class Changing: ByteSource, Sendable {
     let bytes = Mutex([UInt8](repeating: 1, count: 100_000))
 

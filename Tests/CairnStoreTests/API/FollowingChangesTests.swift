@@ -48,7 +48,7 @@ final class FollowingChangesTests {
     try writer.close()
     let left = try #require(try Image(of: directory.store).manifest.openSegments.last)
     try FileManager.default.removeItem(atPath: page)
-    // If a segment has less room than this, nothing is appended to it.
+    // Nothing is appended to a segment with less room than this.
     writer = try Store.announcing(directory.store, .small(), background: queue)
     let words = try readFile(page)[FollowPageLayout.positionOffset...].prefix(8)
     #expect(
@@ -209,7 +209,7 @@ final class FollowingChangesTests {
       try FileManager.default.contentsOfDirectory(atPath: directory("copy"))
         .filter { $0.hasPrefix("seg-") }.sorted().first)
     var bytes = try Data(contentsOf: URL(filePath: directory("copy") + "/" + name))
-    // The record of "second": its head is lost.
+    // The record of "second" loses its head.
     let position = try #require(bytes.range(of: Data("second".utf8)))
     for index in (position.lowerBound - 40)..<position.lowerBound { bytes[index] = 0 }
     try bytes.write(to: URL(filePath: directory("copy") + "/" + name))

@@ -6,7 +6,7 @@ import KillWriter
 import Synchronization
 import Testing
 
-/// Several threads, each with its own follower, while the test continues.
+/// Several threads that follow a store while the test continues, each with its own follower.
 private final class FollowingThreads: Sendable {
   private final class Flag: Sendable { let value = Atomic(false) }
   private final class Number: Sendable { let value = Atomic(0) }

@@ -178,7 +178,7 @@ extension FollowingTests {
     let readers = Mutex<[Background]>([])
     let isInside = Atomic(false)
     fileSystem.setHook { event in
-      // Readers make calls too.
+      // Readers make system calls too.
       guard event.call == .read, !isInside.exchange(true, ordering: .relaxed) else { return nil }
       let reader = Background {
         let texts = try keys.map { try follower.text($0) }
@@ -333,7 +333,7 @@ final class FollowingEndTests {
     try FileManager.default.moveItem(atPath: directory("backup"), toPath: directory.store)
     #expect(storeError { try follower.catchUp() } == .outdated(path: directory.store))
     #expect(try follower.text("a") == "1")
-    // Its writer announces itself, which is not a loss.
+    // The store's writer announces itself, which is not a loss.
     let next = try Store.announcing(directory.store, background: queue)
     try next.setValue("3", forKey: "a")
     try follower.catchUp()

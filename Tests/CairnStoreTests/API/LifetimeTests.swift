@@ -15,7 +15,7 @@ struct LifetimeTests {
     store = try Store(directory.store, configuration)
   }
 
-  @Test("However it is written, an equal length is an equal lifetime")
+  @Test("Equal lengths are equal lifetimes, however they are written")
   func units() {
     #expect(Lifetime.seconds(86_400) == .after(.seconds(86_400)))
     #expect(Lifetime.milliseconds(86_400_000) == .days(1))
@@ -42,7 +42,7 @@ struct LifetimeTests {
     #expect(Lifetime.seconds(Double.nan) == .seconds(0))
   }
 
-  /// Lifetimes, and when an entry that is written at the start of the clock ends.
+  /// Lifetimes, and when each ends for an entry written at the start of the clock.
   static let ends: [(Lifetime, Timestamp?)] = [
     (.standard, ManualClock.start.advanced(by: .seconds(100))),
     (.unlimited, nil),
@@ -90,7 +90,7 @@ struct LifetimeTests {
     let end = ManualClock.start.advanced(by: .seconds(seconds))
     try store.setValue("new", forKey: "key", lifetime: .until(end))
     #expect(try store.value(forKey: "key") == nil)
-    // Housekeeping may have been faster if this thread had to wait for its turn.
+    // If this thread had to wait for its turn, housekeeping may have removed the entry first.
     try store.removeExpired()
     #expect(try store.statistics().indexedKeyCount == 0)
   }

@@ -146,7 +146,7 @@ struct TrimTests {
       #expect(after <= limit)
       #expect(live - after == summary.cost)
       let oldest = try #require(try left().first)
-      // The last one removed was needed.
+      // The last removal was needed.
       #expect(after + 40 + 10 * (oldest - 1) > limit)
       #expect(try left() == Array(oldest..<200))
     }

@@ -119,7 +119,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(calls == 1)
     let end = ManualClock.start.advanced(by: .seconds(100))
     #expect(try store.info(forKey: "key")?.expires == end)
-    // A given lifetime applies nevertheless.
+    // A given lifetime still applies.
     try store.update(forKey: "key", options: .lifetime(.seconds(5))) { value in
       _ = try store.extendLifetime(forKey: "key", to: .seconds(200))
       return value

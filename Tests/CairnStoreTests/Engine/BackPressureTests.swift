@@ -150,7 +150,7 @@ struct BackPressureTests {
     try store.close()
   }
 
-  @Test("A mass removal does not stop writers: reclaimed bytes may be made dead")
+  @Test("A mass removal does not stop writers: as many bytes as are reclaimed may become dead")
   func massRemoval() throws {
     let store = try open()
     try write(store, 0..<2000)

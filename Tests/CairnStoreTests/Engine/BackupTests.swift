@@ -142,7 +142,7 @@ struct BackupTests {
   @Test("A damaged value is reported and copied; a damaged head is refused and leaves nothing")
   func damaged() throws {
     let store = try Store(directory.store)
-    // So many that the close makes a checkpoint: with it, an open does not refuse a damaged head.
+    // Enough for the close to make a checkpoint, with which an open does not refuse a damaged head.
     try fill(store, 20)
     try store.setValue("first value", forKey: "a")
     try store.setValue("second value", forKey: "b")

@@ -38,7 +38,7 @@ struct ConcurrencyTests {
       if thread < 2 {
         defer { writersLeft.subtract(1, ordering: .sequentiallyConsistent) }
         // Each writer has its own keys. Sizes vary, so that segments roll and some values get their
-        // own.
+        // own segments.
         for number in 1...400 {
           for key in stride(from: thread, to: keys, by: 2) {
             let byteCount = number % 97 == 0 ? 70_000 : number * 7 % 900

@@ -152,7 +152,7 @@ struct DescriptorTests {
     try fill(store)
     let snapshot = try store.snapshot()
     try store.close()
-    // The directory and LOCK, so that no reader's file is truncated; and files that are read by
+    // The directory and LOCK, so that no reader's file is truncated. Also files that are read by
     // calls.
     if access == .mapped { #expect(system.openDescriptorCount == 2) }
     let next = try Store(directory.store, .small { $0.access = access })

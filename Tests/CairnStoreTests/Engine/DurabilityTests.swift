@@ -215,7 +215,7 @@ struct DurabilityTests {
     }
     #expect(try store.text("key") == "before")
     #expect(try store.count() == 3)
-    // Never synced again, neither by sync nor in the background nor by close.
+    // Nothing is synced again, neither by sync nor in the background nor by close.
     #expect(storeError { try store.sync() } != nil)
     queue.runAll()
     guard case .poisoned = storeError({ try store.close() }) else {
@@ -224,7 +224,7 @@ struct DurabilityTests {
     }
     #expect(system.count(of: .synchronizeData) == 1)
     #expect(system.count(of: .synchronize) == 0)
-    // A reopen recovers it.
+    // A reopen recovers the store.
     let again = try Store(directory.store)
     #expect(try again.statistics().recovery.wasClean == false)
     #expect(try again.text("key") == "before")

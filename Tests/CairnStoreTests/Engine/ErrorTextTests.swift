@@ -112,7 +112,7 @@ struct ErrorTextTests {
     ] {
       let since = told.dropFirst(elsewhere.count)
       #expect(told.hasPrefix(elsewhere), "\(told)")
-      // If the system shows which processes hold locks.
+      // Only if the system shows which processes hold locks.
       #expect(
         since.isEmpty || since.contains(/^, running since \d{4}-\d\d-\d\dT[\d:]{8}Z$/),
         "\(told)")

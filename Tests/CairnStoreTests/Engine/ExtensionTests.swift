@@ -70,7 +70,7 @@ final class ExtensionTests: StoreSuite {
     }
   }
 
-  @Test("Many keys in one call, some of them present")
+  @Test("One call extends many keys, only some of them present")
   func manyKeys() throws {
     let store = try makeStore()
     for number in 0..<10 {
@@ -140,7 +140,7 @@ final class ExtensionTests: StoreSuite {
   }
 
   @Test(
-    "An entry that was found expired and then extended stays", arguments: [1, 2])
+    "An entry that was found expired but then extended stays", arguments: [1, 2])
   func extendedInTheCourseOfARemoval(read: Int) throws {
     let system = FaultyFileSystem()
     let rewound = RewoundClock(clock: self.clock, origin: self.clock.now())

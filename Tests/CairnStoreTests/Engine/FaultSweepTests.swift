@@ -171,7 +171,7 @@ struct FaultSweepTests {
         }
       }
     }
-    // Enough for two rolls, with the next segment not ready in one of them; later enough for one.
+    // Enough for two rolls, one of them without a ready segment; later enough for one.
     for number in 0..<(round == 0 ? 10 : 5) {
       let value = filled(14_000, number)
       ledger.note(["medium\(number)": value]) {
@@ -260,7 +260,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A call that fails for ever from some point on does no more harm",
+    "A call that fails for ever from some point on does no further harm",
     arguments: FaultyFileSystem.Call.failing)
   func lasting(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
@@ -280,7 +280,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A call that takes effect and then reports a failure does no more harm",
+    "A call that takes effect and then reports a failure does no further harm",
     arguments: [
       FaultyFileSystem.Call.rename, .exchange, .unlink, .write, .allocate, .truncate,
       .synchronize, .synchronizeData,

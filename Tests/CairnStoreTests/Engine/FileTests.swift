@@ -238,8 +238,8 @@ struct FileTests {
   @Test("A refused open of a damaged store moves and removes nothing")
   func refusedOpenChangesNothing() throws {
     // Found by `DamageFuzzer`: files with ids beyond the manifest's were removed, and unlisted ones
-    // moved to quarantine, before the log was read and the store refused. They might have been
-    // needed for recovery.
+    // moved to quarantine, before the log was read and the store refused. Recovery might have
+    // needed them.
     let scene = try StoreScene()
     let store = try scene.open()
     for index in 0..<20 { try store.setValue("value\(index)", forKey: "key\(index)") }

@@ -10,7 +10,7 @@ import Testing
 struct KillTests {
   static let threads = 4
 
-  /// What the keys of each thread contain.
+  /// The values of each thread's keys.
   typealias State = [String: [UInt8]]
 
   static func apply(_ operation: Workload.Operation, to state: inout State) {
@@ -27,7 +27,8 @@ struct KillTests {
     var acknowledgedCount = 0
     for round in 0..<18 {
       let seed = generator.next() >> 1
-      // After this many acknowledgements. 0: while it opens, or at its first writes.
+      // The kill comes after this many acknowledgements. 0: during the open, or at the first
+      // writes.
       let limit = round % 5 == 4 ? 0 : Int.random(in: 1..<400, using: &generator)
       let process = try KillWriterProcess(["write", directory.store, "\(seed)", "\(Self.threads)"])
       // The one place where time itself is random: a kill during the open.

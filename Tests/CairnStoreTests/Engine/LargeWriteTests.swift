@@ -19,7 +19,7 @@ struct LargeWriteTests {
     try store.setValue("old", forKey: "large")
   }
 
-  /// Holds up the write after the header of a file that is written outside the log.
+  /// Holds up the write that follows the header of a file written outside the log.
   func holdUp() -> Gate {
     let gate = Gate()
     let begun = Mutex<Set<String>>([])
@@ -159,7 +159,7 @@ struct LargeWriteTests {
     #expect(writer.finishes())
     #expect(writer.error == nil)
     #expect(try store.text("large") == "newer")
-    // The space claimed for it can be used again.
+    // The space claimed for the large value can be used again.
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
     }

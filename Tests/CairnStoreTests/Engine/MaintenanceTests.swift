@@ -319,7 +319,7 @@ struct MaintenanceTests {
     let value = [UInt8](repeating: 1, count: 1000)
     for number in 0..<80 { try store.setValue(value, forKey: "key \(number)") }
     scene.queue.runAll()
-    // Many bytes are dead in the sealed segment, and in those rolled since.
+    // Many bytes are dead in the sealed segment and in the segments rolled since.
     for number in 0..<160 { try store.setValue(value, forKey: "key \(number % 40)") }
     // No segment can be sealed, and none is compacted.
     scene.fileSystem.setHook { event in

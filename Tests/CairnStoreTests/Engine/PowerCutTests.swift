@@ -4,7 +4,7 @@ import Glibc
 import KillWriter
 import Testing
 
-/// A real filesystem with its journal is cut off while a process writes with several threads and
+/// A real journalling filesystem is cut off while a process writes with several threads and
 /// durability classes. Everything acknowledged as durable must exist, and no write of a thread
 /// beyond a gap.
 @Suite("Power cuts of ext4")

@@ -35,7 +35,7 @@ struct SealingTests {
     let scene = try StoreScene()
     let store = try scene.open()
     let value = [UInt8].filled(1000)
-    // 64 KiB and some more: the last few go into the second segment.
+    // A little more than 64 KiB: the last few values go into the second segment.
     for number in 0..<70 { try store.setValue(value, forKey: "key \(number)") }
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }

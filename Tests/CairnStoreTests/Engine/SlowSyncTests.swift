@@ -75,7 +75,7 @@ struct SlowSyncTests {
     let segmentCounts = Mutex<[Int]>([])
     let problems = Messages()
     scene.fileSystem.setHook { event in
-      // Whenever a segment is synced for the first time, another one is left.
+      // Whenever a segment is synced for the first time, another one is filled.
       guard event.call == .synchronizeData, event.file.hasPrefix("seg-"),
         synced.withLock({ $0.count < 50 && $0.insert(event.file).inserted })
       else { return nil }

@@ -57,7 +57,7 @@ struct CheckpointDamageTests {
       #expect(
         try Store.verify(path: directory.store).errors.map(\.file) == [fixture.name])
       try fixture.expectSound(at: directory.store, makesDirectory ? "directory" : "FIFO")
-      // Another checkpoint takes its place and ends the harm.
+      // The next checkpoint takes its place.
       for _ in 0..<2 {
         let store = try Store(directory.store, .small())
         for number in 0..<20 { try store.setValue("x", forKey: "x\(number)") }

@@ -54,7 +54,7 @@ struct CheckpointTests {
     try process.close()
     let writer = SimulatedProcess.start(on: disk, seed: 2)
     let again = try writer.open(.simulated(clock))
-    // Twice, so that a record also replaces one of the same stretch of the log.
+    // Twice, so that a record also replaces one of the same part of the log.
     for byteCount in [20, 30] {
       for number in stride(from: 0, to: 1000, by: 4) { try put(number, byteCount, in: again) }
     }
@@ -166,7 +166,7 @@ struct CheckpointTests {
     #expect(try again.statistics().recovery.source == .scan)
   }
 
-  @Test("The log reports once that no checkpoint can be made, until one was made")
+  @Test("The log reports once that no checkpoint can be made, until one succeeds")
   func toldOnce() throws {
     let directory = try TemporaryDirectory()
     let messages = Messages()

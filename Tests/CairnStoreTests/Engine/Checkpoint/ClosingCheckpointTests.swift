@@ -76,7 +76,7 @@ struct ClosingCheckpointTests {
   }
 
   /// Found by a review: the newest access in the checkpoint was in the future, by as much as the
-  /// clock had been ahead. Until that time, no short session kept any access.
+  /// clock had been ahead. Until that time, no short session recorded any access.
   @Test("A clock that was once ahead does not keep keys that nobody reads")
   func clockWasAhead() throws {
     let scene = try Scene()

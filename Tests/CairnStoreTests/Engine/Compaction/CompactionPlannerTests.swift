@@ -79,7 +79,7 @@ struct CompactionPlannerTests {
     #expect(first(young, old, newest, isUrgent: true) == ids(2))
     let nearlyDead = aged(4, live: 20, lowest: 950)
     #expect(first(nearlyDead, old, newest) == ids(4))
-    // A segment that was copied lately is young, however old its records are.
+    // A recently copied segment is young, however old its records are.
     let copied = aged(5, live: 480, lowest: 1, compactedAt: 990)
     #expect(first(copied, old, newest) == ids(1))
     // After as many writes as there are entries, age makes no further difference.
@@ -96,7 +96,7 @@ struct CompactionPlannerTests {
     // Once rewritten, a segment needs no tombstone from before.
     let rewritten = facts(3, live: 990, deadPuts: 1, lowest: 1, compactedAt: 95)
     #expect(planner([rewritten, waiting]).nextRound(isOverBound: true) == ids(2))
-    // Segments that cannot be compacted keep them for good.
+    // Segments that cannot be compacted keep tombstones for good.
     let damaged = facts(1, candidate: false, live: 990, deadPuts: 1, lowest: 1)
     #expect(planner([damaged, waiting]).nextRound(isOverBound: true) == [])
   }

@@ -22,7 +22,7 @@ final class CompactionTests: StoreSuite {
   /// Found by `CrashFuzzer --seed 902175`: a segment that a compaction wrote while another one was
   /// active has a barrier below tombstones of the active one, and came after it. These tombstones
   /// were kept although no segment needed them.
-  @Test("Tombstones that wait for a segment of a later round go too")
+  @Test("Tombstones that wait for a segment of a later round are dropped too")
   func tombstonesOfEarlierRound() throws {
     let store = try makeStore()
     let large = [UInt8](repeating: 5, count: 7000)
@@ -115,7 +115,7 @@ final class CompactionTests: StoreSuite {
     let copy = directory("copy")
     try Image(of: directory.store).write(to: copy)
     try store.trim(toCount: 101)
-    // The odd ones were written first. Of these, only the one that was read stays.
+    // The odd keys were written first. Of these, only the one that was read stays.
     for number in stride(from: 0, to: 200, by: 2) { #expect(try store.contains("key\(number)")) }
     #expect(try store.contains("key1"))
     let opened = try Store(copy, .small(clock: clock))
@@ -172,7 +172,7 @@ final class CompactionTests: StoreSuite {
     let store = try makeStore(fileSystem: system)
     try fill(store)
     queue.runAll()
-    // What housekeeping leaves for a manual compaction.
+    // Dead space that housekeeping leaves for a manual compaction.
     try fill(store)
     let before = try entries(store)
     try store.sync()

@@ -127,11 +127,11 @@ struct FullDiskTests {
   }
 
   @Test(
-    "On a full disk everything can be removed, which makes room",
+    "On a full disk, everything can be removed, which makes room",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: 0..<17)
   func removeAll(pages: Int) throws {
-    // Whatever is left when the last segment has been made.
+    // The space left after the last segment was made varies.
     let disk = try TinyDisk(byteCount: (1 << 20) + pages * 4096)
     // Nothing runs in the background: on a busy machine, a job may hold a segment for longer than a
     // write waits.
@@ -163,7 +163,7 @@ struct FullDiskTests {
       }
     }
     #expect(try store.count() == count - removed)
-    // A batch that also adds something is refused like any write that adds something.
+    // A batch that also adds a value is refused like any write that adds one.
     guard
       case .noSpace = storeError({
         try store.write { batch in
@@ -293,8 +293,8 @@ struct FullDiskTests {
 
   @Test("A manual compaction reclaims dead space although no segment can be sealed at first")
   func compactionBeforeSealing() throws {
-    // Sealing segments comes first, and a manifest that needs a second block finds none. But half
-    // of the log is dead, and reclaiming that makes the manifest shorter.
+    // Sealing segments comes first, but a manifest that needs a second block finds no room. But
+    // half of the log is dead, and reclaiming that makes the manifest shorter.
     let fileSystem = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
     let directory = try TemporaryDirectory()

@@ -31,8 +31,8 @@ struct FullDiskTrimTests {
     }
   }
 
-  /// Puts a value once no reader holds removed bytes. A read of another test may hold them for
-  /// longer than a write waits.
+  /// Puts a value once no reader holds removed bytes. A read of another test may hold such bytes
+  /// for longer than a write waits.
   func put(
     _ value: [UInt8], _ key: String, in store: Store, durability: Durability = .process
   ) throws {

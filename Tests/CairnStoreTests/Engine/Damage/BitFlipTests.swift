@@ -3,7 +3,7 @@ import FuzzSupport
 import Testing
 
 /// Damage to a closed store: each key returns its value or an error that names the file and the
-/// offset. It never returns another value or nothing, and nothing removed reappears.
+/// offset. A read never returns another value or `nil`, and nothing removed reappears.
 @Suite("Damage after a clean close")
 struct BitFlipTests {
   /// A closed store with every kind of record, flag and file, in small segments.
@@ -126,7 +126,7 @@ struct BitFlipTests {
     return nil
   }
 
-  /// Whether a check of every byte finds an error in a file that exists.
+  /// Whether verification finds an error in an existing file.
   func isFoundByVerify(_ closed: ClosedStore, at path: String) throws -> Bool {
     var errors: [Corruption] = []
     let error = storeError { errors = try Store.verify(path: path).errors }

@@ -49,7 +49,7 @@ struct DamageTests {
     let damaged = try store.statistics().recovery.damagedValues
     #expect(damaged.map(\.file) == [name])
     #expect(try store.contains("key\(index)"))
-    // A write heals it.
+    // A write heals the key.
     try store.setValue("healed", forKey: "key\(index)")
     #expect(try store.text("key\(index)") == "healed")
   }

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// If an iteration ended at the first damage, everything after it would be out of reach: with one
-/// bad byte in a store, a user could not list, copy or count the rest.
+/// If an iteration ended at the first damage, everything after it would be out of reach: one bad
+/// byte would prevent listing, copying or counting the rest of a store.
 @Suite("Iterations over damage")
 struct DamagedIterationTests {
   private let directory: TemporaryDirectory

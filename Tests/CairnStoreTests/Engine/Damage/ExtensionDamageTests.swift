@@ -131,7 +131,7 @@ final class ExtensionDamageTests: StoreSuite {
       for size in [0, 1, 0xFF_FFFF] as [UInt64] {
         for counts in [0, 1] {
           let image = try forged(fixture, shard: number) { header in
-            // Fewer than there are, so that the count ends below zero.
+            // Claims fewer than there are, so that the count would end below zero.
             for index in header.segments.indices {
               header.segments[index].liveExtensionCount = counts
               header.segments[index].liveByteCount = counts

@@ -45,7 +45,7 @@ struct ReplacedDamageTests {
         } else {
           #expect(try store.value(forKey: "key7") == fixture.contents["key7"])
           #expect(try store.count() == fixture.contents.count)
-          // How many bytes died can no longer be determined.
+          // The number of bytes that died can no longer be determined.
           #expect(
             try store.statistics().liveByteCount == fixture.usage.liveByteCount + record.range.count
           )

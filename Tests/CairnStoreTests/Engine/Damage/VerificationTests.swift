@@ -75,7 +75,7 @@ struct VerificationTests {
     #expect(isRefused(store, "key 59"))
   }
 
-  @Test("What was found sound no longer counts once its segment is written to again")
+  @Test("A sound value is checked again once its segment is written to again")
   func resumed() throws {
     let first = try scene.open()
     try scene.fill(first, 0..<2, byteCount: 5000)

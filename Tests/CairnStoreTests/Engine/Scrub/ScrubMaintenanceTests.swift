@@ -228,7 +228,7 @@ struct ScrubMaintenanceTests {
     for round in 0..<30 {
       try scene.fill(store, 20..<60, byteCount: 1000 + round)
       scene.clock.advance(by: .seconds(1))
-      // Passes alone, as when one follows the other: the scrub's timer does not run.
+      // Only passes run, as when one follows another: the scrub's timer does not.
       try store.maintain()
     }
     #expect(scene.events.all.contains(event))

@@ -51,7 +51,7 @@ final class ScrubScene {
     throw SupportError(call: "no \(key)", number: 0)
   }
 
-  /// Changes a byte of a record, at an offset in it, on the disk.
+  /// Changes a byte of a record on the disk, at an offset in the record.
   @discardableResult
   func damage(_ key: String, at offset: Int) throws -> Corruption {
     let (file, record) = try place(of: key)
@@ -71,7 +71,7 @@ final class ScrubScene {
   }
 }
 
-@Suite("A scrub by hand")
+@Suite("A manual scrub")
 struct ScrubTests {
   let scene: ScrubScene
 

@@ -11,7 +11,7 @@ struct EvictionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// The time of each access, in the least recently used order.
+  /// The time of each access, from the least recent to the most recent.
   struct Order {
     private var accesses: [Int: Int] = [:]
     private var last = 0
@@ -25,7 +25,7 @@ struct EvictionTests {
 
     var count: Int { accesses.count }
 
-    /// Keeps only this many, those accessed last.
+    /// Keeps only this many of the most recently accessed keys.
     mutating func keep(_ count: Int) {
       let sorted = accesses.sorted { $0.value > $1.value }
       accesses = Dictionary(uniqueKeysWithValues: sorted.prefix(count).map { ($0.key, $0.value) })
@@ -117,7 +117,7 @@ struct EvictionTests {
 
   @Test("The order stays exact while the next victims are being collected")
   func exactOrderOfMany() throws {
-    // So many that a list has only some of them.
+    // So many entries that a list has only some of them.
     let limit = 20_000
     var random = Seed.generator()
     let store = try Store(
@@ -199,7 +199,7 @@ struct EvictionTests {
     try store.setValue("v", forKey: "5000")
     #expect(try numbers(store) == Array(4991...5000))
     try store.close()
-    // Even a first write that is a removal (CrashFuzzer --seed 5004444).
+    // The limit holds even if the first write is a removal (CrashFuzzer --seed 5004444).
     let lower = try Store(directory.store, .small { $0.countLimit = 5 })
     try lower.removeValue(forKey: "5000")
     #expect(try numbers(lower) == Array(4995...4999))
@@ -358,7 +358,7 @@ struct EvictionTests {
     }
   }
 
-  /// If the chosen entries were forgotten, the next write would take those after them.
+  /// If the chosen entries were forgotten, the next write would evict the entries after them.
   @Test(
     "If a read fails once, the least recently used go with the next write",
     arguments: [EIO, EMFILE])
@@ -410,7 +410,7 @@ struct EvictionTests {
     for number in 1..<30 {
       let error = storeError { try store.setValue("v", forKey: key(number)) }
       #expect(try store.contains(key(number)) == (error == nil))
-      // One write may have come before the lack of room was known.
+      // One write may come before the lack of room is known.
       #expect(try store.count() <= 3)
       guard let error else { continue }
       failureCount += 1

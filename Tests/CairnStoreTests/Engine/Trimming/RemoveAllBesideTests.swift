@@ -99,7 +99,8 @@ struct RemoveAllBesideTests {
     for key in stored.withLock({ $0 }) { #expect(try again.contains(key), "\(key)") }
   }
 
-  /// Found by CrashFuzzer: the sync left out what the removal had taken, but called it durable.
+  /// Found by CrashFuzzer: the sync left out what the removal had taken, but reported it as
+  /// durable.
   @Test("A sync during a removal of all makes durable what existed before, or the removal")
   func inSync() throws {
     var emptyCount = 0
