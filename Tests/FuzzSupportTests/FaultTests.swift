@@ -93,7 +93,7 @@ struct FaultTests {
   func wrongErrors() throws {
     let fault = Fault(index: 0, effect: .error(SystemError.inputOutput), extent: .once)
     let run = FaultRun(.scripted(), fault: fault)
-    // Its first call, which creates the directory, fails.
+    // The run's first call, which creates the directory, fails.
     try run.run()
     let path = SimulatedProcess.path
     let noSpace = SystemError.noSpace

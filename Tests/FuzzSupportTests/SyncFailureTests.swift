@@ -47,7 +47,7 @@ struct SyncFailureTests {
 
   @Test("Reading, checking and salvaging the store use the same rule")
   func others() throws {
-    // Each of them reads the log by itself.
+    // Each of these calls reads the log by itself.
     for seed in 0..<10 as Range<UInt64> {
       let disk = try disk(seed: seed)
       // Find what the recovery will find: the cache still shows what the disk never received.

@@ -20,7 +20,7 @@ struct LayerTests {
         ["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Files"], ["Opening"],
         ["Salvage", "Verification"], ["Engine"], ["API"],
       ]),
-    // Files beside its folders bridge to Foundation and know none of them.
+    // Files beside the folders bridge to Foundation and use none of the folders.
     Module(
       name: "Cairn",
       layers: [["Base"], ["Platform"], ["Loading"], ["Memory"], ["Disk"]]),

@@ -32,7 +32,7 @@ final class VanishingTests: StoreSuite {
     #expect(storeError { try store.removeAll() } == vanished)
   }
 
-  @Test("A write a second later is refused, and the log is told once")
+  @Test("A write a second later is refused, and this is logged once")
   func writeLater() throws {
     let store = try openStore()
     try removeDirectory()

@@ -148,7 +148,7 @@ struct DiskReserveTests {
     arguments: [true, false], [true, false])
   func removalOfAll(closed: Bool, atOnce: Bool) throws {
     // The switch needs a new manifest. A recovery may have used up the space kept for it. An
-    // exchange of names keeps the blocks of the one before, which a rename would free.
+    // exchange of names keeps the blocks of the previous manifest, which a rename would free.
     let scene = try fullDisk(closed: closed)
     let fileSystem = scene.fileSystem
     if atOnce {

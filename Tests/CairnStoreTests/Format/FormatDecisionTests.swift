@@ -8,7 +8,7 @@ import Testing
   "The document, the library and the independent reader agree",
   .enabled(if: IndependentReader.isAvailable, "there is no python3"))
 struct FormatDecisionTests {
-  /// The result of each of them for a store.
+  /// The results of the library and of the independent reader for one store.
   private struct Verdict {
     var errors: [Corruption] = []
     /// The result of `verify` if it cannot check at all.
@@ -243,7 +243,7 @@ struct FormatDecisionTests {
 
   // MARK: The end of an unclean log
 
-  /// Two open segments: the first has a put and the rest of another, the second has nothing.
+  /// Two open segments: the first has a put and remains of another, the second has nothing.
   private func torn(secondLength: Int) throws -> Image {
     var image = HostileStoreTests.image(
       isClean: false, records: [Self.record(3, delta: 0), Self.record(4, delta: 1)])

@@ -15,7 +15,7 @@ struct DeadlineTests {
     }
 
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
-    /// By location.
+    /// The entries by location.
     var known: [UInt64: Known] = [:]
     var locations: [UInt64] = []
     private var nextLocation: UInt64 = 1

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Without memory for the index, a call throws, and nothing is lost or half done")
 final class OutOfMemoryTests: StoreSuite {
-  /// How many more bytes may be taken. Tables that are returned do not count.
+  /// How many more bytes may be taken. Freed tables do not increase this number.
   private final class Memory: Sendable {
     private let left = Mutex(Int.max)
 
@@ -130,7 +130,7 @@ final class OutOfMemoryTests: StoreSuite {
     let store = try open(pause: { _ in
       guard let store = held.withLock({ $0.take() }) else { return }
       memory.leave(0)
-      // Until no shard has room, whatever the hashes are.
+      // Writes continue until no shard has room, whatever the hashes are.
       var refusedCount = 0
       for number in 0..<200_000 where refusedCount < 5000 {
         let isStored = (try? store.setValue("other", forKey: "other \(number)")) != nil

@@ -23,8 +23,8 @@ struct ParentDirectoryTests {
 
   @Test("A new store's directory is made durable even if it existed before")
   func existing() throws {
-    // An earlier run may have created it without syncing it into its parent. A power cut then takes
-    // it, with everything acknowledged in it.
+    // An earlier run may have created the directory without syncing it into its parent. A power cut
+    // then takes it, with everything acknowledged in it.
     let scene = try StoreScene()
     try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
     let calls = Mutex<[String]>([])

@@ -160,7 +160,7 @@ struct SecurityTests {
     for file in names { try change(owner: Self.user, of: "\(directory.store)/\(file)") }
   }
 
-  /// What the user gets when opening, reading and writing.
+  /// The user's results of opening, reading and writing.
   func asUser() throws -> [String] {
     try check("chmod", unsafe chmod(directory.path, 0o755))
     let result = try KillWriterProcess.run("user", directory.store, Self.user)

@@ -14,10 +14,10 @@ final class SettableClock: WallClock {
 
   func elapsed() -> Duration? { state.withLock { $0.elapsed } }
 
-  /// Time passes.
+  /// Lets time pass.
   func pass(_ duration: Duration) { state.withLock { $0.elapsed += duration } }
 
-  /// The time of day is set.
+  /// Sets the time of day.
   func set(by duration: Duration) { state.withLock { $0.offset += duration } }
 }
 

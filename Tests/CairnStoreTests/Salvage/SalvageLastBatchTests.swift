@@ -29,7 +29,7 @@ struct SalvageLastBatchTests {
   func flippedHead(number: Int, boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     let image = try flipped(number) { $0.offset + 9 }
-    // An open cannot distinguish it from a batch that a crash cut short.
+    // An open cannot distinguish this batch from one that a crash cut short.
     #expect(try Opening(image, boot: boot) == .contents(killed.before))
     let salvaged = try Salvaged(image, boot: boot)
     var expected = killed.after

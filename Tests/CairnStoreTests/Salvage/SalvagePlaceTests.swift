@@ -104,7 +104,7 @@ struct SalvagePlaceTests {
           let mayStay = [.lock, .status, .names].contains(call)
           #expect(left == [] || mayStay && left == ["LOCK"], "\(call.rawValue) \(index): \(left)")
         } else {
-          // Only work done ahead for later may fail unnoticed.
+          // Only preparatory work may fail unnoticed.
           #expect([.allocate, .open, .status].contains(call), "\(call.rawValue) \(index)")
           #expect(try Store.verify(path: path).errors == [])
         }

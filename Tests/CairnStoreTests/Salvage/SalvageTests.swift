@@ -347,7 +347,7 @@ struct SalvageTests {
     #expect(try Salvaged(damaged).values == killed.before)
     let twice = damaged.flipping(name, at: records[1].offset)
     let salvaged = try Salvaged(twice)
-    // It may or may not have been applied, so neither value of `a` is certain.
+    // The batch may or may not have been applied, so neither value of `a` is certain.
     #expect(Self.text(salvaged) == ["c": "third"])
     #expect(salvaged.report.losses.contains { $0.cause == .unfinishedBatch })
   }

@@ -100,7 +100,7 @@ final class FaultyFileSystem: FileSystem {
       usleep(1_000)
     }
   }
-  /// The maximum that were open at once.
+  /// The maximum number of descriptors open at once.
   var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
   /// Mappings that were made and not removed.
   var mappingCount: Int { state.withLock { $0.mappings } }
@@ -123,8 +123,8 @@ final class FaultyFileSystem: FileSystem {
   /// Runs code before each call of any kind, on the thread that makes it.
   func setWatch(_ watch: (@Sendable (Call) -> Void)?) { state.withLock { $0.watch = watch } }
 
-  /// Runs code before calls that change or read something. It can fail them, look at the disk at
-  /// that moment, or hold up the calling thread.
+  /// Runs code before calls that change or read something. The hook can fail the call, examine the
+  /// disk at that moment, or block the calling thread.
   func setHook(_ hook: Hook?) { state.withLock { $0.hook = hook } }
 
   /// From now on, a file can allocate only blocks that it already has, blocks freed since, and this
@@ -139,7 +139,7 @@ final class FaultyFileSystem: FileSystem {
   /// Makes a call.
   ///
   /// - Parameters:
-  ///   - descriptor: the descriptor it is called on, or `nil` if none is open.
+  ///   - descriptor: the descriptor of the call, or `nil` if none is open.
   ///   - file: the name for a hook, or `nil` for the name of the descriptor. If there is neither,
   ///     no hook runs.
   private func perform<Value>(

@@ -179,7 +179,7 @@ struct CacheEventTests {
     #expect(
       ofTiers.all == told.map { TierEvent($0, in: .memory) }
         + [TierEvent(.inserted(key: 1), in: .disk)])
-    // A read inserts it again, and again it does not stay.
+    // A read inserts the value again, and again it does not stay.
     ofTiers.removeAll()
     #expect(try tiered.value(forKey: 1) == 1)
     #expect(ofTiers.all == told.map { TierEvent($0, in: .memory) })

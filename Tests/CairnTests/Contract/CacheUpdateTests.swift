@@ -128,7 +128,7 @@ struct CacheUpdateTests {
       }
       #expect(result == 5 && seen.count == 2 && seen[1] == expected)
     }
-    // A removal too.
+    // The same holds for a removal.
     var calls = 0
     _ = try cache.update("a", nil) { value in
       calls += 1

@@ -138,7 +138,7 @@ struct DiskAncestorBugTests {
     }
     let counted = try cache.totalCost()
     try cache.close()
-    // Counted again from the disk's contents.
+    // The reopened cache counts again from the disk's contents.
     let reopened: DiskCache<Int, [UInt8]> = try scene.cache()
     #expect(try reopened.totalCost() == counted, TestSeed.comment)
     for key in 0..<60 { try reopened.removeValue(forKey: key) }

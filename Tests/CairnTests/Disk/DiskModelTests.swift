@@ -63,7 +63,7 @@ struct DiskModelTests {
     func open() throws -> DiskCache<Int, String> {
       let cache: DiskCache<Int, String> = try scene.cache(count: limit) {
         $0.store.maintenanceInterval = nil
-        // Every close keeps the order of use.
+        // Every close records the order of use.
         $0.store.checkpointRecordThreshold = 0
       }
       _ = cache.observeVersions { told.add(($0, $1)) }
@@ -152,7 +152,7 @@ struct DiskModelTests {
         }
       case 24:
         if random.below(6) == 0 {
-          // A close keeps the reads only if something was also written.
+          // A close records the reads only if something was also written.
           try cache.setValue("last", forKey: key)
           model.set(ModelDisk.Entry(key: key, value: "last", written: now, accessed: now))
           try cache.close()

@@ -124,7 +124,7 @@ struct DiskQuarantineCrashTests {
     let opener = Opener(disk)
     let first = opener.fileSystem
     var written: Set<Int> = []
-    /// Another process, which may or may not manage to open it.
+    /// Another process, which may or may not be able to open the cache.
     func openElsewhere(_ key: Int) {
       let second = Opener(disk, seed: 2)
       do {

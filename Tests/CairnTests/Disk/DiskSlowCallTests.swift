@@ -297,7 +297,7 @@ struct DiskSlowCallTests {
     #expect(cache.slowCalls().map { Kept($0) } == [Kept(.write, nil), Kept(.read, nil)])
   }
 
-  @Test("Threads that read, write, look at the log and set the threshold lose no count")
+  @Test("Threads that read, write, read the log and set the threshold lose no count")
   func threads() async throws {
     let cache = try filled { $0.slowCallThreshold = .zero }
     let before = try cache.statistics()

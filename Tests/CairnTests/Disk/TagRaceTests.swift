@@ -54,7 +54,7 @@ struct TagRaceTests {
     #expect(removals == [])
   }
 
-  @Test("A mark that a removal of everything removed before it was published hides nothing")
+  @Test("A mark hides nothing if a removal of everything removed it before its publication")
   func removalOfAllBesideMark() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))

@@ -110,7 +110,7 @@ struct TagTests {
     }
     let version = cache.store.lastVersion
     try cache.removeAll(tagged: "many")
-    // However many there are, it is one write.
+    // However many entries there are, the removal is one write.
     #expect(cache.store.lastVersion == version + 1)
     #expect(removed.withLock { $0 } == 0)
     #expect(try cache.statistics().sweepingTagCount == 1)

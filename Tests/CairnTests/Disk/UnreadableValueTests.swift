@@ -254,7 +254,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "A call that can load replaces a damaged value, which then stays; the log reports it",
+    "A call that can load replaces a damaged value, and the new value stays; the log reports it",
     arguments: Part.allCases, [true, false])
   func damagedLoaded(part: Part, inMemoryToo: Bool) async throws {
     try damage(part)

@@ -38,8 +38,8 @@ struct VanishingCacheTests {
   private let scene = TieredScene()
   private var path: String { scene.disk.path }
 
-  /// Removes the directory, like a cleaner of `~/.cache`, and lets the second pass after which this
-  /// is noticed.
+  /// Removes the directory, like a cleaner of `~/.cache`, and lets a second pass, after which the
+  /// cache notices the loss.
   private func removeDirectory() throws {
     try FileManager.default.removeItem(atPath: path)
     scene.clock.advance(by: .seconds(1))

@@ -13,7 +13,7 @@ final class FollowingScene: Sendable {
 
   var clock: ManualClock { disk.clock }
 
-  /// Values are texts, whose decoding is counted.
+  /// Values are text, and each decoding is counted.
   private var values: ValueCoder<String> {
     .custom {
       Array($0.utf8)

@@ -263,7 +263,7 @@ struct ConditionalLoadTests {
 
   @Test("XFetch draws one number for a call, which also begins the load")
   func oneDraw() async throws {
-    // All further numbers are against a load.
+    // All further numbers decide against a load.
     let first = Lock(0.0)
     let scene = LoadScene { first.withLock { exchange(&$0, with: 0) } }
     let subject = try scene.cache(.tiered, policy { $0.earlyRefresh = 1 })

@@ -90,7 +90,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "A call for the value alone loads early, too, and not before",
+    "A call for only the value also loads early, but not too early",
     arguments: LoadingKind.allCases, [true, false])
   func valueAlone(_ kind: LoadingKind, isAhead: Bool) async throws {
     let scene = LoadScene { 1 - 0x1p-20 }
@@ -156,7 +156,7 @@ struct LoadPolicyTests {
         $0.staleOnError = .seconds(20)
       })
     _ = try await ask(subject)
-    // Another call may allow more. Values that it may receive stay for it.
+    // Another call may allow more. Values that such a call may receive stay for it.
     let longer = Self.policy { $0.staleOnError = .seconds(30) }
     _ = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in .loaded("") }
     origin.isFailing = true

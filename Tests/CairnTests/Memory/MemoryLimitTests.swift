@@ -6,7 +6,7 @@ import Testing
 struct MemoryLimitTests {
   let scene = MemoryScene()
 
-  @Test("The number of entries: the least recently used entry is evicted")
+  @Test("At the limit of the number of entries, the least recently used entry is evicted")
   func count() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 3)
     for number in 1...3 { cache[number] = number }
@@ -20,7 +20,7 @@ struct MemoryLimitTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("The cost, even if a value becomes more expensive in place")
+  @Test("The limit of the cost holds even if a value becomes more expensive in place")
   func cost() {
     let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
     cache.setValue(1, forKey: "a", options: .cost(4))

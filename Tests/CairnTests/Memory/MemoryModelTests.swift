@@ -159,7 +159,7 @@ struct MemoryModelTests {
       case 18:
         if random.below(10) == 0 {
           cleared += model.entries.map(\.value)
-          // Expired entries that are still held go too, without separate reports.
+          // Expired entries that are still held are removed too, without separate reports.
           cache.removeExpired()
           cache.removeAll()
           model.entries = []

@@ -38,7 +38,7 @@ struct MemoryPressureTests {
     return cache
   }
 
-  @Test("First expired entries go, then half, then everything")
+  @Test("First expired entries are removed, then half, then everything")
   func graded() {
     let cache = filled()
     let events = Record<CacheEvent<Int>>()

@@ -168,8 +168,8 @@ struct MemoryS3FIFOTests {
   func promotion() {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 10) { $0.policy = .s3FIFO }
     for key in 0..<10 { cache[key] = key }
-    // The first key is in the small queue. The others found that one full, and are in the main
-    // queue.
+    // The first key is in the small queue. The others found the small queue full, and are in the
+    // main queue.
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
     cache[10] = 10
     #expect(!cache.contains(0))

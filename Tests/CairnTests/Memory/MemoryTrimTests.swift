@@ -16,7 +16,7 @@ struct MemoryTrimTests {
     return cache
   }
 
-  @Test("To a number: the least recently used entries are removed")
+  @Test("A trim to a number removes the least recently used entries")
   func count() {
     let cache = filled()
     #expect(cache.trim(toCount: 7) == RemovalSummary(count: 3, cost: 10 + 80 + 50))

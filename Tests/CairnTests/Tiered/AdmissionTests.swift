@@ -291,7 +291,7 @@ struct AdmissionTests {
     let statistics = try cache.statistics()
     #expect(statistics.insertionCount + statistics.admissionRefusedCount == UInt64(loadCount))
     let onDisk = try cache.keys()
-    // A Bloom filter takes a few keys for known ones.
+    // A Bloom filter mistakes a few new keys for known ones.
     if admission == .secondRequest { #expect(onDisk.count { $0.hasPrefix("once") } <= 5) }
     return Outcome(
       hitRatio: 1 - Double(loadCount) / Double(trace.count),

@@ -26,7 +26,7 @@ struct PlacementRaceTests {
 
   // MARK: Versions
 
-  @Test("An entry placed beside a batch that is not published yet comes after it", arguments: 0..<3)
+  @Test("An entry placed beside an unpublished batch comes after the batch", arguments: 0..<3)
   func besideBatch(kind: Int) async throws {
     let cache: DiskCache<String, Int> = try scene.cache { $0.store.asideOperationCount = 100 }
     let placed = Record<UInt64>()
@@ -157,7 +157,7 @@ struct PlacementRaceTests {
     #expect(try cache.value(forKey: "a") == 5 && cache.storedValue(forKey: "a") == nil)
   }
 
-  @Test("A value that expired on disk is not served after one in memory only", arguments: 0..<2)
+  @Test("A value that expired on disk is not served after a memory-only one", arguments: 0..<2)
   func expiredBelow(kind: Int) async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.synchronous { try $0.setValue(1, forKey: "a", options: .lifetime(.seconds(1))) }

@@ -36,7 +36,7 @@ struct PlacementTests {
     }
   }
 
-  @Test("A stale value on disk is not served after one in memory only")
+  @Test("A stale value on disk is not served after a memory-only one")
   func stale() async throws {
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(3600)

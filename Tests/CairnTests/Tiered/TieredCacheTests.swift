@@ -145,7 +145,7 @@ struct TieredCacheTests {
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "configured") == nil)
     #expect(try !cache.contains("configured") && cache.count() == 1)
-    // A value from disk lives no longer either.
+    // A value read from disk does not live longer either.
     cache.tier.removeAll()
     #expect(try cache.value(forKey: "own") == 2)
     scene.advance(by: .seconds(10))

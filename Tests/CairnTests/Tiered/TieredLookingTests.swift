@@ -30,7 +30,8 @@ struct TieredLookingTests {
     let old = try #require(try cache.info(forKey: "a")).version
     try cache.setValue(2, forKey: "a")
     cache.tier.removeAll()
-    // Another thread read the first value before the second was written, and keeps it late.
+    // Another thread read the first value before the second was written, and puts it into memory
+    // late.
     let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
     #expect(try cache.peekValue(forKey: "a") == 2)
     cache.tier.held.promote(1, forKey: TierKey("a"), ticket: ticket, version: old)

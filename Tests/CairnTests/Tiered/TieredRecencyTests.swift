@@ -75,7 +75,7 @@ struct TieredRecencyTests {
     #expect(cache.tier.held.sharedHitCount == 1)
     scene.advance(by: .seconds(1))
     #expect(try cache.keysByRecency() == [1, 2, 0, 3])
-    // 0 is marked, so it moves when it is the oldest. But it is not reported again.
+    // 0 is marked, so it moves when it is the oldest. But its access is not reported again.
     for key in 4..<6 { try cache.setValue(key, forKey: key) }
     _ = try cache.value(forKey: 3)
     _ = try cache.value(forKey: 4)

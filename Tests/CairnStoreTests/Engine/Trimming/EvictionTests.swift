@@ -11,7 +11,7 @@ struct EvictionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// The time of each access, from the least recent to the most recent.
+  /// The order of recency: the time of each key's last access.
   struct Order {
     private var accesses: [Int: Int] = [:]
     private var last = 0

@@ -144,10 +144,9 @@ struct RemoveAllTests {
     }
   }
 
-  @Test("A manifest that could not be prepared does not make the ids of removed segments stay")
+  @Test("A manifest that could not be prepared does not keep the ids of removed segments in use")
   func retiredIDsAfterFailure() throws {
-    // Which files were unlinked must not be forgotten before the replacement is known to have
-    // succeeded.
+    // The store must remember the unlinked files until the replacement is known to have succeeded.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")
@@ -227,7 +226,7 @@ struct RemoveAllTests {
     case 2: try store.setValue("new", forKey: "new", durability: .durable)
     default: try store.close()
     }
-    // Before a file is removed.
+    // This happens before a file is removed.
     #expect(calls.all.prefix(2) == ["exchange", "sync"])
     if choice == 3 { #expect(try Image(of: directory.store).segmentNames == []) }
     queue.runAll()

@@ -271,7 +271,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(summary.count == 12)
     #expect(try store.removeValues(forKeys: ["11", "12"]) == 2)
     #expect(try store.count() == count - 13)
-    // Until the reserve is used up. Removed entries stay removed.
+    // Removals work until the reserve is used up. Removed entries stay removed.
     let error = storeError {
       while try store.count() > 1 { try store.trim(toCount: 1) }
     }
