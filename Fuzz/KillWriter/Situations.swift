@@ -170,7 +170,7 @@ enum Situations {
       // If the signals last for minutes, some call keeps restarting and never finishes.
       if ticks.add(1, ordering: .relaxed).newValue > 500_000 { _exit(3) }
     }
-    // Without SA_RESTART.
+    // The handler has no SA_RESTART.
     require(unsafe sigaction(SIGALRM, &action, nil) == 0, "sigaction")
     var timer = itimerval(
       it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))

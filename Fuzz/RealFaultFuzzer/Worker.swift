@@ -51,7 +51,7 @@ final class Worker {
   // MARK: In the process itself
 
   static func run(_ mode: String, store: String, _ arguments: [String]) -> Never {
-    // In case the parent process is gone.
+    // The alarm ends this process if the parent process is gone.
     alarm(60)
     do {
       switch mode {

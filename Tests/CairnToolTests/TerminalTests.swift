@@ -50,7 +50,7 @@ struct TerminalTests {
     let progress = lines.dropFirst().dropLast().filter { !$0.isEmpty }
     #expect(progress.contains { $0.hasPrefix("checked ") })
     #expect(progress.allSatisfy { $0.count < 30 && !$0.contains("\n") })
-    // With the records that end segments.
+    // The number includes the records that end segments.
     #expect(lines.last?.hasPrefix("95 records,") == true)
   }
 }

@@ -103,7 +103,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     try reopen()
     for _ in 0..<operationCount where !choices.isAtEnd {
       try perform(generator.next(&choices, now: clock.now()))
-      // Not only at the end, because each image holds a disk.
+      // Images are checked not only at the end, because each holds a disk.
       if images.count >= 8 { try checkImages() }
     }
     if choices.once(in: 2) {

@@ -148,7 +148,7 @@ extension FaultRun {
     case .unlink: return true
     // Salts for the next session's first manifest, which is prepared only if this succeeds.
     case .randomBytes: return true
-    // Only a guard against stray writes.
+    // The protection is only a guard against stray writes.
     case .protect: return true
     // Without a mapping, reads and writes are system calls.
     case .map: return failure.number == SystemError.noMemory

@@ -2,15 +2,16 @@
 package struct HistoryCall: Sendable {
   /// The guarantee for the operations of one call.
   package enum Unity: UInt64, Sendable {
-    /// Nothing: each takes effect at its own moment.
+    /// No guarantee: each takes effect at its own moment.
     case apart
     /// Readers may see them arrive one after another, but nothing else changes meanwhile. If the
-    /// process dies, all of them have happened, or none. For a batch, or a removal of all.
+    /// process dies, all of them have happened, or none. This is the guarantee of a batch, or a
+    /// removal of all.
     case together
     /// They take effect at one moment, and no batch is partly applied then: a snapshot.
     case atOnce
     /// Others may change something while they arrive, but if the process dies, all of them have
-    /// happened or none. For a large batch, which no snapshot shows partly.
+    /// happened or none. This is the guarantee of a large batch, which no snapshot shows partly.
     case arriving
   }
 

@@ -189,7 +189,7 @@ final class FollowingChangesTests {
       clock.advance(by: .milliseconds(150))
       #expect(try follower.text("key 1") == "value")
     }
-    // At most a check of the page.
+    // Each read needs at most a check of the page.
     #expect(system.count(of: .map) <= mapCount + 20)
     try follower.close()
   }

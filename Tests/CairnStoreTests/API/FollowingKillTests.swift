@@ -60,7 +60,7 @@ struct FollowingKillTests {
     let workload = FollowedWorkload(seed: generator.next() >> 1)
     var threads: FollowingThreads?
     var last = 0
-    // For a standing run.
+    // A standing run sets the number of rounds.
     let wanted = ProcessInfo.processInfo.environment["CAIRN_FOLLOW_ROUNDS"].flatMap { Int($0) }
     for round in 0..<(wanted ?? 3) {
       let process = try KillWriterProcess(

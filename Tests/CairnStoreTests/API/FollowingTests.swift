@@ -237,7 +237,7 @@ final class FollowingEndTests {
       return
     }
     if isUnannounced { clock.advance(by: .seconds(1)) }
-    // Like a page that never reached the disk.
+    // The record becomes zeros, like a page that never reached the disk.
     try overwriteFile(
       directory.store + "/" + name, [UInt8](repeating: 0, count: 24), at: record.offset)
     let writer = try Store.announcing(
@@ -277,7 +277,7 @@ final class FollowingEndTests {
     }
     var writer = try Store.announcing(directory.store, .small(), background: queue)
     try writer.setValue("1", forKey: "a")
-    // As a killed process leaves it.
+    // The files are as a killed process leaves them.
     let old = try Dictionary(
       uniqueKeysWithValues: files().map { name in
         (name, FileManager.default.contents(atPath: "\(directory.store)/\(name)"))

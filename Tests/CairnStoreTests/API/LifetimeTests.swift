@@ -22,7 +22,7 @@ struct LifetimeTests {
     #expect(Lifetime.minutes(1440) == .hours(24) && Lifetime.hours(24) == .days(1))
     #expect(Lifetime.seconds(0.5) == .milliseconds(500))
     #expect(Lifetime.seconds(UInt64(7)) == .seconds(Int8(7)))
-    // Rounded down, like all times.
+    // These are rounded down, like all times.
     #expect(Lifetime.seconds(0.0019) == .milliseconds(1))
     #expect(Lifetime.seconds(-0.0011) == .milliseconds(-2))
     #expect(Lifetime.after(.microseconds(1999)) == .milliseconds(1))

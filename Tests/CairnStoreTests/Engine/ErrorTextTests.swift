@@ -112,7 +112,7 @@ struct ErrorTextTests {
     ] {
       let since = told.dropFirst(elsewhere.count)
       #expect(told.hasPrefix(elsewhere), "\(told)")
-      // Only if the system shows which processes hold locks.
+      // The text has this only if the system shows which processes hold locks.
       #expect(
         since.isEmpty || since.contains(/^, running since \d{4}-\d\d-\d\dT[\d:]{8}Z$/),
         "\(told)")

@@ -269,7 +269,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try copy.ends() == ends)
     #expect(try copy.auditUsage() == [])
     try copy.close()
-    // Without its checkpoint, from the log alone.
+    // Without its checkpoint, the copy is opened from the log alone.
     var image = try Image(of: directory("copy"))
     image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
     try image.write(to: directory("other"))

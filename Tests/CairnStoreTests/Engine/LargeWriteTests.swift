@@ -89,7 +89,7 @@ struct LargeWriteTests {
     #expect(try isWritten(store, kind))
     #expect(try store.text("small 8") == "durable")
     #expect(try store.auditUsage() == [])
-    // Killed after the large write.
+    // This process is killed after the large write.
     let killedAfter = try scene.killed()
     defer { withExtendedLifetime(killedAfter) {} }
     let again = try killedAfter.open()

@@ -174,7 +174,7 @@ struct MaintenanceTests {
         try store.setValue(
           [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
           lifetime: expires ? .seconds(60) : .standard)
-        // Not before the first write, which requests maintenance.
+        // The queue runs only after a write, which requests maintenance.
         process.queue.runAll(dueAfter: .zero)
       }
       clock.advance(by: .seconds(17))

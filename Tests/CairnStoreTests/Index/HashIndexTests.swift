@@ -187,7 +187,7 @@ struct HashIndexTests {
     var largestStep = 0.0
     for count in 1...200_000 {
       index.insert(generator.next(), location: Location(rawValue: UInt64(count)), flags: [])
-      // In each hundredth of a doubling.
+      // This measures each hundredth of a doubling.
       if count >= 100_000, count % 1000 == 0 {
         let bytes = index.byteCount
         if before > 0 { largestStep = max(largestStep, Double(bytes - before) / Double(before)) }
@@ -261,7 +261,7 @@ struct HashIndexTests {
     .timeLimit(.minutes(2)))
   func lookBesideChanges() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
-    // In two shards, so that every change meets a lookup.
+    // All hashes are in two shards, so that every change meets a lookup.
     @Sendable func hash(_ number: Int) -> UInt64 {
       UInt64(number) &* 0x9E37_79B9_7F4A_7C15 & ~0xFF | UInt64(number & 1)
     }

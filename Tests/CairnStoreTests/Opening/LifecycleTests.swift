@@ -34,7 +34,7 @@ struct LifecycleTests {
         return sum + Int(status.st_blocks) * 512
       }
     }
-    // With segments of the default size.
+    // The segments have the default size.
     let store = try Store(directory.store, StoreConfiguration())
     #expect(try allocated() <= 256 << 10)
     try store.setValue("v", forKey: "key")

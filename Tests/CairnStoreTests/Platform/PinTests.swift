@@ -165,7 +165,7 @@ struct PinTests {
     let counts = Counts()
     besideReaders(readerCount) {
       guard let pin = Pin() else { return }
-      // Without a reference to the object: only the pin keeps it.
+      // No reference to the object is held: only the pin keeps it.
       table.withObject(in: 0) { probe in
         for _ in 0..<8 {
           if probe.isFreed.isSet { counts.bad.add(1, ordering: .relaxed) }

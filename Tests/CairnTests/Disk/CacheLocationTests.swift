@@ -18,7 +18,7 @@ struct CacheLocationTests {
     #expect(try path("n", ["XDG_CACHE_HOME": "", "HOME": "/h/"]) == "/h/.cache/n")
     #expect(try path("n", ["HOME": "/h"]) == "/h/.cache/n")
     #expect(try path("n", namespace: "space", ["HOME": "/h"]) == "/h/.cache/space/n")
-    // Without the variable, the home directory that the system knows.
+    // Without the variable, the home directory is the one that the system knows.
     #expect(try path("n", [:]).hasSuffix("/.cache/n"))
     #expect(try path("n", ["HOME": "relative"]).hasPrefix("/"))
   }

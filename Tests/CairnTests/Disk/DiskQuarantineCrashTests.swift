@@ -82,7 +82,7 @@ struct DiskQuarantineCrashTests {
         let cache = try opener.open()
         try cache.setValue("acknowledged", forKey: 100, durability: .durable)
         isWritten = true
-        // Even if the failing call comes later.
+        // The write may succeed even if the failing call comes later.
         isThrough = fileSystem.callCount < step
       } catch {}
       opener.end()

@@ -117,7 +117,7 @@ struct TagTests {
     var counts: [Int] = []
     while try cache.statistics().sweepingTagCount > 0, scene.disk.background.runFirst() {
       counts.append(removed.withLock { $0 })
-      // In the middle of the sweep, too.
+      // This holds in the middle of the sweep, too.
       #expect(try cache.value(forKey: "9999") == nil)
       #expect(try cache.count() == 10_100 - counts[counts.count - 1])
     }

@@ -225,7 +225,7 @@ struct UnreadableValueTests {
     try cache.setValue(String(repeating: "x", count: 2000), forKey: "key")
     try cache.setValue("sound", forKey: "other")
     try cache.close()
-    // So that the next open need not read the log.
+    // With a checkpoint, the next open need not read the log.
     let store = try scene.store()
     try store.checkpoint()
     try store.close()

@@ -66,7 +66,7 @@ struct LoadingTests {
   func looksAgain() async throws {
     let cache: MemoryCache<Int, Int> = scene.cache()
     cache[1] = 5
-    // Like a caller that looked before the value was there.
+    // This call is like a caller that looked before the value was there.
     let value = try await cache.loadValue(forKey: 1) {
       Issue.record("loaded what is there")
       return Loaded(6)

@@ -13,7 +13,7 @@ final class DiskScene: Sendable {
   let directory: String
 
   init() {
-    // In memory, where syncs cost nothing.
+    // The directory is in memory if possible, where syncs cost nothing.
     let parent = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
     directory = "\(parent)/cairn-cache-tests.\(UUID().uuidString)"
     do {

@@ -6,7 +6,7 @@ import Testing
 
 /// What may happen between the steps of a memory-only placement, and what calls see of such an
 /// entry.
-@Suite("Placement in memory only, and what comes in between", .timeLimit(.minutes(10)))
+@Suite("Memory-only placement, and calls between its steps", .timeLimit(.minutes(10)))
 struct PlacementRaceTests {
   let scene = TieredScene()
 
@@ -141,7 +141,7 @@ struct PlacementRaceTests {
     let gate = Gate()
     cache.memory?.observe { event, value in
       guard event == .inserted(key: "a"), value == 5 else { return }
-      // Like a load whose lookup came just before.
+      // This acts like a load whose lookup came just before.
       let load = SingleFlight<[UInt8], Loaded<Int>?>.Load {
         nil
       } load: { flight in
@@ -250,7 +250,7 @@ struct PlacementRaceTests {
     }
   }
 
-  @Test("Memory-only entries stay if a removal by a closure fails, and otherwise go with it")
+  @Test("Memory-only entries stay if a removal by a closure fails, and otherwise are removed too")
   func removingWhere() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", options: .alone)

@@ -164,7 +164,7 @@ struct SharedCacheTests {
   func secondClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // Like a thread that came first and closes the store last.
+    // This acts like a thread that came first and closes the store last.
     SharedCaches.beginClosing(cache)
     #expect(SharedCaches.count(below: scene.directory) == 1)
     try cache.close()
@@ -181,7 +181,7 @@ struct SharedCacheTests {
   func closeUnderWay() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // Like a first close in progress.
+    // This acts like a first close in progress.
     try #require(try cache.store.closeOnce())
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
@@ -250,7 +250,7 @@ struct SharedCacheTests {
   @Test("An open that fails does not drop the cache that is closing")
   func failedOpenBesideClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
-    // As far as another thread may have got with its close.
+    // Another thread may have got this far with its close.
     SharedCaches.beginClosing(cache)
     #expect(throws: CacheError.self) {
       let _: DiskCache<String, Int> = try SharedCaches.cache(at: place("a")) {

@@ -20,7 +20,7 @@ struct TieredCoherenceTests {
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let old = try #require(try cache.fetchedValue(forKey: "a"))
     try cache.setValue(2, forKey: "a")
-    // Even if memory had to drop the new one.
+    // This holds even if memory had to drop the new value.
     cache.tier.removeAll()
     cache.tier.held.promote(
       old.value, forKey: key("a"), ticket: ticket, version: old.version)
@@ -219,7 +219,7 @@ struct TieredCoherenceTests {
     for isHeld in [true, false] {
       let version = try await cache.setValue(1, forKey: "a")
       try await cache.removeAll()
-      // As if memory had not been updated after that yet.
+      // As if memory had not been updated after the removal yet.
       let ticket = cache.tier.held.ticket(forKey: key("a"))
       if isHeld { cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version) }
       told.removeAll()

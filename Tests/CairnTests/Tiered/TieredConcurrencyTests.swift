@@ -141,7 +141,7 @@ struct TieredConcurrencyTests {
     let versions = Record<(number: Int, version: UInt64)>()
     let faults = Record<String>()
     let steps = 500
-    // So that the clock never goes back.
+    // This lock prevents the clock from going back.
     let advancing = Shared(())
     onThreads(Self.threads) { thread in
       var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))

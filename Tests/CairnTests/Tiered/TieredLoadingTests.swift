@@ -40,7 +40,7 @@ struct TieredLoadingTests {
     cache.tier.removeAll()
     #expect(try await cache.value(forKey: "a") { 2 } == 1)
     #expect(try cache.tier.contains("a"))
-    // Even if the value appeared after the caller's lookup.
+    // This holds even if the value appeared after the caller's lookup.
     cache.tier.removeAll()
     #expect(try await cache.loadValue(forKey: "a") { Loaded(3) } == 1)
     #expect(try cache.tier.contains("a"))
@@ -111,7 +111,7 @@ struct TieredLoadingTests {
   func appeared() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let value = try await cache.value(forKey: "a") {
-      // Not recorded, because no method of the cache did it.
+      // This write is not recorded, because no method of the cache did it.
       try cache.store.setValue("2", forKey: "a")
       return 1
     }

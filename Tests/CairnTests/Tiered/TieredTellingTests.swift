@@ -36,7 +36,7 @@ struct TieredTellingTests {
     #expect(try !cache.tier.contains(3))
     cache.recency?.tell()
     #expect(try keysByRecency(cache) == [2, 4, 0, 1, 3])
-    // Only once.
+    // A report happens only once.
     _ = try cache.storedValue(forKey: 2)
     cache.recency?.tell()
     #expect(try keysByRecency(cache) == [4, 0, 1, 3, 2])

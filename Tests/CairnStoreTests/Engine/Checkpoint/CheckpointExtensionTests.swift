@@ -30,7 +30,7 @@ struct CheckpointExtensionTests {
         [UInt8](repeating: 1, count: 290), forKey: "key \(number)", lifetime: .seconds(3600))
     }
     let segmentCount = try store.statistics().segments.count
-    // Until the segment is full.
+    // These writes fill the segment.
     for number in 0... {
       let left = try (64 << 10) - store.statistics().segments[segmentCount - 1].byteCount
       if left < 80 { break }

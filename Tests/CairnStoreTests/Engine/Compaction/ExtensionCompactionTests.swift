@@ -77,7 +77,7 @@ final class ExtensionCompactionTests: StoreSuite {
       try store.setValue(
         [UInt8](repeating: 7, count: 2500), forKey: "key\(number)", lifetime: .seconds(10))
     }
-    // In separate segments, together with values that die.
+    // The extensions are in separate segments, together with values that die.
     try fillAround(store) {
       for number in 0..<20 {
         try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))

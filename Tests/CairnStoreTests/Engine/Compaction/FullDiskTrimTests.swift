@@ -135,7 +135,7 @@ struct FullDiskTrimTests {
     arguments: [Durability.process, .durable])
   func overwriting(durability: Durability) throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    // With segments of 64 MiB; the disk has no room for one.
+    // The segments have 64 MiB, and the disk has no room for one.
     let store = try Store(path: disk.path + "/store", configuration: .quiet)
     for round in 0..<40 {
       for number in 0..<1000 {

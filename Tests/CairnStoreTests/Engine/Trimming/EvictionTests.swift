@@ -39,7 +39,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "The least recently used go, in the exact order, and no write returns above the limit",
+    "The least recently used are evicted, in the exact order, and no write returns above the limit",
     arguments: [1, 2, 7, 100, 3000])
   func exactOrder(limit: Int) throws {
     var random = Seed.generator("\(#function)\(limit)")

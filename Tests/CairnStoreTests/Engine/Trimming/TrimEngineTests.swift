@@ -297,7 +297,7 @@ final class TrimEngineTests: StoreSuite {
     let image = try Image(of: directory.store)
     let name = try #require(image.segmentNames.first)
     let records = try image.records(in: name)
-    // In place, while the store is open.
+    // The damage is done in place, while the store is open.
     let path = directory.store + "/" + name
     let head = records[2].offset + 24
     let value = records[4].valueRange.lowerBound
