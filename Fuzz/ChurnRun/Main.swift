@@ -3,8 +3,8 @@ import FuzzSupport
 
 /// A store under churn on the real disk: overwrites and removals by Zipf's law, batches, short
 /// lifetimes, a limit on the number of keys, and killed processes. The run writes many times the
-/// store's size. Every read is compared with a model. At the end, space, descriptors, mappings and
-/// memory are counted.
+/// store's size. Every read is compared with a model. At the end, it counts space, descriptors,
+/// mappings and memory.
 @main
 enum ChurnRun {
   static func main() {
@@ -71,7 +71,7 @@ enum ChurnRun {
   }
 }
 
-/// The request for a churn run.
+/// The options of a churn run.
 struct ChurnOptions {
   var seed = UInt64.random(in: 0..<1 << 48)
   var directory = ""
@@ -91,7 +91,7 @@ struct ChurnOptions {
   var isWorker = false
 
   let spaceBound = 1.5
-  /// The store preallocates, and reclaims nothing below the size of a few segments.
+  /// The store preallocates space, and reclaims nothing below a few segments.
   var floorByteCount: Int { 6 * segmentByteLimit }
   var sampleInterval: Int { 20_000 }
 

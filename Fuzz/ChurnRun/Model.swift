@@ -3,8 +3,8 @@ import FuzzSupport
 
 /// What the store should contain: for each key, the operation that wrote its value.
 ///
-/// With a limit, the store evicts entries that were not used for long. The model knows only partly
-/// which ones. The most recently accessed entries, up to 90 % of the limit, must exist.
+/// With a limit, the store evicts entries that have not been used for long. The model does not know
+/// exactly which ones. The most recently accessed entries, up to 90 % of the limit, must exist.
 struct Model {
   private let plan: Plan
   private let countLimit: Int?
@@ -56,7 +56,7 @@ struct Model {
     return accessCount - accessed[key] >= countLimit * 9 / 10
   }
 
-  /// Checks what a read of a key returned. Once a value is absent, it does not reappear.
+  /// Checks what a read of a key returned. A value found absent must not reappear.
   mutating func check(_ key: Int, _ value: [UInt8]?) throws {
     guard let value else {
       guard mayBeAbsent(key) else {
@@ -65,7 +65,7 @@ struct Model {
       writer[key] = -1
       return
     }
-    guard writer[key] >= 0 else { throw FuzzFailure("key \(key) is back from the dead") }
+    guard writer[key] >= 0 else { throw FuzzFailure("key \(key) has reappeared") }
     guard value == plan.value(of: writer[key], for: key) else {
       let number = value.prefix(8).reversed().reduce(0) { $0 << 8 | Int($1) }
       throw FuzzFailure(
@@ -73,8 +73,7 @@ struct Model {
     }
   }
 
-  /// Finds out whether the operation in progress when the process died has happened: all of it or
-  /// nothing.
+  /// Determines whether the operation that the kill interrupted took effect, wholly or not at all.
   mutating func settle(_ number: Int, in store: Store) throws -> Bool {
     let values = try plan[number].written.map { ($0, try store.value(forKey: plan.keyBytes($0))) }
     // A removal of an absent key, or a put with a short lifetime, leaves no trace.
@@ -89,14 +88,14 @@ struct Model {
     return hasHappened
   }
 
-  /// Checks the whole contents of the store.
+  /// Checks all contents of the store.
   mutating func checkAll(_ store: Store) throws {
     var found = Set<Int>()
     var values: [(Int, [UInt8])] = []
     try store.forEachEntry { entry in
       let name = String(decoding: entry.key, as: UTF8.self)
       guard let key = Int(name.dropFirst("churn/key/".count)), key < plan.keyCount else {
-        throw FuzzFailure("a key that nobody wrote: \(name)")
+        throw FuzzFailure("a key that was never written: \(name)")
       }
       guard found.insert(key).inserted else { throw FuzzFailure("key \(key) twice") }
       values.append((key, entry.value))

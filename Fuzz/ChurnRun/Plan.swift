@@ -2,12 +2,12 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// The operations of a churn run. Each follows from the seed and its number alone, so a process
-/// that takes over after a kill knows what earlier ones did.
+/// The operations of a churn run. The seed and an operation's number determine the operation, so a
+/// process that takes over after a kill knows what earlier ones did.
 struct Plan {
   enum Operation {
     case put(key: Int)
-    /// A put of a value that expires soon afterwards.
+    /// A put of a value that soon expires.
     case putShortLived(key: Int)
     case remove(key: Int)
     /// Puts of these keys, in one atomic batch.
@@ -61,15 +61,15 @@ struct Plan {
     }
   }
 
-  /// Popular keys are spread over all keys.
+  /// Spreads the popular keys over all keys.
   private func key(_ random: inout FuzzRandom) -> Int {
     zipf.rank(&random) &* 0x9E3_779B1 % keyCount
   }
 
   func keyBytes(_ key: Int) -> [UInt8] { Array("churn/key/\(key)".utf8) }
 
-  /// The value that an operation gives a key. The value identifies both, so a wrong value is
-  /// recognised.
+  /// The value that an operation gives a key. It identifies the operation and the key, so a wrong
+  /// value is detected.
   func value(of number: Int, for key: Int) -> [UInt8] {
     var random = FuzzRandom(seed: seed ^ UInt64(number) << 20 ^ UInt64(key))
     let byteCount = random.below(1000) == 0 ? 20_000 + random.below(80_000) : 16 + random.below(400)

@@ -1,12 +1,12 @@
 import FuzzSupport
 import Glibc
 
-/// What the process holds, according to the kernel.
+/// The resources of the process, according to the kernel.
 struct Resources {
   var descriptorCount = 0
   /// Mappings of the store's files.
   var mappingCount = 0
-  /// How many of these files have no name any more.
+  /// How many of these files have been unlinked.
   var deletedMappingCount = 0
   /// RssAnon: memory that belongs to no file, in bytes.
   var anonymousByteCount = 0

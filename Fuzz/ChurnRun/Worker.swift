@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// One process of a churn run. It opens the store, compares its whole contents with the model,
-/// continues where the last process died, and at the end reports its resources.
+/// One process of a churn run. It opens the store, compares all contents with the model, continues
+/// where the last process died, and finally reports its resources.
 struct Worker {
   let options: ChurnOptions
   private let plan: Plan
@@ -38,7 +38,7 @@ struct Worker {
       next += 1
       progress.acknowledged = next
     }
-    // Every entry with a short lifetime is gone by now.
+    // Wait until every short-lived entry has expired.
     usleep(50_000)
     try model.checkAll(store)
 
@@ -92,7 +92,7 @@ struct Worker {
     return written
   }
 
-  /// Bytes on disk for each live byte beyond the floor below which nothing is reclaimed.
+  /// Bytes on disk above the floor for each live byte. Below the floor, nothing is reclaimed.
   private func ratio(_ store: Store) throws -> Double {
     let statistics = try store.statistics()
     let excess = statistics.allocatedByteCount - options.floorByteCount

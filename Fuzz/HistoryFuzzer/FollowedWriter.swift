@@ -5,7 +5,7 @@ import FuzzSupport
 /// The process that others follow. It performs the operations of a `FollowedHistory` until it is
 /// killed.
 enum FollowedWriter {
-  /// - Parameter finishes: whether only to record the result of the last operation, and end.
+  /// - Parameter finishes: whether to end after recording the result of the last operation.
   static func run(
     store path: String, directory: String, _ history: FollowedHistory, finishes: Bool
   ) throws {

@@ -46,7 +46,7 @@ struct FollowerProcess {
     try finish()
   }
 
-  /// Its last reads see the end of the history.
+  /// The last reads must see the end of the history.
   private mutating func finish() throws {
     let store = try open()
     try orOutdated { try $0.catchUp(store) }
@@ -55,7 +55,7 @@ struct FollowerProcess {
     }
     note(.endOfView)
     note(.end)
-    // Files that the writer has removed take no more space.
+    // Files that the writer has removed must stop taking space.
     let limit = HistoryLog.now() + 10_000_000_000
     while try holdsRemovedFiles() {
       if HistoryLog.now() > limit { throw FuzzFailure("files that were removed are still held") }
@@ -85,7 +85,7 @@ struct FollowerProcess {
       do throws(StoreError) {
         store = try Store(following: path, freshness: freshness, configuration: configuration)
       } catch {
-        // Another store is on its way.
+        // Another store is replacing this one.
         guard case .noStore = error else { throw error }
         usleep(200)
         continue
@@ -102,7 +102,7 @@ struct FollowerProcess {
     isInView = true
   }
 
-  /// Continues with the current contents if the data it has seen is gone.
+  /// Continues with the current contents if the data seen so far is gone.
   private mutating func orOutdated(_ body: (inout FollowerProcess) throws -> Void) throws {
     do { try body(&self) } catch StoreError.outdated {
       note(.outdated)
@@ -130,7 +130,7 @@ struct FollowerProcess {
   }
 
   private func read(_ key: Int, in store: Store) throws {
-    // With an interval, only a call that requests it finds new writes.
+    // With other kinds of freshness, a read need not find the latest writes.
     let done = freshness == .everyRead ? writer.done : 0
     let entry = try store.entry(forKey: FollowedHistory.key(key))
     try note(entry, of: key, done: done)
@@ -145,7 +145,7 @@ struct FollowerProcess {
         version: entry?.info.version ?? 0))
   }
 
-  /// All keys at one moment.
+  /// Reads all keys at one moment.
   private mutating func readSnapshot(of store: Store) throws {
     let done = freshness == .everyRead ? writer.done : 0
     let snapshot = try store.snapshot()
@@ -158,7 +158,7 @@ struct FollowerProcess {
     guard try snapshot.count() == entries.count else {
       throw FuzzFailure("a snapshot counts \(try snapshot.count()) instead of \(entries.count)")
     }
-    // A fixed view has begun already.
+    // With `.manual`, a view is already open.
     if freshness != .manual { note(.view, done: done) }
     for key in 0..<FollowedHistory.keyCount {
       try note(entries[Array(FollowedHistory.key(key).utf8)], of: key, done: done)

@@ -2,10 +2,10 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Processes that follow a store while another process writes to it. All of them are killed again
-/// and again.
+/// Processes that follow a store while another process writes to it. All of them are killed
+/// repeatedly.
 ///
-/// Sometimes another store replaces the first one. Then, and only then, each follower learns once
+/// Sometimes another store replaces the first one. Then, and only then, each follower is told once
 /// that the data it has seen is gone.
 final class FollowersRun {
   static let followerCount = 4
@@ -48,7 +48,7 @@ final class FollowersRun {
     let eventCount = 6 + random.below(8)
     let replacing = random.once(in: 4) ? random.below(eventCount) : nil
     for number in 0..<eventCount {
-      // The event often comes before a process has done much, because starting takes some time.
+      // The shorter waits often end before a process has done much, because starting takes time.
       usleep(UInt32(random.below(random.once(in: 2) ? 80_000 : 400_000)))
       for child in [writer] + followers { try child.checkRuns() }
       if number == replacing {
@@ -72,8 +72,8 @@ final class FollowersRun {
     return tally
   }
 
-  /// A new store, which its writer announces from the beginning. A follower that opens it before
-  /// that may see writes later.
+  /// Creates the store in advance, so that the writer announces its writes from the beginning. A
+  /// follower that opened the store earlier might see writes late.
   private static func makeStore(at path: String) throws {
     try Store(path: path, configuration: FollowedWorkload.configuration).close()
   }
@@ -94,7 +94,7 @@ final class FollowersRun {
     ])
   }
 
-  /// Ends the writer, and makes the next one record the result of the last operation.
+  /// Ends the writer, and has the next one record the result of the last operation.
   private func finishWriter() throws {
     writer.kill()
     tally["kills of writers"] += 1
@@ -125,7 +125,7 @@ final class FollowersRun {
         timeline.empty(by: number)
       } else {
         guard let outcome = log[number] else {
-          throw FuzzFailure("nobody knows what came of operation \(number)")
+          throw FuzzFailure("the outcome of operation \(number) is unknown")
         }
         if !outcome.isApplied { tally["lost with their process"] += 1 }
         timeline.append(number, of: history, outcome)
@@ -173,7 +173,7 @@ final class Child {
     if !process.isRunning { throw FuzzFailure("a process ended by itself: \(text)") }
   }
 
-  /// Waits for the process to end, which it must do with 0.
+  /// Waits for the process to end, which it must do with status 0.
   func finish() throws {
     let limit = HistoryLog.now() + 120_000_000_000
     while process.isRunning, HistoryLog.now() < limit { usleep(500) }

@@ -3,16 +3,16 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Threads that use a store at once, on the real disk. Each call must answer as if all calls had
-/// come one after another, by the rules of `Linearizability`, with batches and snapshots atomic.
-/// With `--kill`, the threads are in another process, which is killed. Every acknowledged write
-/// exists. Any other write exists or not, and a batch exists whole or not at all. With `--tiered`,
-/// the threads use a cache of two tiers. With `--tiered-model`, only one thread uses such a cache,
-/// and a model knows each answer exactly. `--loads` does the same for calls that load with
-/// policies, with or without memory.
+/// Threads that use a store concurrently, on the real disk. Each call must return what it would if
+/// all calls had run one after another, by the rules of `Linearizability`. Batches and snapshots
+/// are atomic. With `--kill`, the threads are in another process, which is killed. Every
+/// acknowledged write must exist. Any other write may exist, but a batch must exist whole or not at
+/// all. With `--tiered`, the threads use a two-tier cache. With `--tiered-model`, only one thread
+/// uses such a cache, and a model predicts each result exactly. `--loads` does the same for calls
+/// that load with policies, with or without memory.
 ///
 /// A seed decides what the threads do, not how they interleave, so a failure may not be repeatable.
-/// A history that no order explains is printed.
+/// If no order explains a history, it is printed.
 @main
 enum HistoryFuzzer {
   static func main() {
@@ -64,7 +64,7 @@ enum HistoryFuzzer {
     }
   }
 
-  /// Lets the main thread, which runs no tasks, wait for one.
+  /// Blocks the main thread, which runs no tasks, until a task ends.
   private static func waiting(_ body: @escaping @Sendable () async throws -> Tally) throws -> Tally
   {
     let outcome = Lock<Result<Tally, any Error>?>(nil)
@@ -76,7 +76,7 @@ enum HistoryFuzzer {
       end.signal()
     }
     end.wait()
-    guard let result = outcome.withLock({ $0 }) else { throw FuzzFailure("it gave no result") }
+    guard let result = outcome.withLock({ $0 }) else { throw FuzzFailure("the task had no result") }
     return try result.get()
   }
 }
@@ -131,7 +131,7 @@ enum ThreadRun {
     return check.tally
   }
 
-  /// The same with a cache of two tiers, whose memory is filled and emptied meanwhile.
+  /// Does the same with a two-tier cache whose memory fills and empties meanwhile.
   static func runTiered(seed: UInt64) throws -> Tally {
     var random = FuzzRandom(seed: seed)
     let directory = try RunDirectory(onDisk: false)
@@ -161,7 +161,7 @@ enum ThreadRun {
         // Memory and the disk return the same value.
         let value = try cache.value(forKey: key)
         guard let entry = try cache.entry(forKey: key) else {
-          guard value == nil else { throw FuzzFailure("memory has what the disk has not") }
+          guard value == nil else { throw FuzzFailure("memory has a value, the disk has none") }
           return (0, 0)
         }
         guard value == entry.value else { throw FuzzFailure("the tiers have different values") }

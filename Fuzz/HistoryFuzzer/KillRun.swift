@@ -2,7 +2,7 @@ import CairnStore
 import Foundation
 import FuzzSupport
 
-/// Threads of a process that is killed again and again, on one store.
+/// One store, used by the threads of a process that is killed repeatedly.
 enum KillRun {
   private static let threadCount = 3
   private static let keyCount = 3

@@ -3,14 +3,14 @@ import CairnStore
 import FuzzSupport
 import Synchronization
 
-/// A cache of two tiers. Its memory has room for few of the keys, so that they are inserted and
+/// A two-tier cache. Its memory has room for only a few keys, so entries are often inserted and
 /// evicted.
 struct TieredSubject: HistorySubject {
   let cache: DiskCache<[UInt8], [UInt8]>
   private let choice = Choice()
 
-  /// Decides which of several equivalent calls comes next. Every other read also asks for the
-  /// version, which goes to disk.
+  /// Decides which of several equivalent calls comes next. Every other read also requests the
+  /// version, which requires a disk read.
   private final class Choice: Sendable {
     let number = Atomic(0)
     func isDue(each count: Int) -> Bool {
@@ -27,7 +27,7 @@ struct TieredSubject: HistorySubject {
     cache = try DiskCache.open(.path(path), configuration: configuration)
   }
 
-  // A batch goes to the disk alone.
+  // A batch is written to the disk only.
   var unityOfChanges: HistoryCall.Unity { .apart }
   var unityOfRemovalOfAll: HistoryCall.Unity { .apart }
   func unityOfReads(choice: Int) -> HistoryCall.Unity { .apart }

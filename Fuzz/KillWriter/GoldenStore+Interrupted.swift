@@ -3,11 +3,11 @@ import FuzzSupport
 import Glibc
 
 extension GoldenStore {
-  /// Where a compaction or a backup was when its process died.
+  /// How far a compaction or a backup had got when its process died.
   package enum Moment: String {
-    /// Its output has its name but is not yet part of the log.
+    /// The output has its name but is not yet part of the log.
     case compacting
-    /// Its output is part of the log, and the replaced segments still exist.
+    /// The output is part of the log, and the replaced segments still exist.
     case compacted
     /// A segment is compacted by pieces, and the manifest no longer lists the last piece.
     case cut
@@ -26,8 +26,8 @@ extension GoldenStore {
   package static let keysOfHalfBatch = ["half a batch", "the other half"]
 
   /// Writes a store whose process died during a compaction, while the log continued in two open
-  /// segments and ended with half a batch. Or the compaction was by pieces, or there is only the
-  /// copy that a backup had made so far.
+  /// segments and ended with half a batch. With `.cut`, the compaction works by pieces. With
+  /// `.copying`, the store is the unfinished copy of a backup.
   static func writeInterrupted(path: String, at moment: Moment) throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -56,7 +56,7 @@ extension GoldenStore {
       }
       guard image == nil, FileName.isSegment(name) else { return nil }
       if call == .synchronize, !known.contains(name) { synced.insert(name) }
-      // The log continues in the first of them; the second is the compaction's output.
+      // The log continues in the first new segment; the second is the compaction's output.
       if synced.count == 2, !isWritten {
         isWritten = true
         if let error = storeError({ try writeMeanwhile(to: store) }) { fail("\(error)") }
@@ -70,7 +70,7 @@ extension GoldenStore {
     case .cut: try? store.compactByPieces(of: 4000)
     case .copying: _ = try? store.backup(to: copy)
     }
-    guard let image else { fail("it did not come so far") }
+    guard let image else { fail("the compaction or backup ended too early") }
     let source = moment == .copying ? copy : SimulatedProcess.path
     require(unsafe mkdir(path, 0o700) == 0, "mkdir")
     for name in image.names(at: source) {

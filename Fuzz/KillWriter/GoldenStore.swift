@@ -2,8 +2,7 @@ import CairnStore
 import Glibc
 
 /// The stores that every later version must open: one that was closed, and others whose process
-/// died. They have every kind of file and of record. `entries` lists their contents, which the
-/// tests use.
+/// died. They contain every kind of file and record. `entries` lists their contents for the tests.
 package enum GoldenStore {
   package struct Expected: Equatable, Sendable {
     package var byteCount: Int
@@ -54,14 +53,13 @@ package enum GoldenStore {
     "before all was removed", "removed", "expired", "removed in a batch",
   ]
 
-  /// How a session left a store.
+  /// How the last session left the store.
   package enum End: String {
     /// It was closed.
     case closed
     /// Its process died.
     case killed
-    /// It was closed, and the process of the next session died after continuing in the same
-    /// segment.
+    /// It was closed. The next session continued in the same segment, and its process died.
     case resumed
   }
 
@@ -73,7 +71,7 @@ package enum GoldenStore {
     var store = try Store(path: path, configuration: goldenConfiguration)
     try begin(store)
     if moment == .killed {
-      // A checkpoint, and what came after it.
+      // A close with a checkpoint; the next session writes beyond it.
       try store.close()
       store = try Store(path: path, configuration: goldenConfiguration)
     }
@@ -107,7 +105,7 @@ package enum GoldenStore {
       try set("number \(number)", 400 + number)
     }
     for key in ["overwritten", "removed", "set again"] { try set(key, 500) }
-    // Some of what follows is moved and some is not. Tombstones stay in the log in between.
+    // The next compaction moves some of what follows. Tombstones stay in the log in between.
     try store.compact()
     try store.removeValue(forKey: "removed")
     try store.removeValue(forKey: "set again")
@@ -129,7 +127,7 @@ package enum GoldenStore {
     try set("removed in a batch", 10)
   }
 
-  /// Writes what comes after that checkpoint.
+  /// Writes the contents that come after that checkpoint.
   static func end(_ store: Store) throws {
     try store.write { batch in
       try batch.setValue(value("in a batch", byteCount: 20), forKey: "in a batch")

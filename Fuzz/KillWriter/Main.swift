@@ -1,14 +1,13 @@
 import CairnStore
 import Glibc
 
-/// The tests run this program as a separate process. It is a writer to be killed, or creates a
-/// situation that would disturb the process of the tests: another user, no standard streams,
-/// limits, signals, fork.
+/// The tests run this program as a separate process. It writes until it is killed, or creates a
+/// situation that would disturb the test process: another user, no standard streams, limits,
+/// signals, fork.
 ///
 ///     KillWriter MODE PATH [ARGUMENT...]
 ///
-/// Exits with 0 if everything is as it should be, and otherwise with 1 and the reason on standard
-/// output.
+/// Exits with 0 on success, otherwise with 1 and the reason on standard output.
 @main
 enum KillWriter {
   static func main() {
@@ -57,7 +56,7 @@ enum KillWriter {
   }
 }
 
-/// Ends the process with a reason.
+/// Prints a reason and ends the process.
 func fail(_ reason: String) -> Never {
   say(reason)
   exit(1)
@@ -74,7 +73,7 @@ func say(_ line: String) {
   line.withUTF8 { bytes in _ = unsafe write(1, bytes.baseAddress, bytes.count) }
 }
 
-/// The error of the store that a body throws, or `nil`.
+/// The `StoreError` that a body throws, or `nil`.
 func storeError(_ body: () throws -> Void) -> StoreError? {
   do {
     try body()

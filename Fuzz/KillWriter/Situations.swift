@@ -9,7 +9,7 @@ private struct IdleQueue: BackgroundQueue {
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {}
 }
 
-/// How many signals have come.
+/// The number of signals received.
 private let ticks = Atomic(0)
 
 /// Situations that need a separate process.
@@ -41,8 +41,8 @@ enum Situations {
     _exit(0)
   }
 
-  /// Calls everything that a store offers, and returns the calls that did not fail with the
-  /// expected error.
+  /// Makes every call that a store offers. Describes the first that did not fail with the expected
+  /// error.
   private static func firstWrongUse(of store: Store, expecting expected: StoreError) -> String? {
     let uses: [() throws -> Void] = [
       { _ = try store.value(forKey: "key") }, { _ = try store.contains("key") },
@@ -68,8 +68,8 @@ enum Situations {
 
   /// A forked child that uses its parent's store gets an error, and the parent continues.
   ///
-  /// A child has only the thread that forked. A lock that another thread held stays locked in it,
-  /// even those of the language's runtime. So there is no other thread: nothing runs in the
+  /// A child has only the thread that forked. Locks that other threads held stay locked in it, even
+  /// those of the language's runtime. So the parent must have no other thread: nothing runs in the
   /// background.
   static func fork(path: String) throws {
     let environment = Environment(fileSystem: SystemFileSystem(), background: IdleQueue())
@@ -79,7 +79,7 @@ enum Situations {
     }
     let store = try open(path)
     try store.setValue("before", forKey: "key")
-    // Does once, before the fork, what the child will do.
+    // Do once, before the fork, what the child will do.
     let closed = try open(path + ".closed")
     try closed.close()
     let wrong = firstWrongUse(of: closed, expecting: .closed(path: closed.path))
@@ -135,7 +135,8 @@ enum Situations {
       }
       try store.setValue("v", forKey: "durable", durability: .durable)
       for descriptor in Int32(0)...2 {
-        // A file opened in the background may have such a number until it is moved to a higher one.
+        // A file opened in the background may have one of these numbers until it is moved to a
+        // higher one.
         for _ in 0..<2000 where fcntl(descriptor, F_GETFD) != -1 { usleep(1000) }
         if fcntl(descriptor, F_GETFD) != -1 { exit(10 + descriptor) }
       }
@@ -144,9 +145,9 @@ enum Situations {
     }
   }
 
-  /// Opens, reads and writes as another user, and reports the result of each.
+  /// Opens, reads and writes as another user, and reports each result.
   static func asUser(path: String, identifier: uid_t) throws {
-    // If this process is not root, its user is the one that was requested.
+    // If this process is not root, it already runs as the requested user.
     require(setgid(identifier) == 0 || getuid() != 0, "no other group")
     require(setuid(identifier) == 0, "no other user")
     do {
@@ -160,22 +161,22 @@ enum Situations {
     }
   }
 
-  /// Does everything while at least a thousand signals interrupt the system calls.
+  /// Exercises a store while at least a thousand signals interrupt the system calls.
   static func signals(path: String) throws {
     var action = sigaction()
     // Initialised here, because a signal handler must not initialise a global.
     require(ticks.load(ordering: .relaxed) == 0, "ticks")
     unsafe action.__sigaction_handler.sa_handler = { _ in
-      // If the signals last for minutes, some call restarts again and again and never finishes.
+      // If the signals last for minutes, some call keeps restarting and never finishes.
       if ticks.add(1, ordering: .relaxed).newValue > 500_000 { _exit(3) }
     }
-    // Without SA_RESTART.
+    // The handler has no SA_RESTART.
     require(unsafe sigaction(SIGALRM, &action, nil) == 0, "sigaction")
     var timer = itimerval(
       it_interval: timeval(tv_sec: 0, tv_usec: 200), it_value: timeval(tv_sec: 0, tv_usec: 200))
     require(unsafe setitimer(__itimer_which_t(ITIMER_REAL.rawValue), &timer, nil) == 0, "setitimer")
     var round = 0
-    // A fast machine finishes a few rounds before many signals have come.
+    // A fast machine finishes a few rounds before many signals arrive.
     while round < 5 || ticks.load(ordering: .relaxed) < 1000 {
       defer { round += 1 }
       let store = try Store(path: path, configuration: configuration())
@@ -194,7 +195,7 @@ enum Situations {
     }
   }
 
-  /// Fills a store up to a limit on the size of files. This must cause an error, not a signal.
+  /// Fills a store up to a file-size limit, which must cause an error, not a signal.
   static func fileSizeLimit(path: String, byteCount: UInt64, ignoring: Bool) throws {
     if ignoring { signal(SIGXFSZ, SIG_IGN) }
     var configuration = configuration()
@@ -235,13 +236,13 @@ enum Situations {
     require(try Store.verify(path: path).errors.isEmpty, "verify")
   }
 
-  /// Uses a store with pending maintenance when no thread can be started.
+  /// Uses a store with pending maintenance while no thread can be started.
   static func threadLimit(path: String) throws {
     var configuration = configuration()
     configuration.maintenanceInterval = .milliseconds(1)
     // With this durability, an open prepares nothing in the background, which would need a thread.
     configuration.durability = .durable
-    // The usual queue for maintenance, and no other thread whose stack could be used again.
+    // The usual maintenance queue, and no other thread whose stack could be reused.
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: IdleQueue(),
       maintenance: Environment.system().maintenance)
@@ -254,7 +255,7 @@ enum Situations {
     let store = try Store(
       path: path, configuration: configuration, environment: environment, readOnly: false)
     require(try store.value(forKey: "before") != nil, "a value is lost")
-    // Memory that returns to the heap, and something above it, so that it stays there.
+    // Free memory for the heap. The allocation above it prevents its return to the system.
     var memory = (0..<64).map { _ in [UInt8](repeating: 1, count: 32 << 10) }
     let above = [UInt8](repeating: 1, count: 100)
     memory = []
@@ -273,17 +274,17 @@ enum Situations {
     require(unsafe setrlimit(resource, &limit) == 0, "setrlimit")
     require(indexedKeyCount == 2, "\(indexedKeyCount) keys are left without a thread")
     try store.maintain()
-    require(try store.statistics().indexedKeyCount == 1, "what has expired is left")
+    require(try store.statistics().indexedKeyCount == 1, "an expired key is left")
     require(try store.value(forKey: "before") != nil, "a value is lost")
     try store.close()
   }
 
-  /// Opens and uses a store with each limit on descriptors, from far too low to enough.
+  /// Opens and uses a store under each limit on descriptors, from far too low to sufficient.
   ///
   /// - Parameter timersRun: whether Dispatch has already set up its timers, for which it needs
   ///   descriptors.
   static func descriptorLimit(path: String, timersRun: Bool) throws {
-    // Inherited descriptors would count.
+    // Inherited descriptors would count against the limit.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     if timersRun {
       let done = DispatchSemaphore(value: 0)
@@ -336,7 +337,7 @@ enum Situations {
         try copy.close()
       } else {
         require(
-          unsafe rmdir(backup) == 0 || errno == ENOENT, "a backup that failed leaves something")
+          unsafe rmdir(backup) == 0 || errno == ENOENT, "a failed backup leaves something")
       }
       if let error {
         guard case .system(let failure) = error, failure.errorNumber == EMFILE else {
@@ -354,18 +355,18 @@ enum Situations {
       try store.close()
     }
     require(completed > 0, "no limit was enough")
-    // Background jobs may hold the last descriptors for a moment.
+    // Background jobs may briefly hold the last descriptors.
     for _ in 0..<1000 where openDescriptors().count > before.count { usleep(1000) }
-    // Timers belong to Dispatch.
+    // Dispatch keeps its timers open.
     let left = Set(openDescriptors()).subtracting(before).filter {
       !timersRun || target(of: $0) != "anon_inode:[timerfd]"
     }
     require(left.isEmpty, "left open: \(left.map(target))")
   }
 
-  /// Does everything with a store of many segments in a process that may have 64 descriptors.
+  /// Exercises a store of many segments in a process that may have 64 descriptors.
   static func manySegments(path: String, count segmentCount: Int, byCalls: Bool) throws {
-    // Inherited descriptors would count.
+    // Inherited descriptors would count against the limit.
     for descriptor in Int32(3)..<1024 { close(descriptor) }
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -389,7 +390,7 @@ enum Situations {
     try require(try store.count() == count, "\(try store.count()) keys after a reopening")
     let snapshot = try store.snapshot()
     try snapshot.backup(to: path + ".backup")
-    // With system calls, the files that a snapshot shows stay open when they lose their names.
+    // With system calls, a snapshot's files stay open after they are unlinked.
     if byCalls { snapshot.close() }
     for number in 0..<count where number % 5 != 0 {
       require(try store.removeValue(forKey: "key \(number)"), "a removal has failed")

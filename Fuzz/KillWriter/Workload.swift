@@ -1,8 +1,8 @@
 package import CairnStore
 import FuzzSupport
 
-/// The writes of one thread. They follow from a seed alone, so the number of acknowledgements shows
-/// a test that kills the writer what must exist.
+/// The writes of one thread. A seed determines them, so a test that kills the writer knows from the
+/// number of acknowledgements what must exist.
 package struct Workload: Sendable {
   package var seed: UInt64
   package var thread: Int
@@ -12,14 +12,14 @@ package struct Workload: Sendable {
     self.thread = thread
   }
 
-  /// One write: of one key, or a batch.
+  /// One write of a key, or one batch.
   package struct Operation: Sendable {
     package var changes: [(key: String, value: [UInt8]?)]
     package var durability: Durability
     package var isBatch: Bool
   }
 
-  /// The keys of a thread begin with this. No two threads share a key.
+  /// The prefix of a thread's keys. No two threads share a key.
   package static func prefix(ofThread thread: Int) -> String { "thread \(thread) " }
 
   /// The operation with a number, from 1.
@@ -54,7 +54,7 @@ package struct Workload: Sendable {
   }
 }
 
-/// An acknowledgement, as it is sent through the pipe.
+/// An acknowledgement as sent through the pipe.
 package struct Acknowledgement: Sendable {
   package static let byteCount = 8
   package var thread: Int

@@ -7,7 +7,7 @@ import Glibc
 /// Writes until it is killed, and reports each acknowledged write on standard output.
 enum Writer {
   /// - Parameter mayFail: whether a failure ends the process with 3 and no message, because the
-  ///   disk is taken away.
+  ///   disk disappears.
   static func run(path: String, seed: UInt64, threads: Int, mayFail: Bool) throws {
     let store = try Store(path: path, configuration: configuration())
     DispatchQueue.concurrentPerform(iterations: threads) { thread in
@@ -61,7 +61,7 @@ enum Writer {
     }
   }
 
-  /// A write of so few bytes to a pipe happens whole or not at all.
+  /// A write of so few bytes to a pipe is atomic.
   private static func acknowledge(_ acknowledgement: Acknowledgement) {
     let bytes = acknowledgement.encoded
     // SAFETY: the pointer is used for the call only, within the array's bounds.

@@ -1,7 +1,7 @@
 import FuzzSupport
 
-/// Workloads with power cuts and kills at any call, in recoveries too, compared with a model. With
-/// `--followers`, other processes follow the store and look at it at each call.
+/// Workloads with power cuts and kills at any call, including in recoveries, compared with a model.
+/// With `--followers`, other processes follow the store and read it at each call.
 enum CrashFuzzer {
   static func run() -> Never {
     let fuzzer = Fuzzer(
@@ -9,7 +9,7 @@ enum CrashFuzzer {
     let trace: ((String) -> Void)? = fuzzer.arguments.contains("--trace") ? { print($0) } : nil
     let isFollowed = fuzzer.arguments.contains("--followers")
     fuzzer.run { seed in
-      // Fewer cuts if the test is about what followers see.
+      // Fewer cuts if the run tests what followers see.
       let run = CrashRun(
         FuzzRandom(seed: seed), cutInterval: isFollowed ? 40 : 6, isFollowed: isFollowed,
         trace: trace)

@@ -1,6 +1,6 @@
 import FuzzSupport
 
-/// All workloads of two operations on a tiny store. They are cut and killed at every call, and a
+/// All workloads of two operations on a tiny store, with a power cut and a kill at every call. A
 /// cut has six free decisions. With `--three`, all workloads of three operations, and ten free
 /// decisions. Iteration `i` is workload `i`.
 enum ExhaustiveFuzzer {

@@ -2,10 +2,10 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// A process under the limit on the size of files (`RLIMIT_FSIZE`): no signal ends it, each refusal
-/// is `noSpace` for that limit, and a process without the limit finds every acknowledged write.
+/// A process with a file-size limit (`RLIMIT_FSIZE`): no signal ends it, each refusal is `noSpace`
+/// for that limit, and a process without the limit finds every acknowledged write.
 enum FileSizeRun {
-  /// Decided by the seed, for both processes.
+  /// Both processes derive the plan from the seed.
   struct Plan {
     var byteLimit: Int
     var ignoresSignal: Bool
@@ -52,7 +52,7 @@ enum FileSizeRun {
     return tally
   }
 
-  /// In the worker: writes everything, and prints the numbers of accepted writes, and a dash for
+  /// In the worker: writes everything. Prints the number of each accepted write, and a dash for
   /// each refusal.
   static func work(store path: String, seed: UInt64) throws {
     let plan = Plan(seed: seed)

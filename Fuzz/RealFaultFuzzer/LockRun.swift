@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// Processes that want one store at the same time. One gets it, and the others get an error. When
-/// that process ends, by itself or by a kill, one of the others gets the store with everything that
+/// Processes that open one store at the same time. One gets it, and the others get an error. When
+/// the owner ends, by itself or by a kill, one of the others gets the store with everything that
 /// was written.
 enum LockRun {
   static func run(seed: UInt64) throws -> Tally {
@@ -43,7 +43,7 @@ enum LockRun {
     return tally
   }
 
-  /// In the worker: holds the store until standard input ends, if it gets it.
+  /// In the worker: opens the store and, if that succeeds, holds it until standard input ends.
   static func work(store path: String) throws {
     var opened: Store?
     if let error = try storeError({ opened = try Store(path: path) }) {

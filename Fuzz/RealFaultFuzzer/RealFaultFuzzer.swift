@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Glibc
 
-/// Faults made by the machine, not by a simulation: small filesystems that are filled to the last
-/// page, the limit on the size of files, and processes that want the same store.
+/// Faults made by the machine, not by a simulation: small filesystems filled to the last page, a
+/// file-size limit, and processes that compete for one store.
 ///
 ///     RealFaultFuzzer --full-disk | --file-size | --locks
 @main
@@ -29,7 +29,7 @@ enum RealFaultFuzzer {
   }
 }
 
-/// The error of the store that a body throws, or `nil`.
+/// The `StoreError` that a body throws, or `nil`.
 func storeError(_ body: () throws -> Void) throws -> StoreError? {
   do {
     try body()
@@ -49,7 +49,7 @@ func check<Key: Hashable>(
   }
   for (key, value) in values {
     guard try store.value(forKey: name(key)) == value else {
-      throw FuzzFailure("another value of \(name(key)) than was written last")
+      throw FuzzFailure("\(name(key)) does not have the value that was written last")
     }
   }
 }

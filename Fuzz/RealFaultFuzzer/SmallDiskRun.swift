@@ -1,9 +1,9 @@
 import CairnStore
 import FuzzSupport
 
-/// A store that fills a filesystem of 1 to 16 MiB, together with other programs. Nothing is lost,
-/// every refusal is `noSpace` and changes nothing, everything can be removed, and there is room
-/// again once space is freed.
+/// A store that fills a filesystem of 1 to 16 MiB, together with other programs. Nothing may be
+/// lost. Every refusal must be `noSpace` and change nothing. Everything can be removed, and there
+/// is room again once space is freed.
 struct SmallDiskRun {
   private var random: FuzzRandom
   private let disk: TinyDisk
@@ -23,7 +23,7 @@ struct SmallDiskRun {
   private init(seed: UInt64) throws {
     random = FuzzRandom(seed: seed)
     meanByteCount = random.element(of: [60, 300, 1000, 4000, 20_000, 60_000])
-    // Many small values fit on a disk, so it is smaller for them.
+    // Many small values fit on a disk, so they get a smaller one.
     let pages = meanByteCount < 1000 ? 3 << 8 : 15 << 8
     disk = try TinyDisk(byteCount: (1 << 20) + random.below(pages) * 4096)
     var configuration = StoreConfiguration()
@@ -71,7 +71,7 @@ struct SmallDiskRun {
   /// Puts, overwrites and removes until the store has refused several times.
   private mutating func fill() throws {
     var refusalsLeft = 1 + random.below(6)
-    // With many overwrites, the disk may never be full.
+    // With many overwrites, the disk may never fill.
     var operationsLeft = 3 * disk.byteCount / meanByteCount
     let overwrites = random.below(4)
     while refusalsLeft > 0, operationsLeft > 0 {
@@ -140,7 +140,7 @@ struct SmallDiskRun {
     tally["removals"] += 1
   }
 
-  /// Frees space in one of the possible ways. Afterwards there is room again.
+  /// Frees space in one of several ways. Afterwards, there must be room again.
   private mutating func makeRoom() throws {
     let before = values.values.reduce(0) { $0 + $1.count }
     switch random.below(4) {
@@ -174,7 +174,7 @@ struct SmallDiskRun {
       try note(error)
     }
     let after = values.values.reduce(0) { $0 + $1.count }
-    // Removing only a little may not make a block free.
+    // A small removal may not free a block.
     if before - after > 512 << 10 { try putSome("\(before - after) of \(before) bytes went") }
   }
 

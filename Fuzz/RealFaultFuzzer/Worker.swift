@@ -1,7 +1,7 @@
 import Foundation
 import FuzzSupport
 
-/// A process of this program that does one thing and reports on it line by line.
+/// A process of this program that performs one task and reports on it line by line.
 final class Worker {
   private let process = Process()
   private let input = Pipe()
@@ -18,7 +18,7 @@ final class Worker {
 
   var identifier: Int32 { process.processIdentifier }
 
-  /// The next line that the worker reports; empty if there are no more.
+  /// The next line that the worker reports; empty at the end.
   func line() -> String {
     while true {
       if let end = text.firstIndex(of: UInt8(ascii: "\n")) {
@@ -51,7 +51,7 @@ final class Worker {
   // MARK: In the process itself
 
   static func run(_ mode: String, store: String, _ arguments: [String]) -> Never {
-    // In case the process that started it is gone.
+    // The alarm ends this process if the parent process is gone.
     alarm(60)
     do {
       switch mode {

@@ -80,7 +80,7 @@ struct BenchOptionsTests {
     #expect(Workload.runOrder.count == Workload.allCases.count)
   }
 
-  @Test("a run by scale has the same rows at ever more keys")
+  @Test("a run by scale has the same rows with ever more keys")
   func scalePlan() throws {
     let plan = Plan(try #require(try BenchOptions.parse(["--scale"])))
     #expect(plan.sections.map(\.keyCount) == [10_000, 100_000, 1_000_000, 10_000_000])
@@ -127,7 +127,7 @@ struct BenchOptionsTests {
     #expect(narrowed.sections.map(\.keyCount) == [100_000])
   }
 
-  @Test("all stores stand side by side, at a million keys too")
+  @Test("all stores are compared side by side, also at a million keys")
   func everyStore() throws {
     let options = try #require(try BenchOptions.parse(["--stores", "all"]))
     #expect(options.stores == StoreKind.onDisk)
@@ -140,12 +140,12 @@ struct BenchOptionsTests {
     #expect(Set(million.workloads).isSuperset(of: [.fill, .get, .delete, .durablePut]))
     let narrowed = try #require(try BenchOptions.parse(["--stores", "all", "--n", "1000"]))
     #expect(Plan(narrowed).sections.count == 4)
-    // The last one counts.
+    // The last option counts.
     let last = try #require(try BenchOptions.parse(["--stores", "all", "--stores", "cairn"]))
     #expect(last.stores == [.cairn] && !last.isEveryStore)
   }
 
-  @Test("with a number of threads it has the rows that read, on so many")
+  @Test("with a number of threads, a run has the reading rows, on that many threads")
   func threadPlan() throws {
     let plan = Plan(try #require(try BenchOptions.parse(["--threads", "3"])))
     #expect(plan.sections.count == 4)
@@ -165,7 +165,9 @@ struct BenchOptionsTests {
       #expect(StoreKind.onDisk.filter(StoreKind.peers.contains) == StoreKind.peers)
     }
   #else
-    @Test("a peer that is not built in is refused with what it takes", arguments: StoreKind.peers)
+    @Test(
+      "a peer that is not built in is refused, and the error names what it needs",
+      arguments: StoreKind.peers)
     func peers(kind: StoreKind) throws {
       let error = #expect(throws: UsageError.self) {
         try BenchOptions.parse(["--stores", "cairn,\(kind.rawValue)"])

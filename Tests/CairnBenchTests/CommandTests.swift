@@ -73,7 +73,7 @@ struct CommandTests {
     try #require(rows.count == 2, "\(result.output)")
     let copied = rows.map(\.copied)
     #expect(copied == copied.sorted(by: >))
-    // By theory 0.72 at a bound of 1.5, for uniform overwrites and few whole segments.
+    // In theory, 0.72 at a bound of 1.5, for uniform overwrites and few whole segments.
     #expect(copied[0] > 0.4 && copied[0] < 1)
     for row in rows {
       #expect(row.space < row.bound + 0.2 && row.space > row.bound - 0.3, "\(result.output)")
@@ -112,7 +112,7 @@ struct CommandTests {
     }
   }
 
-  @Test("draws from no file that has no results")
+  @Test("draws nothing from a file without results")
   func noResults() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/absent.json"
@@ -142,7 +142,7 @@ struct CommandTests {
       result.output.contains("WITHOUT PEERS") == !StoreKind.peers.allSatisfy(\.isBuilt))
   }
 
-  @Test("compares every target with its aim, or says which package that needs")
+  @Test("compares every target with its aim, or names the package that it needs")
   func targets() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/t.json"
@@ -161,7 +161,7 @@ struct CommandTests {
       #expect((outcome.isMet == nil) == !missing.isEmpty)
       #expect(outcome.figure.map { $0 > 0 } != false, "\(outcome)")
     }
-    // Nothing is measured that no target asks for.
+    // Only what a target needs is measured.
     let needed = Set(targets.filter { $0.missingPackages().isEmpty }.flatMap(\.rows))
     let measured = report.results.map {
       Target.Row(
@@ -184,11 +184,11 @@ struct CommandTests {
       Issue.record("\(outcome)")
       return
     }
-    // Of a debug build; 1,119 in a release.
+    // The bounds also fit a debug build; a release build needs 1,119.
     #expect((1_000..<1_000_000).contains(try #require(counts[.tieredGet])), "\(counts)")
   }
 
-  @Test("wrong usage is one line that names what may be meant, and exits with 2")
+  @Test("wrong usage prints one line with a suggestion, and exits with 2")
   func usage() throws {
     let result = try run(["--quik"])
     #expect(result.status == 2)
@@ -205,7 +205,7 @@ struct CommandTests {
     #expect(result.output.split(separator: "\n").allSatisfy { $0.count <= 80 })
   }
 
-  @Test("a file for the results that cannot be written is told before the run")
+  @Test("a results file that cannot be written is reported before the run")
   func resultsFile() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/absent/r.json"
@@ -214,7 +214,7 @@ struct CommandTests {
     #expect(result.output == "cairn-bench: open \(path): No such file or directory\n")
   }
 
-  @Test("exits with 1 where it cannot make its directory")
+  @Test("exits with 1 if it cannot make its directory")
   func missingDirectory() throws {
     let directory = try TemporaryDirectory()
     let path = directory.path + "/absent"

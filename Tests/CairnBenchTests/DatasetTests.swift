@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Keys, values and orders")
 struct DatasetTests {
-  @Test("keys are 17 bytes, look as promised and differ")
+  @Test("keys are 17 bytes, have the promised form and differ")
   func keys() {
     var seen: Set<String> = []
     for index in 0..<50_000 {
@@ -24,7 +24,7 @@ struct DatasetTests {
 
   private func bytes(_ slice: ValueSlice) -> [UInt8] { unsafe [UInt8](slice.bytes) }
 
-  @Test("a value is told from every other key's and generation's", arguments: [1, 100, 5_000])
+  @Test("a value differs from that of every other key and generation", arguments: [1, 100, 5_000])
   func values(valueByteCount: Int) {
     let data = Dataset(keyCount: 10, valueByteCount: valueByteCount, seed: 3)
     func difference(_ bytes: [UInt8], _ index: Int, _ generation: UInt16) -> String? {
@@ -47,7 +47,7 @@ struct DatasetTests {
     }
   }
 
-  @Test("a generation goes on from its last to the first, and an absent key begins there")
+  @Test("the first generation follows the last one, and absence")
   func generations() {
     let data = Dataset(keyCount: 2, valueByteCount: 1, seed: 3)
     #expect(data.generation(of: 0) == Dataset.absent)
@@ -56,7 +56,7 @@ struct DatasetTests {
     #expect(data.nextGeneration(of: 0) == 0)
   }
 
-  @Test("a permutation has every key once")
+  @Test("a permutation contains every key once")
   func permutation() {
     var random = RandomSource(seed: 1)
     let sequence = KeySequence.permutation(keyCount: 1_000, random: &random)
@@ -79,7 +79,7 @@ struct DatasetTests {
   }
 
   @Test(
-    "sequences begin again after a power of two, and follow from the seed", arguments: [1, 700])
+    "sequences repeat after a power of two, and the seed determines them", arguments: [1, 700])
   func uniform(keyCount: Int) {
     var (first, second) = (RandomSource(seed: 4), RandomSource(seed: 4))
     let sequence = KeySequence.uniform(

@@ -14,7 +14,7 @@ struct FilePerKeyStoreTests {
 
   private static let durabilities: [Durability] = [.process, .durable]
 
-  @Test("finds again what was written under any key", arguments: durabilities)
+  @Test("finds what was written, whatever the key", arguments: durabilities)
   func oddKeys(durability: Durability) throws {
     let directory = try TemporaryDirectory()
     let options = StoreOptions(durability: durability)
@@ -58,7 +58,7 @@ struct FilePerKeyStoreTests {
     #expect(name == "a%3Ab%2Fc%2Ed%25%FF")
   }
 
-  @Test("replaces a value whole: who has the old file open still reads the old value")
+  @Test("replaces a value whole: a reader with the old file open still reads the old value")
   func renames() throws {
     let directory = try TemporaryDirectory()
     let store = try FilePerKeyStore(at: directory.path, options: StoreOptions())

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Syncing at intervals")
 struct IntervalSyncTests {
-  @Test("goes on until its end, and then is over")
+  @Test("continues until its end, and no longer")
   func repeated() throws {
     let synced = DispatchSemaphore(value: 0)
     let sync = IntervalSync(every: .milliseconds(1)) { synced.signal() }
@@ -15,7 +15,7 @@ struct IntervalSyncTests {
     #expect(synced.wait(timeout: .now()) == .timedOut)
   }
 
-  @Test("ends with the first that fails, and says so")
+  @Test("ends with the first failed sync, and reports it")
   func failing() {
     let tried = DispatchSemaphore(value: 0)
     let sync = IntervalSync(every: .milliseconds(1)) {

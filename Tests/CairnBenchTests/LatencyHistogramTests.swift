@@ -25,7 +25,7 @@ struct LatencyHistogramTests {
     }
   }
 
-  @Test("is exact below 256 ns and takes any value")
+  @Test("is exact below 256 ns and accepts any value")
   func extremes() {
     for value: UInt64 in [0, 1, 127, 128, 255] {
       var histogram = LatencyHistogram()
@@ -40,7 +40,7 @@ struct LatencyHistogramTests {
     #expect(LatencyHistogram().percentile(0.5) == 0)
   }
 
-  @Test("merged or sent as JSON counts the same")
+  @Test("has the same counts when merged or sent as JSON")
   func mergingAndCoding() throws {
     let (left, right) = (sample(500, seed: 7), sample(700, seed: 8))
     var (first, second, both) = (LatencyHistogram(), LatencyHistogram(), LatencyHistogram())

@@ -67,7 +67,7 @@ struct MemoryWorkerTests {
     try measure(DiskCachePeer<NoTier>.self, .diskCache)
   }
 
-  /// Of two reads of each of ten keys, those that the tier in memory served.
+  /// How many reads the memory tier served, of two reads of each of ten keys.
   private func hits<Tier: MemoryTierSize>(_ tier: Tier.Type) throws -> UInt64? {
     let directory = try TemporaryDirectory()
     let peer = try DiskCachePeer<Tier>(countLimit: 10, at: directory.path + "/c")
@@ -78,7 +78,7 @@ struct MemoryWorkerTests {
     return hits
   }
 
-  @Test("a tier in memory serves all reads, or hardly any, or is not there")
+  @Test("a memory tier serves all reads or hardly any, or is absent")
   func tiers() throws {
     #expect(try hits(WholeTier.self) == 20)
     #expect(try hits(WholeTierOfFullDisk.self) == 20)
@@ -92,7 +92,7 @@ struct MemoryWorkerTests {
   ]
 
   @Test(
-    "fails the run when a cache gives anything else than was set", arguments: lies.indices,
+    "fails the run when a cache returns anything other than what was set", arguments: lies.indices,
     [Workload.memoryGet, .memoryGetTwoThreads, .memoryMixed95to5])
   func dishonest(lie: Int, workload: Workload) throws {
     let worker = MemoryWorker<LyingPeer>(configuration(.memoryCache, ""))
@@ -106,7 +106,7 @@ struct MemoryWorkerTests {
     #expect(message.hasPrefix("MISMATCH: store liar, workload \(workload.rawValue), key"))
   }
 
-  /// The remaining values after six were set one after the other in a cache for three.
+  /// The values left after six were set one after another in a cache for three.
   private func left<Cache: MemoryPeer>(_ type: Cache.Type) throws -> [Int] {
     let cache = try Cache(countLimit: 3, at: "")
     let keys = (0..<6).map { Cache.key("\($0)") }
@@ -114,7 +114,7 @@ struct MemoryWorkerTests {
     return try keys.indices.filter { try cache.value(forKey: keys[$0]) != nil }
   }
 
-  @Test("keeps what was set last in a cache that is full, where NSCache keeps what came first")
+  @Test("a full cache keeps what was set last; NSCache keeps what was set first")
   func fullCache() throws {
     #expect(try left(MemoryCachePeer.self) == [3, 4, 5])
     #expect(try left(WeakNodeCache.self) == [3, 4, 5])

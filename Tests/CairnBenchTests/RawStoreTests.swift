@@ -16,7 +16,7 @@ struct RawStoreTests {
       #expect(try store.got([UInt8(index), 0, 255]) == value)
     }
     #expect(try store.got([3]) == nil)
-    // A write after a read is found too, in place of the old value.
+    // A write after a read replaces the old value.
     try store.put([1], [0, 0, 255])
     #expect(try store.got([0, 0, 255]) == [1])
     #expect(throws: BenchFailure.self) { try store.remove([0, 0, 255]) }
@@ -47,7 +47,7 @@ struct RawStoreTests {
     try store.close()
   }
 
-  @Test("they stand in the rows that write new keys, and in no others")
+  @Test("they appear in the rows that write new keys, and in no others")
   func rows() {
     #expect(Workload.allCases.filter(StoreKind.rawCopy.supports) == [.fill])
     #expect(Workload.allCases.filter(StoreKind.rawWrite.supports) == [.fill, .durablePut])

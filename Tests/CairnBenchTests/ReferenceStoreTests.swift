@@ -13,7 +13,7 @@ struct ReferenceStoreTests {
     try store.close()
   }
 
-  @Test("does what a dictionary does, with fences and without")
+  @Test("behaves like a dictionary, with and without fences")
   func model() throws {
     try withStore { (store, _) throws in try checkModel(store) }
     let directory = try TemporaryDirectory()
@@ -33,7 +33,7 @@ struct ReferenceStoreTests {
       case 1:
         let value = [UInt8](
           repeating: UInt8(truncatingIfNeeded: random.next()), count: random.index(below: 50))
-        // A removed entry is not used again, so the table can fill up. That is an error too.
+        // Removed entries are not reused, so the table can fill up, which is an error.
         if model[key] != nil || model.count < 100 {
           do { try store.put(value, key) } catch { continue }
           model[key] = value
@@ -45,7 +45,7 @@ struct ReferenceStoreTests {
     }
   }
 
-  @Test("notices a flipped byte", arguments: [8, 12, 16, 20, 21])
+  @Test("detects a flipped byte", arguments: [8, 12, 16, 20, 21])
   func flippedByte(offset: Int) throws {
     try withStore { (store, path) throws in
       let key = Array("k".utf8)
@@ -53,8 +53,8 @@ struct ReferenceStoreTests {
       let file = unsafe open(path + "/records", O_RDWR)
       defer { close(file) }
       var byte: UInt8 = 0
-      // SAFETY: one byte is read and written. The mapping shows it, because both use the page
-      // cache.
+      // SAFETY: one byte is read and written. The mapping shows the change, because both use the
+      // page cache.
       #expect(unsafe pread(file, &byte, 1, offset) == 1)
       byte ^= 1
       #expect(unsafe pwrite(file, &byte, 1, offset) == 1)
@@ -69,7 +69,7 @@ struct ReferenceStoreTests {
     }
   }
 
-  @Test("refuses more keys than its table is made for")
+  @Test("refuses more keys than its table has room for")
   func full() throws {
     try withStore { (store, _) throws in
       #expect(throws: BenchFailure.self) {

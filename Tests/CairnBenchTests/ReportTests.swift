@@ -66,7 +66,7 @@ struct ReportTests {
     #expect(decoded.results.count == Self.results.count)
   }
 
-  @Test("as a table lines its columns up and tells the ratio")
+  @Test("as a table aligns its columns and shows the ratio")
   func table() {
     let lines = ReportTable(section: Self.section, results: Self.results).text
       .split(separator: "\n")
@@ -327,7 +327,7 @@ struct ReportTests {
 }
 
 extension String {
-  /// How often it contains a text.
+  /// How often the string contains a text.
   fileprivate func count(of text: String) -> Int {
     ranges(of: text).count
   }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The targets")
 struct TargetTests {
-  /// A row in which a store does so many operations a second.
+  /// A row with a store's rate, in operations per second.
   private static func result(_ row: Target.Row, _ rate: Int) -> BenchResult {
     let section = Plan.Section(
       stores: [row.store], workloads: [row.workload], keyCount: row.keyCount,
@@ -20,7 +20,7 @@ struct TargetTests {
   private static let lmdb = Target.Row(store: .lmdb, workload: .churn, keyCount: 9)
   private static let sqlite = Target.Row(store: .sqlite, workload: .churn, keyCount: 9)
 
-  @Test("a ratio is that to the fastest of the others, in the same workload at the same size")
+  @Test("a ratio is to the fastest other store, in the same workload at the same size")
   func ratios() {
     var figures = TargetFigures()
     let target = Target("x", .ratio(Self.cairn, to: [Self.lmdb, Self.sqlite]), .atLeast(1.5))
@@ -55,7 +55,7 @@ struct TargetTests {
     #expect(figure(.smallStores(.open)) == 1.2 && figure(.smallStores(.close)) == nil)
   }
 
-  @Test("an aim is met from the bound on, in its direction")
+  @Test("an aim is met at its bound and beyond, in its direction")
   func aims() {
     for (aim, figure, isMet) in [
       (Target.Aim.atLeast(1.9), 1.9, true), (.atLeast(1.9), 1.8999, false),
@@ -87,7 +87,7 @@ struct TargetTests {
       }
       let needed = targets.filter { $0.missingPackages().isEmpty }.flatMap(\.rows)
       #expect(Set(rows) == Set(needed) && Set(rows).count == rows.count)
-      // Stores that take turns do so at the same size.
+      // Stores that take turns run at the same size.
       #expect(Set(plan.sections.map(\.title)).count == plan.sections.count)
       #expect(rows.allSatisfy { $0.store.supports($0.workload) })
     }

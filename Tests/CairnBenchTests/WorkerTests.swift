@@ -79,7 +79,7 @@ struct WorkerTests {
   ]
 
   @Test(
-    "fails the run when a store gives anything else than was written",
+    "fails the run when a store returns anything other than what was written",
     arguments: lies.indices,
     [
       Workload.get, .getZeroCopy, .getMany, .getTwoThreads, .getZeroCopyTwoThreads, .mixed95to5,
@@ -99,7 +99,7 @@ struct WorkerTests {
   }
 
   @Test(
-    "reads on as many threads as were asked for, or as the row's name says",
+    "reads on as many threads as requested, or as the row's name says",
     arguments: [
       (Workload.get, 3), (.getZeroCopy, 3), (.getZipf, 3), (.getMissing, 3), (.mixed95to5, 3),
       (.getTwoThreads, 2), (.getMissingTwoThreads, 2), (.mixed95to5TwoThreads, 2),
@@ -120,7 +120,7 @@ struct WorkerTests {
     _ = try worker.answer(.check(workload))
   }
 
-  @Test("reads again only after every value was read in the store that was opened anew")
+  @Test("reads again only after every value was read in the reopened store")
   func readingAgain() throws {
     let directory = try TemporaryDirectory()
     let worker = Worker<CairnStoreAdapter>(configuration(directory.path, .cairnFirstRead))
@@ -136,7 +136,7 @@ struct WorkerTests {
   }
 
   @Test(
-    "goes on overwriting for as long as it is told, and other rows end as ever",
+    "keeps overwriting for as long as requested; other rows end as usual",
     arguments: [Workload.overwrite, .churn, .mixed95to5, .mixed50to50])
   func leastTime(workload: Workload) throws {
     let directory = try TemporaryDirectory()
@@ -155,7 +155,7 @@ struct WorkerTests {
     #expect(try run(0, .overwrite).operationCount <= 200)
   }
 
-  @Test("syncs once a second what is named so, and nothing else")
+  @Test("syncs once a second in the rows named so, and in no others")
   func intervals() {
     for kind in StoreKind.allCases {
       let worker = Worker<LyingStore>(configuration("", kind))

@@ -94,7 +94,7 @@ struct DamageReportTests {
   @Test func `what is sound is listed, counted and exported where a record does not tell its key`()
     throws
   {
-    // So many that the close makes a checkpoint: no open reads the records then.
+    // Enough for the close to make a checkpoint: no open then reads the records.
     try directory.makeDirectory("in")
     for number in 0..<30 { try directory.makeFile("in/\(number)", Array("value \(number).".utf8)) }
     let store = directory("other")
@@ -111,7 +111,7 @@ struct DamageReportTests {
     #expect(export.status == 3)
     #expect(try directory.contents("tree/8") == Array("value 8.".utf8))
     #expect(export.text.contains("exported 29 files") && export.text.contains("1 error"))
-    // Once the key is removed, all is well again.
+    // Once the key is removed, the store is sound again.
     #expect(try cairn("delete", store, "7").status == 0)
     #expect(try cairn("keys", store).status == 0)
   }

@@ -22,7 +22,7 @@ struct ExpireCommandTests {
     return try #require(try open.info(forKey: key))
   }
 
-  /// The seconds that a key has left, to the minute.
+  /// The minutes that a key has left, rounded.
   private func minutes(_ key: String) throws -> Int64 {
     let expires = try #require(try info(key).expires)
     let left = expires.millisecondsSinceEpoch - SystemClock().now().millisecondsSinceEpoch
@@ -35,7 +35,7 @@ struct ExpireCommandTests {
     #expect(outcome.status == 0)
     #expect(outcome.text == "3 keys expire in 2 h 0 min\n")
     for key in ["never", "soon", "late"] { #expect(try minutes(key) == 120, "\(key)") }
-    // A longer life is not a new value; a shorter one is.
+    // A longer lifetime is not a new value; a shorter one is.
     #expect(try info("soon").version == versions[0])
     #expect(try info("late").version > versions[1])
     let changed = try info("never")

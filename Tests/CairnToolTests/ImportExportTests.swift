@@ -219,7 +219,7 @@ struct ImportExportTests {
 
   // MARK: - Export
 
-  /// Keys that one store can all have, at least one of which is not a path.
+  /// Keys that can exist in one store. At least one is not a path.
   struct OddKeys: CustomTestStringConvertible, Sendable {
     let names: [String]
     init(_ names: String...) { self.names = names }

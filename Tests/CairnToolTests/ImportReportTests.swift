@@ -54,7 +54,7 @@ struct ImportReportTests {
       #expect((43_199...43_202).contains(seconds), "\(seconds)")
     }
     try open.close()
-    // Without a time it stays for good.
+    // Without a time, a file stays for good.
     #expect(try cairn("import", store, tree).text.contains(": 2 stored, 0 unchanged"))
     #expect(try cairn("import", store, tree, "--ttl", "0").status == 2)
   }

@@ -12,7 +12,7 @@ struct InterruptionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Runs a command and interrupts it. It ends by the signal, or has finished before.
+  /// Runs a command and interrupts it. The signal ends the command, unless it has finished before.
   private func interrupt(_ arguments: String..., after milliseconds: UInt32) throws -> Int32 {
     let process = try ChildProcess(Command.path, arguments.map { Array($0.utf8) })
     usleep(milliseconds * 1000)
@@ -27,7 +27,7 @@ struct InterruptionTests {
     try manySegments(store)
     let status = try interrupt(command, store, directory("copy"), after: delay)
     if status != 0, directory.exists("copy") {
-      // It came after the copy was complete.
+      // The signal came after the copy was complete.
       #expect(try cairn("verify", directory("copy")).status == 0)
     } else {
       #expect(directory.exists("copy") == (status == 0))

@@ -1,7 +1,7 @@
 import CairnTool
 import Testing
 
-@Suite("keys as a tree, and a few of them")
+@Suite("keys can print a tree, or only a few keys")
 struct KeyTreeTests {
   let directory: TemporaryDirectory
   var store: String { directory("store") }

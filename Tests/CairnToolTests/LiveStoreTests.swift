@@ -44,7 +44,7 @@ struct LiveStoreTests {
     for name in names where name.hasPrefix("seg-") {
       let bytes = try directory.contents("store/\(name)")
       guard let place = bytes.firstRange(of: Array("value".utf8)) else { continue }
-      // In place: the file is mapped.
+      // The file is changed in place, because it is mapped.
       let words = ["of=\(store)/\(name)", "bs=1", "seek=\(place.lowerBound)", "conv=notrunc"]
       _ = try ChildProcess.run("/bin/dd", words.map { Array($0.utf8) }, input: [0])
     }

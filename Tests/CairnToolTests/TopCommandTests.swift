@@ -37,7 +37,7 @@ struct TopCommandTests {
     configuration.segmentByteLimit = 256 << 10
     configuration.durability = .process
     configuration.log = .none
-    // Dead bytes stay.
+    // Dead bytes are not reclaimed.
     configuration.deadByteFloor = 1 << 40
     let store = try Store(path: store, configuration: configuration)
     // Half of each segment is dead, so that no segment is removed as a whole.

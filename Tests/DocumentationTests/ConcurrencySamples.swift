@@ -31,7 +31,7 @@ func improve(_ text: [UInt8]) async throws -> [UInt8] {
 
 @Suite("The samples of Concurrency")
 struct ConcurrencySamples {
-  @Test("Many tasks write, a batch is written, a snapshot stays as it was")
+  @Test("Many tasks write, a batch is written, a snapshot does not change")
   func store() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {

@@ -35,7 +35,7 @@ struct LoadingSamples {
     }
   }
 
-  @Test("A thousand concurrent callers have it loaded once")
+  @Test("A thousand concurrent callers cause one load")
   func thousand() async {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {

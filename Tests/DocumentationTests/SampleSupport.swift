@@ -1,9 +1,9 @@
 import Foundation
 
-/// Runs a sample in its own directory, which is the current directory and that of all caches
-/// meanwhile, and is then removed.
+/// Runs a sample in its own directory, which is removed afterwards. Meanwhile, it is the current
+/// directory, and that of all caches.
 ///
-/// Both belong to the process as a whole. So this is only for a process that does nothing else:
+/// Both are settings of the whole process. So this is only for a process that does nothing else:
 /// that of an exit test.
 func inNewDirectory(_ sample: () async throws -> Void) async throws {
   let directory = NSTemporaryDirectory() + "/cairn-sample-tests.\(UUID().uuidString)"
@@ -52,7 +52,7 @@ func fetchWithETag(_ url: String) async throws -> (Page, [UInt8]) {
   (try await fetch(url), Array("v1".utf8))
 }
 
-/// What an origin answers when it is asked whether a page has changed.
+/// What an origin returns when it is asked whether a page has changed.
 enum Answer {
   case notModified
   case page(Page, etag: [UInt8])

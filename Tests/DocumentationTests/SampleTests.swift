@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// What is shown as Swift code must be code that was run: each sample of a document stands in a file beside this
-/// one, inside a test, or in the tests of an example, where it needs what that package has.
+/// Swift code in the documents must be code that runs: each sample appears in a file beside this
+/// one, inside a test, or in the tests of an example if it needs code of that package.
 @Suite("The samples of the documents")
 struct SampleTests {
   struct Sample: Sendable, CustomTestStringConvertible {
     var document: String
-    /// Its number in the document, from 1.
+    /// The number of the sample in the document, from 1.
     var number: Int
     var imports: [String]
-    /// Without spaces and the ends of lines, which the formatter may set otherwise.
+    /// Without spaces and the ends of lines, which the formatter may change.
     var code: String
 
     var testDescription: String { "\(document), \(number)" }
@@ -84,7 +84,7 @@ struct SampleTests {
     String(text.filter { !$0.isWhitespace })
   }
 
-  @Test("Each one stands in a test", arguments: samples)
+  @Test("Each sample appears in a test", arguments: samples)
   func isRun(sample: Sample) {
     #expect(!sample.code.isEmpty)
     let holders = Self.files.filter { $0.code.contains(sample.code) }
@@ -92,8 +92,9 @@ struct SampleTests {
     #expect(holders.contains { $0.imports.isSuperset(of: sample.imports) })
   }
 
-  /// Its last step is made of declarations that are run, and each other one is that with lines left out.
-  @Test("The steps of the tutorial stand in a test, and each adds to the one before")
+  /// The last step consists of declarations that are run. Each other step is the last one with
+  /// lines left out.
+  @Test("The steps of the tutorial appear in a test, and each adds to the one before")
   func tutorial() throws {
     let steps = try (1...10).map { step in
       let name = "Docs/Site/Tutorials/PageCache-\(step < 10 ? "0" : "")\(step).swift"
@@ -115,7 +116,7 @@ struct SampleTests {
     }
   }
 
-  @Test("They are found")
+  @Test("The samples are found")
   func found() {
     for document in [
       "README.md", "Docs/Scaling.md", "Sources/Cairn/Cairn.docc/GettingStarted.md",

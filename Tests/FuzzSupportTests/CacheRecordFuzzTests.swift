@@ -14,7 +14,7 @@ struct CacheRecordFuzzTests {
     }
   }
 
-  @Test("Any bytes are an input, and one is decoded as it was encoded")
+  @Test("Any bytes are an input, and an input is decoded as it was encoded")
   func inputs() throws {
     for bytes in [[], [0x77], [0x03, 1, 255, 255, 1, 2], [UInt8](repeating: 0xFF, count: 40)] {
       try CacheRecordCheck.check(bytes)

@@ -7,7 +7,7 @@ struct DamageFuzzTests {
   @Test("Flipped bits, a sample of all")
   func bits() throws {
     var sweep = try DamageSweep.allBits()
-    // Every bit of every file of three stores, and those of a byte in each LOCK, which is empty.
+    // Every bit of every file of three stores, and of a byte in each LOCK, which is empty.
     let byteCount = try DamagedStore.Kind.allCases.reduce(0) { try $0 + DamagedStore($1).byteCount }
     #expect(byteCount >= 3 * (64 << 10))
     #expect(sweep.caseCount == 8 * (byteCount + 3))

@@ -23,10 +23,9 @@ struct FaultExpectationTests {
   }
 
   /// In the background, the manifest that lists the next segment cannot be cut to its length. From
-  /// then on the store accepts no more writes and syncs nothing. So data that should be durable
-  /// within an interval is not, and no caller was told yet. The fuzzer went by the kinds of the
-  /// failed calls, which lacked truncation, and took the loss for a bug of the store. `FaultFuzzer
-  /// --seed 136`.
+  /// then on, the store refuses writes and syncs nothing. So data that should be durable within an
+  /// interval is not, and no caller knows yet. The fuzzer considered only some kinds of failed
+  /// calls, without truncation, and took the loss for a bug of the store. `FaultFuzzer --seed 136`.
   @Test(
     "A store that is poisoned in the background makes nothing more durable",
     arguments: [SystemError.accessDenied, SystemError.tooManyOpenFiles])
@@ -50,8 +49,8 @@ struct FaultExpectationTests {
   }
 
   /// The log is written by calls on a disk that reserves nothing, so the tombstones of a trim may
-  /// find no room. Those of a whole group found none. Then they found room one after the other, and
-  /// the trim did everything it should. The fuzzer expected an error. `FaultFuzzer --seed 20`.
+  /// find no room. Those of a whole group found none. Then they found room one by one, and the trim
+  /// removed everything that it should. The fuzzer expected an error. `FaultFuzzer --seed 20`.
   @Test("A trim whose tombstones find room one by one has not failed")
   func trimOneByOne() throws {
     var workload = FaultWorkload(
@@ -70,8 +69,8 @@ struct FaultExpectationTests {
     }
   }
 
-  /// The record shows that a lifetime has ended, but it cannot be read. Then a removal treats the
-  /// key as present. The fuzzer knew better. `FaultFuzzer --seed 723`.
+  /// Only the record shows that a lifetime has ended. If it cannot be read, a removal treats the
+  /// key as present. The fuzzer expected the key to be absent. `FaultFuzzer --seed 723`.
   @Test("A removal of an expired key whose record is unreadable may find it present")
   func removalOfUnreadable() throws {
     var short = entry(40)

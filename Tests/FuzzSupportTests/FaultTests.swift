@@ -22,8 +22,8 @@ struct FaultTests {
     }
   }
 
-  /// A checkpoint kept the bytes of such a record counted as live, and the next open was blamed for
-  /// it. `FaultFuzzer --sweep --sampled --seed 3807`.
+  /// A checkpoint kept counting the bytes of such a record as live, and the fuzzer blamed the next
+  /// open. `FaultFuzzer --sweep --sampled --seed 3807`.
   @Test("Unreadable records that are overwritten")
   func unreadableRecords() throws {
     let workload = FaultWorkload.scripted(access: .systemCalls)
@@ -93,7 +93,7 @@ struct FaultTests {
   func wrongErrors() throws {
     let fault = Fault(index: 0, effect: .error(SystemError.inputOutput), extent: .once)
     let run = FaultRun(.scripted(), fault: fault)
-    // Its first call, which creates the directory, fails.
+    // The run's first call, which creates the directory, fails.
     try run.run()
     let path = SimulatedProcess.path
     let noSpace = SystemError.noSpace

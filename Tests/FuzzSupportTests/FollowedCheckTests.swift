@@ -7,7 +7,7 @@ import Testing
 struct FollowedCheckTests {
   private let history = FollowedHistory(seed: 1)
 
-  /// The number of the first operation of a kind from there on.
+  /// The number of the first operation of a kind, from a number on.
   private func number(
     from start: Int, _ isWanted: (FollowedHistory.Operation) -> Bool
   ) -> Int {
@@ -78,9 +78,9 @@ struct FollowedCheckTests {
     let (view, end) = (FollowedEvent(.view), FollowedEvent(.endOfView))
     #expect(isExplained([view, read(a, first), read(b, 0), end, read(b, second)], timeline))
     #expect(!isExplained([view, read(a, 0), read(b, second), end], timeline))
-    // Correct only across two moments.
+    // These reads are correct only across two moments.
     #expect(isExplained([read(a, 0), read(b, second)], timeline))
-    // Half of a batch.
+    // A view must not show half of a batch.
     let number = number(from: 1) { if case .batch = $0 { true } else { false } }
     guard case .batch(let changes) = history.operation(number) else { return }
     let batch = self.timeline([number])

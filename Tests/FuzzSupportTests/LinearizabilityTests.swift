@@ -54,7 +54,7 @@ struct LinearizabilityTests {
     return (try? Linearizability.check(calls, from: states)) != nil
   }
 
-  @Test("Calls one after the other answer as a dictionary does")
+  @Test("Calls one after another return what a dictionary returns")
   func sequential() throws {
     let history = [
       operation(.read, .found(value: 0, version: 0), 1, 2),
@@ -71,7 +71,7 @@ struct LinearizabilityTests {
       operation(.erase, .done, 23, 24),
     ]
     #expect(try check(history).value == 0)
-    // In another order the answers would be wrong, except for four that show nothing.
+    // In another order, the results would be wrong, except for four that show nothing.
     for index in history.indices.dropFirst() {
       var other = history
       other.swapAt(index, index - 1)
@@ -195,7 +195,7 @@ struct LinearizabilityTests {
       #expect(!isExplained(history(.apart, found, from: 1, to: 2)))
       #expect(!isExplained(history(.apart, found, from: 21, to: 22)))
     }
-    // One that another thread's write explains.
+    // A snapshot that another thread's write explains.
     var others = history(.atOnce, [5, 2])
     others.append(call(.apart, 2, 9, 19, [(.write(value: 5), .done)]))
     #expect(isExplained(others))
@@ -259,7 +259,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(history(1), from: KeyState(value: 1, version: 4)))
   }
 
-  @Test("At a kill a thread has one call in progress, and those before it happened")
+  @Test("At a kill, a thread has one call in progress, and those before it happened")
   func beginnings() {
     let first = operation(.write(value: 3), .pending, 10, 20)
     var second = operation(.write(value: 4), .pending, 30, 40)
@@ -274,7 +274,7 @@ struct LinearizabilityTests {
     #expect(!isExplained(returned + [reads(.atOnce, 1, 100, 101, [1, 4])]))
   }
 
-  @Test("A process that died while it recorded the answers of a call had received them")
+  @Test("A process that died while it recorded the results of a call had received them")
   func answersHalfNoted() throws {
     let log = try HistoryLog(path: nil, threadCount: 1, capacity: 10)
     let entries = log.begin(

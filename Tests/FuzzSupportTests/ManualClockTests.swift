@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A clock whose time is set")
 struct ManualClockTests {
-  /// One thread took back what another had added, so the clock went back for a third.
+  /// One thread undid another's advance, so the clock went back for a third.
   @Test("Many threads that let time pass at once lose none of it")
   func advancing() {
     let clock = ManualClock()
@@ -15,7 +15,7 @@ struct ManualClockTests {
     #expect(clock.now() == ManualClock.start.advanced(by: .seconds(400)))
   }
 
-  @Test("It advances no further than time does")
+  @Test("The clock advances no further than time does")
   func limits() {
     let clock = ManualClock(.distantFuture)
     clock.advance(by: .seconds(1))

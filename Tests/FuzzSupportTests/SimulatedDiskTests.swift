@@ -17,7 +17,7 @@ struct SimulatedDiskTests {
     return disk
   }
 
-  @Test("Each unsynced sector may or may not be there; synced ones are")
+  @Test("Each unsynced sector may or may not exist; synced sectors do")
   func sectors() throws {
     let disk = try disk()
     var found: Set<[UInt8]> = []
@@ -32,7 +32,7 @@ struct SimulatedDiskTests {
     #expect(disk.contents(of: "/file") == [UInt8](repeating: 2, count: 1024))
   }
 
-  @Test("After a sync no cut removes anything; after a failed one only the cache has it")
+  @Test("After a sync, no cut removes anything; after a failed sync, only the cache has the data")
   func syncs() throws {
     for fails in [false, true] {
       let disk = try disk()

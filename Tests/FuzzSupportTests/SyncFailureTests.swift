@@ -22,11 +22,11 @@ struct SyncFailureTests {
     return disk
   }
 
-  @Test("It opens before a restart, with the durable data and a prefix of the rest")
+  @Test("The store opens before a restart, with the durable data and a prefix of the rest")
   func opens() throws {
-    // CrashFuzzer, seed 50. After a failed sync, the kernel treats pages as clean that are not on
-    // disk. The next process drops them from the cache, as it must, and finds a hole in the log
-    // that only a power cut leaves, though the boot identifier shows that the machine has not
+    // Found by CrashFuzzer, seed 50. After a failed sync, the kernel treats pages as clean that are
+    // not on disk. The next process drops them from the cache, as it must, and finds a hole in the
+    // log that only a power cut leaves, although the boot identifier shows that the machine has not
     // restarted. Nothing durable is missing.
     var tornCount = 0
     for seed in 0..<40 as Range<UInt64> {
@@ -45,12 +45,12 @@ struct SyncFailureTests {
     #expect(tornCount > 10)
   }
 
-  @Test("Reading, checking and salvaging it use the same rule")
+  @Test("Reading, checking and salvaging the store use the same rule")
   func others() throws {
-    // Each of them reads the log by itself.
+    // Each of these calls reads the log by itself.
     for seed in 0..<10 as Range<UInt64> {
       let disk = try disk(seed: seed)
-      // What the recovery will find: the cache still shows what the disk never received.
+      // Find what the recovery will find: the cache still shows what the disk never received.
       disk.dropCaches()
       let reader = SimulatedProcess.start(on: disk, seed: 1)
       let count = try reader.open(configuration, readOnly: true).count()
@@ -71,7 +71,7 @@ struct SyncFailureTests {
     }
   }
 
-  @Test("Once it was recovered, damage counts as damage again")
+  @Test("Once the store was recovered, damage counts as damage again")
   func markIsCleared() throws {
     let disk = try disk(seed: 3)
     #expect(disk.contents(of: "/store/LOCK")?.count == 1)
@@ -86,7 +86,7 @@ struct SyncFailureTests {
   func sameProcess() throws {
     // Found in a review. The open drops the segments from the cache to see what the disk has, but
     // the kernel keeps mapped pages. The poisoned store of the same process still mapped them, so
-    // its pages passed for durable, were sealed, and were gone after the next power cut.
+    // its pages counted as durable, were sealed, and were gone after the next power cut.
     for seed in 0..<20 as Range<UInt64> {
       let disk = SimulatedDisk(sectorByteCount: 4096)
       let process = SimulatedProcess.start(on: disk, seed: seed)
@@ -111,7 +111,7 @@ struct SyncFailureTests {
   func staleMark() throws {
     // Found in a review. Only the last act of a recovery cleared the mark. If the process died just
     // before, the store was clean and nothing cleared the mark. After the next kill, damage in the
-    // middle of the log passed for a torn tail, and acknowledged writes were silently dropped.
+    // middle of the log counted as a torn tail, and acknowledged writes were silently dropped.
     let disk = try disk(seed: 3)
     let second = SimulatedProcess.start(on: disk, seed: 1)
     var isSwitched = false

@@ -31,7 +31,7 @@ struct DocumentTests {
     for file in (try? Source.all(in: "Tests")) ?? [] {
       var type: String?
       for line in file.code {
-        // Most lines are neither, and that is quick to see.
+        // Most lines are neither, which their first character shows.
         guard let first = line.first else { continue }
         if first != " " {
           guard let match = line.firstMatch(of: /^(?:struct|extension|final class|class) (\w+)/)
@@ -181,7 +181,7 @@ extension DocumentTests.Document {
     }
   }
 
-  /// The targets of its links.
+  /// The targets of the document's links.
   var links: [String] {
     let code = /`[^`]*`/
     let inText = /\]\(([^)\s]+)[^)]*\)/
@@ -193,7 +193,7 @@ extension DocumentTests.Document {
     }
   }
 
-  /// What links to its headings have after the "#": the heading in lower case, with only letters,
+  /// What links to the headings have after the "#": the heading in lower case, with only letters,
   /// digits, "-" and "_", spaces as "-", and a number if it occurs again.
   var anchors: Set<String> {
     var counts: [String: Int] = [:]

@@ -7,7 +7,7 @@ struct LayerTests {
   /// A module whose folders are layers.
   struct Module: Sendable, CustomTestStringConvertible {
     var name: String
-    /// The folders, lowest first. Those in one group do not know each other.
+    /// The folders, lowest first. Layers in one group do not use each other.
     var layers: [[String]]
 
     var testDescription: String { name }
@@ -20,7 +20,7 @@ struct LayerTests {
         ["Base"], ["Platform"], ["Format"], ["Log", "Index"], ["Files"], ["Opening"],
         ["Salvage", "Verification"], ["Engine"], ["API"],
       ]),
-    // Files beside its folders bridge to Foundation and know none of them.
+    // Files beside the folders bridge to Foundation and use none of the folders.
     Module(
       name: "Cairn",
       layers: [["Base"], ["Platform"], ["Loading"], ["Memory"], ["Disk"]]),
@@ -172,7 +172,7 @@ struct LayerTests {
     }
   }
 
-  /// Types that vouch for their own thread safety; each has a SAFETY comment.
+  /// Files with types that guarantee their own thread safety; each type has a SAFETY comment.
   static let uncheckedFiles: Set = [
     "CacheLock.swift", "Dataset.swift", "FlatBuffer.swift", "ForkGuard.swift", "LMDBStore.swift",
     "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerThread.swift", "Pins.swift",
@@ -223,7 +223,7 @@ struct Source {
   var name: String
   var folder: String
   var text: String
-  /// Its lines without comments.
+  /// The lines of the file, without comments.
   var code: [String]
 
   static let root = URL(filePath: #filePath)

@@ -11,7 +11,7 @@ struct MutationTests {
       .map { Mutation($0) }.sorted { $0.name < $1.name }
   }()
 
-  @Test("Each says why somebody could make the mistake, and what finds it")
+  @Test("Each mutation says why somebody might make the mistake, and what finds it")
   func heads() {
     #expect(Self.all.count >= 180)
     for mutation in Self.all {

@@ -10,7 +10,7 @@ enum ReferenceIndex {
     var name: String
   }
 
-  /// It is beside the program that runs the tests.
+  /// The index is beside the program that runs the tests.
   private static let store: String? = {
     let running = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     for start in [running ?? "", CommandLine.arguments[0]] {

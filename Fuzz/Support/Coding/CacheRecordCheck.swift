@@ -3,8 +3,9 @@ import CairnStore
 import FoundationEssentials
 
 /// Puts a record into a store and reads it through a cache in every possible way. Whatever its key,
-/// metadata and value are, no call traps. Each call returns what the document and the formats say,
-/// or an error with the reason. The record stays or is removed, as the policy says.
+/// metadata and value are, no call may trap. Each call must return what Docs/FileFormat.md and the
+/// coders' formats define, or an error with the reason. The policy decides whether the record
+/// stays.
 ///
 /// Leaves out the coder of property lists: Foundation's decoder traps on some crafted lists.
 package enum CacheRecordCheck {
@@ -73,7 +74,7 @@ package enum CacheRecordCheck {
   }
 }
 
-/// One record, one cache.
+/// One record, read through one cache.
 private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sendable> {
   let input: CacheRecordInput
   let keyCoder: KeyCoder<Key>
@@ -110,7 +111,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return try withCache(.drop) { cache in
       let outcome = try dropOrRead(cache, version)
       if let key = try usableKey(cache), case .value(let value) = value {
-        // Whatever was there, a read finds a value that is written now.
+        // Whatever was there before, a read finds a newly written value.
         try cache.setValue(value, forKey: key, options: .metadata([1, 2]))
         try require(try cache.value(forKey: key) == value, "a value comes back changed")
         try require(try cache.metadata(forKey: key) == [1, 2], "metadata comes back changed")
@@ -119,7 +120,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     }
   }
 
-  /// A store with only the record, closed.
+  /// Creates and closes a store that contains only the record. Returns its version.
   private func makeStore() throws -> UInt64 {
     let process = SimulatedProcess.start(on: disk, seed: 1)
     defer { process.kill() }
@@ -146,11 +147,11 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     return result
   }
 
-  /// The key that the cache encodes as the record's key, if there is one.
+  /// The key that the cache encodes as the record's key, if any.
   private func usableKey(_ cache: DiskCache<Key, Value>) throws -> Key? {
     guard case .value(let key) = key else { return nil }
     let bytes = try cache.bytes(of: key)
-    // JSON can be written in several ways. A cache finds what it writes itself.
+    // One value has several JSON encodings. A cache finds only its own.
     if bytes == input.key { return key }
     try require(
       try cache.value(forKey: key) == nil, "a record is found by a key with other bytes")
@@ -242,9 +243,9 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     let outcome = expected.outcome
     let found = try cache.value(forKey: key)
     let isThere = try cache.contains(key)
-    try require(isThere == (found != nil), "drop: it is there and not read, or the reverse")
+    try require(isThere == (found != nil), "drop: present but not read, or the reverse")
     if outcome != .other {
-      try require((found != nil) == (outcome == .read), "drop: the wrong ones go")
+      try require((found != nil) == (outcome == .read), "drop: the wrong record was removed")
     }
     return outcome
   }

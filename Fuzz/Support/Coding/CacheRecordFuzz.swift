@@ -72,7 +72,7 @@ package enum CacheRecordFuzz {
         ? Array("null".utf8) : try json(Double(Int64(bitPattern: random.next())) / 1000)
     case 6: return Array((random.once(in: 2) ? "true" : "false").utf8)
     default:
-      // Sometimes nested more deeply than Foundation can handle.
+      // Some are nested more deeply than Foundation can handle.
       if random.once(in: 50) {
         return [UInt8](repeating: UInt8(ascii: "["), count: 400 + random.below(400))
       }

@@ -61,14 +61,14 @@ struct CodedPage: Codable, Equatable, Sendable {
 enum Decoded<Value> {
   case value(Value)
   case failure
-  /// Not judged: brackets that may be nested too deeply for Foundation.
+  /// Either result is right: the brackets may be nested too deeply for Foundation.
   case either
 
   static func optional(_ value: Value?) -> Decoded { value.map { .value($0) } ?? .failure }
 }
 
 extension Decoded where Value: Decodable {
-  /// What Foundation makes of JSON.
+  /// The value that Foundation decodes from JSON.
   static func json(_ bytes: [UInt8]) -> Decoded {
     let brackets = bytes.count { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }
     if brackets > 500 { return .either }

@@ -3,14 +3,14 @@
 package protocol ChoiceSource {
   /// A number in `0..<bound`; `bound` is at least 1.
   mutating func below(_ bound: Int) -> Int
-  /// Whether all decisions from here on are the same.
+  /// Whether all further decisions are the same.
   var isAtEnd: Bool { get }
 }
 
 extension ChoiceSource {
   package var isAtEnd: Bool { false }
 
-  /// `true` once in `count` times.
+  /// `true` one time in `count`.
   package mutating func once(in count: Int) -> Bool { below(count) == 0 }
 
   package mutating func element<Element>(of elements: [Element]) -> Element {
@@ -18,7 +18,7 @@ extension ChoiceSource {
   }
 }
 
-/// Decisions from bytes, two for a decision if needed. All zeros at the end.
+/// Decisions from bytes, one or two bytes each. Past the end, every decision is 0.
 package struct ByteChoices: ChoiceSource {
   private let bytes: [UInt8]
   private var offset = 0

@@ -4,13 +4,13 @@ import Glibc
 ///
 ///     [Fuzz] NAME [--seed S] [--iterations N] [--seconds T]
 ///
-/// Iteration `i` depends only on the seed `S + i`. So the line that is printed with a failure
-/// reproduces it, even if the process dies of a trap.
+/// Iteration `i` depends only on the seed `S + i`. So the line printed with a failure reproduces
+/// the failure, even if the process traps.
 package struct Fuzzer {
   package var name: String
   package var seed: UInt64
   package var iterationCount: Int
-  /// When to stop although there are iterations left.
+  /// The time after which to stop, even if iterations remain.
   package var seconds: Double?
   /// Other arguments, for the fuzzer to interpret. Repeated in the replay line.
   package var arguments: [String] = []
@@ -19,7 +19,7 @@ package struct Fuzzer {
   private var givesSeed = false
   private var givesIterations = false
 
-  /// Parses the command line. Ends the process with 2 if it is wrong.
+  /// Parses the command line. Ends the process with 2 if it is invalid.
   package init(name: String, iterations: Int, options: [String] = []) {
     self.name = name
     seed = UInt64.random(in: 0..<1 << 48)
@@ -52,16 +52,16 @@ package struct Fuzzer {
     }
   }
 
-  /// Makes the iterations numbered cases, `count` in total, instead of random ones: all of them, or
-  /// as many as requested, starting at the seed.
+  /// Runs numbered cases, `count` in total, instead of random ones: all of them, or as many as
+  /// requested, starting at the seed.
   package mutating func enumerate(_ count: Int) {
     if !givesSeed { seed = 0 }
     let rest = count - Int(min(seed, UInt64(count)))
     iterationCount = givesIterations ? min(iterationCount, rest) : rest
   }
 
-  /// Makes the iterations a sample of numbered cases, one from each of `count` equal parts: as many
-  /// as requested, or one from every part.
+  /// Runs a sample of numbered cases, one from each of `count` equal parts: as many as requested,
+  /// or one from every part.
   package mutating func sample(_ count: Int) {
     if !givesIterations { iterationCount = count }
   }

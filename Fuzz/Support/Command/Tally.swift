@@ -1,4 +1,4 @@
-/// What a fuzzer counts, by name, in the order of first mention.
+/// A fuzzer's counts by name, in the order of first use.
 package struct Tally: Sendable, CustomStringConvertible {
   private var names: [String] = []
   private var counts: [String: Int] = [:]

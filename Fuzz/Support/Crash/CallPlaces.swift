@@ -1,6 +1,6 @@
 import CairnStore
 
-/// The place of the call that the process is about to make.
+/// The place of the process's next call.
 extension SimulatedFileSystem {
   /// The name of the segment that the call is for.
   private var segmentName: String? {

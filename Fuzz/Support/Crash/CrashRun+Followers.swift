@@ -2,10 +2,11 @@ import CairnStore
 
 /// What followers of a run's store see.
 extension CrashRun {
-  /// Looks at the store as the followers do: before a call of the writer, or after one of its
-  /// writes into a mapping.
+  /// Reads the store as the followers do: before a call of the writer, or after one of its writes
+  /// into a mapping.
   ///
-  /// - Parameter legal: what the store may hold; `nil`: what the operation may have led to.
+  /// - Parameter legal: the states that the store may have; `nil`: those that the operation may
+  ///   have led to.
   func lookAsFollowers(in operation: Operation, legal: [ModelState]? = nil) {
     guard let followers, failureMeanwhile == nil, !process.fileSystem.isDead else { return }
     do {
@@ -14,11 +15,12 @@ extension CrashRun {
         legal ?? model.afterDeath, from: isOrdered ? model.acknowledgedCandidateCount : nil,
         now: clock.now())
     } catch {
-      failureMeanwhile = FuzzFailure("in the course of \(operation.name) a follower: \(error)")
+      failureMeanwhile = FuzzFailure("during \(operation.name), a follower: \(error)")
     }
   }
 
-  /// What may be found if the process dies now: nothing earlier than what a follower has seen.
+  /// The states that may be found if the process dies now: none earlier than what a follower has
+  /// seen.
   var deathStates: [ModelState] {
     let states = model.afterDeath
     let seenCount = followers?.seenCount ?? 0

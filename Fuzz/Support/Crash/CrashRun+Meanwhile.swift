@@ -37,7 +37,7 @@ extension CrashRun {
       if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
     } catch {
       noteMeanwhile(error, of: operation, during: other)
-      // After a failed sync it may be in the log.
+      // After a failed sync, the write may be in the log.
       if case .durabilityUnknown? = error as? StoreError { return }
       if !process.fileSystem.isDead { model.candidates.removeLast(steps.count) }
     }
@@ -60,11 +60,11 @@ extension CrashRun {
   ) {
     if failureMeanwhile != nil || isExcused(error, during: other) { return }
     failureMeanwhile = FuzzFailure(
-      "\(operation.name) in the course of \(other.name) failed: \(error)")
+      "\(operation.name) during \(other.name) failed: \(error)")
   }
 
-  /// Whether the process is dead, so that no caller was told; or the store is being closed, or a
-  /// sync has failed, and the error says so.
+  /// Whether the process is dead, so no caller received the error, or the error says that the store
+  /// is being closed or that a sync has failed.
   private func isExcused(_ error: any Error, during other: Operation) -> Bool {
     if process.fileSystem.isDead { return true }
     return switch error as? StoreError {
@@ -76,7 +76,7 @@ extension CrashRun {
 }
 
 extension Operation {
-  /// Whether the operation may write outside the log, so that other threads' writes meanwhile come
+  /// Whether the operation may write outside the log, so other threads' concurrent writes come
   /// before it.
   var writesAside: Bool {
     switch self {
@@ -85,7 +85,7 @@ extension Operation {
     }
   }
 
-  /// Whether its syncs hold none of the locks that a removal of all needs.
+  /// Whether the operation's syncs hold none of the locks that `removeAll` needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
     case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true

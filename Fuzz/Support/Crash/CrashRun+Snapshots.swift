@@ -1,8 +1,8 @@
 import CairnStore
 
-/// Checks of snapshots, of backups, and of stores that accept no more writes.
+/// Checks of snapshots, of backups, and of poisoned stores.
 extension CrashRun {
-  /// A snapshot shows what it showed when it was taken, whatever happens later.
+  /// A snapshot must not change, whatever happens later.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil
@@ -13,12 +13,12 @@ extension CrashRun {
     defer { process.fileSystem.intervene = intervene }
     let contents = try StoreContents(of: snapshot, now: now)
     if contents.match([state]) == nil {
-      throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+      throw FuzzFailure("a snapshot has changed: \(contents.differences(from: state))")
     }
     tally["snapshots"] += 1
   }
 
-  /// A store at the destination of a backup is the store that was backed up.
+  /// Checks that a backup equals the store that was backed up.
   func checkBackup(
     _ path: String, on environment: Environment, legal: [ModelState]
   ) throws {
@@ -36,20 +36,20 @@ extension CrashRun {
     if !report.errors.isEmpty { throw FuzzFailure("a backup is damaged: \(report.errors)") }
   }
 
-  /// A store whose sync has failed accepts no more writes, and reads continue.
+  /// A store whose sync has failed must refuse writes and still serve reads.
   func checkPoisoned(by operation: Operation) throws {
     if case .reopen = operation { return }
     guard let store = process.store, !process.fileSystem.isDead else { return }
     process.fileSystem.intervene = nil
     do {
       try store.setValue([1], forKey: choices.element(of: OperationGenerator.keys))
-      throw FuzzFailure("a poisoned store takes a write")
+      throw FuzzFailure("a poisoned store accepts a write")
     } catch let error as StoreError {
-      guard case .poisoned = error else { throw FuzzFailure("a poisoned store says \(error)") }
+      guard case .poisoned = error else { throw FuzzFailure("a poisoned store throws \(error)") }
     }
     let contents = try StoreContents(of: store, now: clock.now())
     if contents.match([model.current] + model.candidates) == nil {
-      throw FuzzFailure("a poisoned store shows what never was")
+      throw FuzzFailure("a poisoned store shows a state that never existed")
     }
     tally["poisoned stores"] += 1
   }

@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What scrubs report.
+/// Collects the damage that scrubs report.
 private final class FoundDamage: Sendable {
   private let event = Lock<DamageEvent?>(nil)
 
@@ -9,11 +9,10 @@ private final class FoundDamage: Sendable {
   func note(_ new: DamageEvent) { event.withLock { $0 = $0 ?? new } }
 }
 
-/// A workload on a simulated disk, with power cuts and deaths of the process at any call.
+/// A workload on a simulated disk, with power cuts and kills at any call.
 ///
-/// While it runs, images are taken of what a power cut at that moment would leave. Each is
-/// recovered and compared with the model. Sometimes the crash is real for the run itself, which
-/// continues with what was recovered.
+/// During the run, images record what a power cut at that moment would leave. Each is recovered and
+/// compared with the model. Sometimes the run itself crashes and continues with what was recovered.
 package final class CrashRun<Choices: ChoiceSource> {
   var choices: Choices
   var generator = OperationGenerator()
@@ -22,23 +21,23 @@ package final class CrashRun<Choices: ChoiceSource> {
   private var disk: SimulatedDisk
   var process: SimulatedProcess
   var model = ModelStore()
-  /// What a power cut would have left, what may be found then, and when that was.
+  /// What power cuts would have left, what may be found in it, and when each cut was.
   private var images:
     [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
   /// Whether a sync failed in the current operation.
   var hasFailedSync = false
   var isMeanwhile = false
-  /// What was wrong with another thread's action during an operation.
+  /// A failure of another thread's action during an operation.
   var failureMeanwhile: FuzzFailure?
-  /// What a scrub has found, although nothing is damaged.
+  /// Damage that a scrub has reported, although there is none.
   private let damage = FoundDamage()
   /// Whether anything was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package internal(set) var tally = Tally()
 
-  /// A snapshot that is held, and what it should show.
+  /// An open snapshot, and what it should show.
   var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
-  /// The files of checkpoints that were listed once, the newest last.
+  /// The files of all checkpoints that were ever listed, the newest last.
   private var checkpoints: [[UInt8]] = []
 
   /// The followers of the store, if there are any.
@@ -47,7 +46,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// One call in this many is examined, on average.
   private let cutInterval: Int
 
-  /// Called for each step, for a person who examines a failure.
+  /// Called for each step, to help examine a failure.
   let trace: ((String) -> Void)?
 
   /// - Parameter isFollowed: whether other processes follow the store.
@@ -64,7 +63,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     if choices.once(in: 5) { configuration.access = .systemCalls }
     if choices.once(in: 3) { configuration.durability = .durable }
     if choices.once(in: 2) {
-      // Background compaction has something to do all the time.
+      // Keeps background compaction busy.
       configuration.spaceBound = 1.1
       configuration.deadByteFloor = 0
     }
@@ -104,7 +103,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     try reopen()
     for _ in 0..<operationCount where !choices.isAtEnd {
       try perform(generator.next(&choices, now: clock.now()))
-      // Not only at the end, because each holds a disk.
+      // Images are checked not only at the end, because each holds a disk.
       if images.count >= 8 { try checkImages() }
     }
     if choices.once(in: 2) {
@@ -123,7 +122,7 @@ package final class CrashRun<Choices: ChoiceSource> {
 
   /// Performs one operation, during which the process may die.
   private func perform(_ operation: Operation) throws {
-    // One operation in thirty is killed.
+    // A kill interrupts one operation in thirty.
     var callsToDeath = choices.once(in: 30) ? choices.below(30) : -1
     var untilCut = 1 + choices.below(2 * cutInterval)
     var fails = choices.once(in: 25)
@@ -147,7 +146,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         }
         if !isAlone { writeMeanwhile(during: operation) }
       }
-      // Before a compaction asks which of the records that it reads are live.
+      // Before a compaction checks which of the records that it reads are live.
       if call == .read, !isAlone, operation.isCompaction, process.fileSystem.isAtSealedSegment,
         choices.once(in: 3)
       {
@@ -157,7 +156,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         process.fileSystem.isAtOutputOfCompaction
       {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
-        // Between the copying of a compaction and its switch.
+        // Between a compaction's copying and its switch.
         if choices.once(in: 3) { checkpointMeanwhile(during: operation) }
       }
       untilCut -= 1
@@ -165,9 +164,9 @@ package final class CrashRun<Choices: ChoiceSource> {
         untilCut = 1 + choices.below(2 * cutInterval)
         takeImage(before: call, in: operation, model)
       }
-      // The store notes a failed sync with its next call. A death in between is a known gap.
+      // The store records a failed sync with its next call. A kill in between is a known gap.
       if hasFailedSync { return nil }
-      // One manifest has replaced the other, and nothing guarantees yet that it stays.
+      // The new manifest has replaced the old one, but this is not durable yet.
       if hasSwitched, diesAfterSwitch {
         diesAfterSwitch = false
         return .die
@@ -186,7 +185,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       let versions = try result.get()
       process.fileSystem.intervene = nil
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
-      // No caller learns of background work.
+      // No caller gets the result of background work.
       if hasFailedSync { return try crash(afterFailedSync: true) }
       let taken =
         if let store = process.store {
@@ -195,9 +194,9 @@ package final class CrashRun<Choices: ChoiceSource> {
         } else { steps }
       acknowledge(taken, versions, operation)
     } catch {
-      // If the process has died meanwhile, its answer reached no caller.
+      // If the process has died meanwhile, no caller gets the result.
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
-      // After a failed sync it is unknown what is on disk, whatever the cache shows.
+      // After a failed sync, it is unknown what is on disk, whatever the page cache shows.
       switch error as? StoreError {
       case .durabilityUnknown, .poisoned:
         if choices.once(in: 2) { try checkPoisoned(by: operation) }
@@ -213,7 +212,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Performs the operation, and returns the versions of the put values.
   private func apply(_ operation: Operation) throws -> [[UInt8]: UInt64] {
     if case .reopen = operation {
-      // Without a write there is no new checkpoint, and reads since the last one are forgotten.
+      // Without a write, there is no new checkpoint, and reads since the last one are forgotten.
       try followers?.finishReads()
       let isKept = hasWritten && configuration.checkpointRecordThreshold == 0
       let order = isKept ? model.current.keysByRecency(now: clock.now()) : nil
@@ -274,7 +273,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     if let damage = damage.first {
       throw FuzzFailure("a scrub finds damage where there is none: \(damage)")
     }
-    if !report.isComplete { throw FuzzFailure("a scrub did not come to its end") }
+    if !report.isComplete { throw FuzzFailure("a scrub did not finish") }
     tally["scrubs"] += 1
   }
 
@@ -317,7 +316,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   }
 
   /// The process dies, and perhaps the power fails too. The run continues with what is found. After
-  /// a failed sync, the process may also continue by itself and reopen the store.
+  /// a failed sync, the process may instead survive and reopen the store.
   private func crash(afterFailedSync: Bool = false) throws {
     process.fileSystem.intervene = nil
     if !process.fileSystem.isDead { try checkSnapshot() }
@@ -326,7 +325,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     held = nil
     if afterFailedSync {
       tally["failed syncs"] += 1
-      // Followers may have seen what is then discarded.
+      // Followers may have seen writes that are then discarded.
       followers?.allowOutdated()
     }
     if afterFailedSync, !process.fileSystem.isDead, choices.once(in: 3) {
@@ -354,8 +353,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       afterFailedSync ? model.afterPowerCut : deathStates, afterPowerCut: model.afterPowerCut)
   }
 
-  /// Opens the store, checks it, and starts the model from what exists. Meanwhile the power may
-  /// fail, for an image, and the process may die, which repeats the open.
+  /// Opens the store, checks it, and starts the model from what exists. Meanwhile, an image may
+  /// record a power cut, and the process may die, which repeats the open.
   ///
   /// - Parameters:
   ///   - legal: the states that may be found.
@@ -409,14 +408,14 @@ package final class CrashRun<Choices: ChoiceSource> {
         legal, afterPowerCut: afterPowerCut, keysByRecency: keysByRecency,
         deathLimit: deathLimit - 1)
     }
-    // What was found must be possible after every cut.
+    // What was found must also be possible after every cut.
     if afterPowerCut == nil {
       for index in imageCount..<images.count { images[index].model = model }
     }
   }
 
   private func checkImages() throws {
-    // A read that pauses delays the freeing of what recoveries of the images release.
+    // A paused read would delay the freeing of what the recoveries of the images release.
     try followers?.finishReads()
     for (index, (image, model, call, operation)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())

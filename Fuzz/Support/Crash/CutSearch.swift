@@ -10,7 +10,7 @@ final class CutSearch {
     /// Images whose recovery was cut.
     fileprivate var cutInRecovery: Set<DiskDigest> = []
 
-    /// Beyond this many, all are forgotten, and their images are examined again.
+    /// Beyond this many images, all are forgotten and may be examined again.
     private static let limit = 200_000
 
     fileprivate func add(_ state: ModelState, _ digest: DiskDigest) {
@@ -39,7 +39,7 @@ final class CutSearch {
   // MARK: Moments
 
   /// Runs `body` in a process. Examines each call at which a cut may leave something that was
-  /// impossible at the last examined call. At other calls, a cut may leave less, but nothing else.
+  /// impossible at the last examined call. At other calls, a cut may leave less, but nothing new.
   func watching<Result>(
     _ process: SimulatedProcess,
     _ look:
@@ -54,7 +54,7 @@ final class CutSearch {
       if failure != nil { return nil }
       let unsettled = process.fileSystem.disk.unsettled
       let (current, isNew) = (number, unsettled.exceeds(last))
-      // First, because there may be calls during the examination.
+      // First, because the examination may make calls.
       (number, last) = (number + 1, unsettled)
       do { try look(call, current, isNew) } catch { failure = error }
       return nil
@@ -129,8 +129,8 @@ final class CutSearch {
     }
   }
 
-  /// Recovers a disk as it is, with its page cache, and cuts the power at each call of the
-  /// recovery, and once more when it is done.
+  /// Recovers a disk as it is, with its page cache. Cuts the power at each call of the recovery,
+  /// and once more at its end.
   ///
   /// - Parameters:
   ///   - legal: what the recovery may find.
@@ -168,7 +168,7 @@ final class CutSearch {
       return state
     }
     tally["recoveries"] += 1
-    // Equal images have the same result, so a separate run repeats a failure.
+    // Seeded with the image, so that a separate run repeats a failure.
     var choices = FuzzRandom(seed: digest.first)
     if choices.once(in: 2) {
       var check = RecoveryCheck(configuration: configuration, now: now)
@@ -202,6 +202,6 @@ final class CutSearch {
     return state
   }
 
-  /// Counts a death of the process.
+  /// Counts a kill of the process.
   func countKill() { tally["kills"] += 1 }
 }

@@ -1,28 +1,28 @@
 import CairnStore
 
-/// All short workloads on a tiny store, on two disks. The power is cut and the process dies at
-/// every call of their last operation, and the power is cut at every call of the recoveries from
-/// these. Within a bound, everything that such a cut may leave is tried.
+/// All short workloads on a tiny store, on two disks. The power is cut and the process killed at
+/// every call of the last operation. The power is also cut at every call of the recoveries that
+/// follow. Within a bound, the search tries everything that such a cut may leave.
 ///
 /// If the last operation syncs the log of a store whose segment is nearly full, another thread may
-/// write or remove everything just before each sync, too late for it. Such stores are on only one
-/// of the disks.
+/// write or remove everything just before each sync, too late to be part of it. Such stores are on
+/// only one of the disks.
 ///
 /// The bound of a cut: it decides separately which names, lengths and versions of sectors exist.
 /// The free decisions follow each other in the order of `EnumeratedCut` and begin anywhere. The
 /// search tries every combination of them, and of any two decisions anywhere. The other decisions
-/// are first all as old as possible, then all as new as possible. If a moment has no more decisions
-/// than are free, this covers every possible subset.
+/// are first all as old as possible, then all as new as possible. If a moment has only free
+/// decisions, this covers every possible subset.
 ///
-/// The bound of what comes after a crash: after a death of the process, the recovery is cut at
-/// every call, as above. After a power cut, the recovery is cut if the first cut left everything as
-/// old as possible, as new as possible, or alternating, either first. What these cuts leave is
-/// opened, and not cut again. The recoveries of every eighth workload of three operations are cut.
-/// Those of the others are only examined.
+/// The bound after a crash: after a kill, the recovery is cut at every call, as above. After a
+/// power cut, the recovery is cut if the first cut left everything as old as possible, as new as
+/// possible, or alternating, either first. What these cuts leave is opened, and not cut again. The
+/// recoveries of every eighth workload of three operations are cut. The recoveries of the other
+/// workloads are only examined.
 package struct ExhaustiveRun {
-  /// What a workload begins with.
+  /// The store at the start of a workload.
   enum Base: CaseIterable {
-    /// No store: the workload makes it.
+    /// No store: the workload creates it.
     case nothing
     /// Two keys, closed.
     case closed
@@ -116,7 +116,7 @@ package struct ExhaustiveRun {
     }
   }
 
-  /// Runs the workload of this number.
+  /// Runs the workload with this number.
   package func run(_ number: Int) throws -> Tally {
     var workload = workloads[number]
     workload.cutsRecoveries = workload.operations.count < 3 || number.isMultiple(of: 8)

@@ -35,7 +35,8 @@ struct ExhaustiveWorkload {
         let (key, byte) = (Array("key 2".utf8), UInt8(0xF1))
         let filler = ModelEntry(value: [UInt8](repeating: byte, count: fillerByteCount))
         try session.perform(.put(key: key, filler, .durable))
-        // Removed again: a compaction that copied it would have more sectors than can be tried.
+        // Remove the key again: a compaction that copied it would have more sectors than can be
+        // tried.
         try session.perform(.remove(key: key, .durable))
       }
       try session.process.close()
@@ -72,7 +73,7 @@ struct ExhaustiveWorkload {
 
   /// Cuts the power at each call of the last operation, and after it.
   ///
-  /// - Returns: the calls at which a process may leave something else than at the call before.
+  /// - Returns: the calls at which a process may leave something other than at the call before.
   private func cutPower() throws -> [Int?] {
     let session = try begin()
     defer { session.process.kill() }
@@ -100,7 +101,7 @@ struct ExhaustiveWorkload {
   }
 
   /// Ends the process at a call of the last operation, or after it, and cuts the power during the
-  /// recovery from that.
+  /// recovery that follows.
   private func kill(atCall number: Int?) throws {
     let session = try begin()
     var call = 0
@@ -123,7 +124,7 @@ struct ExhaustiveWorkload {
     }
     if let failure { throw failure }
     guard session.process.fileSystem.isDead == (number != nil) else {
-      throw FuzzFailure("a workload makes other calls when it is done again")
+      throw FuzzFailure("a workload makes other calls when it is repeated")
     }
     session.process.kill()
     search.countKill()
@@ -140,8 +141,7 @@ private final class Session {
   let process: SimulatedProcess
   private(set) var model: ModelStore
   private let configuration: StoreConfiguration
-  /// Which of the model's states the last operation leads to, if other operations came while it
-  /// ran.
+  /// The number of the state that the last operation leads to, if other operations ran during it.
   private var stateBeforeOthers: Int?
 
   init(on disk: SimulatedDisk, _ model: ModelStore, _ configuration: StoreConfiguration) {
@@ -164,7 +164,7 @@ private final class Session {
     model.candidates += operation.steps(from: model.current, now: now)
   }
 
-  /// Performs the operation. If the process dies, no caller received its answer.
+  /// Performs the operation. If the process dies, no caller gets the result.
   func finish(_ operation: Operation) throws {
     let versions = try apply(operation)
     if process.fileSystem.isDead { return }
@@ -181,8 +181,8 @@ private final class Session {
     }
   }
 
-  /// Another thread does something, and finishes before the current operation, which has appended
-  /// everything that it writes.
+  /// Another thread performs an operation, and finishes before the current one, which has already
+  /// appended all its records.
   func performMeanwhile(_ operation: Operation) throws {
     guard let store = process.store else { return }
     let before = model.candidates.last ?? model.current
@@ -216,7 +216,7 @@ private final class Session {
 }
 
 extension Operation {
-  /// Whether all earlier writes are durable when the operation is done.
+  /// Whether all earlier writes are durable once the operation is done.
   fileprivate var makesDurable: Bool {
     switch self {
     case .sync, .reopen: true
@@ -226,7 +226,7 @@ extension Operation {
 }
 
 extension ModelStore {
-  /// The states from one on. That one is durable.
+  /// The model without the states before `number`, which is durable.
   fileprivate func settled(through number: Int) -> ModelStore {
     var model = ModelStore(states[number])
     for state in states[(number + 1)...] { model.acknowledge(state) }

@@ -19,7 +19,7 @@ extension SimulatedDisk {
 
 extension RecoveryCheck {
   /// A checkpoint is never the only source of a fact: if it is missing, damaged or replaced by
-  /// another one, the store is the same.
+  /// another one, the store has the same contents.
   mutating func checkWithoutCheckpoint(
     _ disk: SimulatedDisk, _ legal: [ModelState], _ choices: inout some ChoiceSource
   ) throws {

@@ -13,10 +13,10 @@ package struct RecoveryCheck {
   package var strayFiles: Set<String> = []
   /// The checkpoint files that may be found in place of the listed one.
   package var otherCheckpoints: [[UInt8]] = []
-  /// Whether unreadable records were overwritten or removed. The size of such a record is not
-  /// known, so its bytes stay counted as live. A checkpoint keeps this count, which lasts until the
-  /// segment is compacted or read again. Only space depends on it, and too low a count would be
-  /// wrong. So the count of bytes may then be higher, and nothing else may differ.
+  /// Whether unreadable records were overwritten or removed. The size of such a record is unknown,
+  /// so its bytes still count as live. A checkpoint keeps this count, which lasts until the segment
+  /// is compacted or read again. Only space depends on it, and too low a count would be wrong. So
+  /// only the byte count may differ, and only upwards.
   package var mayCountMore = false
   package private(set) var tally = Tally()
   /// How many calls the last examined recovery made.
@@ -119,11 +119,11 @@ package struct RecoveryCheck {
     let report = try store.statistics().recovery
     guard strayFiles.isSuperset(of: report.quarantinedFiles), report.damagedValues.isEmpty,
       !report.clockWentBack
-    else { throw FuzzFailure("(\(place)) no crash does what the open reports: \(report)") }
+    else { throw FuzzFailure("(\(place)) no crash explains what the open reports: \(report)") }
     let contents = try StoreContents(of: store, now: now)
     guard let state = contents.match(legal) else {
       throw FuzzFailure(
-        "(\(place)) a state that never was, or one that must not come back. From the newest legal: "
+        "(\(place)) a state that never existed, or one that must not come back. From the newest legal: "
           + "\(contents.differences(from: legal[legal.count - 1])). From the oldest: "
           + contents.differences(from: legal[0]))
     }
@@ -200,7 +200,7 @@ package struct RecoveryCheck {
     again.kill()
   }
 
-  /// After a close there are the files that the manifest lists, and no others.
+  /// After a close, only the files that the manifest lists exist.
   private func checkFiles(of disk: SimulatedDisk) throws {
     let path = SimulatedProcess.path
     let bytes = disk.contents(of: "\(path)/MANIFEST") ?? []

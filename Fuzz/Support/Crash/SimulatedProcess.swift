@@ -26,16 +26,17 @@ package final class SimulatedProcess {
     return environment
   }
 
-  /// A process that is about to open the store, so that its calls can be examined.
+  /// Starts a process that has not yet opened the store, so that the calls of the open can be
+  /// examined.
   ///
-  /// - Parameter mistake: what it does wrong with its files.
+  /// - Parameter mistake: the mistake that the process makes with its files.
   package static func start(
     on disk: SimulatedDisk, seed: UInt64, mistake: FileMistake? = .chosen
   ) -> SimulatedProcess {
     SimulatedProcess(disk: disk, seed: seed, mistake: mistake)
   }
 
-  /// Makes it announce its writes to followers.
+  /// Makes the process announce its writes to followers.
   package func tellFollowers() {
     announces = true
     fileSystem.showsPartialWrites = true
@@ -50,8 +51,8 @@ package final class SimulatedProcess {
     return store
   }
 
-  /// Closes the store, whatever the result, and reopens it while the old one still lives, with its
-  /// mappings.
+  /// Closes the store, ignoring the result, and opens it again while the old store and its mappings
+  /// still exist.
   package func reopen(_ configuration: StoreConfiguration) throws(StoreError) -> Store {
     if let store {
       try? store.close()
@@ -71,8 +72,8 @@ package final class SimulatedProcess {
 
   /// Closes the store, runs the remaining background jobs, and ends the process.
   ///
-  /// - Parameter useAfterwards: uses what outlives the store, and releases it.
-  /// - Throws: what the close throws, after everything else; also throws if descriptors or mappings
+  /// - Parameter useAfterwards: uses and releases what outlives the store.
+  /// - Throws: the error of the close, after everything else; a failure if descriptors or mappings
   ///   are left.
   package func close(_ useAfterwards: () throws -> Void = {}) throws {
     let result = Result { try store?.close() }

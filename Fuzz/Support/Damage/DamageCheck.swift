@@ -1,8 +1,8 @@
 import CairnStore
 import Glibc
 
-/// Opens a damaged store, reads all of it, checks every byte, and judges the result: the right
-/// value or an error, or an earlier state of the store if the damage may pass for a crash.
+/// Opens a damaged store, reads all of it, verifies every byte, and checks each result: the right
+/// value or an error, or an earlier state of the store if the damage can look like a crash.
 package struct DamageCheck {
   private let store: DamagedStore
   private let keys: [[UInt8]]
@@ -15,8 +15,8 @@ package struct DamageCheck {
 
   /// - Parameters:
   ///   - oldest: the oldest state of the history that may be found.
-  ///   - damagedFile: the one damaged file, if it is known: errors must name it.
-  ///   - outcome: what may happen to the store, if that is known more precisely.
+  ///   - damagedFile: the one damaged file, if known: errors must name it.
+  ///   - outcome: what may happen to the store, if more is known.
   ///   - isOneBit: whether one bit is flipped, so that at most one key may be refused.
   ///   - alwaysVerifies: whether the store is also verified, and its keys iterated, if nothing was
   ///     refused.
@@ -72,7 +72,7 @@ package struct DamageCheck {
     do {
       try opened.forEachKey { key in
         let key = key.copied()
-        if !keys.contains(key) { throw FuzzFailure("a key that never was") }
+        if !keys.contains(key) { throw FuzzFailure("a key that never existed") }
         return .next
       }
       _ = try opened.count()
@@ -90,7 +90,7 @@ package struct DamageCheck {
       let entry = try? result.get()
       return "\(String(decoding: key, as: UTF8.self)): \(entry.map { "\($0.info)" } ?? "nothing")"
     }
-    throw FuzzFailure("a state that never was, or one that must not come back: \(names)")
+    throw FuzzFailure("a state that never existed, or one that must not come back: \(names)")
   }
 
   /// Whether exactly the expected keys were lost or refused.
@@ -105,7 +105,7 @@ package struct DamageCheck {
     var state = store.history.count - 1
     switch outcome {
     case .any: return
-    case .refused: throw FuzzFailure("the store opens, damaged as it is")
+    case .refused: throw FuzzFailure("the damaged store opens")
     case .nothing: tally["cost nothing"] += 1
     case .key(let key):
       expected = [key]
@@ -116,9 +116,9 @@ package struct DamageCheck {
     }
     if refused != expected {
       let names = refused.symmetricDifference(expected).map { String(decoding: $0, as: UTF8.self) }
-      throw FuzzFailure("refused keys, or keys that are not: \(names.sorted())")
+      throw FuzzFailure("keys wrongly refused or wrongly read: \(names.sorted())")
     }
-    if !isEqual(found, store.history[state]) { throw FuzzFailure("not the state that is left") }
+    if !isEqual(found, store.history[state]) { throw FuzzFailure("not the expected state") }
   }
 
   private func isEqual(
@@ -134,7 +134,7 @@ package struct DamageCheck {
 
   private static func isEqual(_ found: Entry?, _ expected: Entry?) -> Bool {
     guard let found, let expected else { return found == nil && expected == nil }
-    // The time of the last read of an entry is not kept.
+    // The time of an entry's last read is not kept.
     var info = found.info
     info.accessed = expected.info.accessed
     return info == expected.info && isEqual(found.value, expected.value)
@@ -161,11 +161,11 @@ package struct DamageCheck {
   private static func judge(_ error: StoreError) throws {
     switch error {
     case .corrupt, .unsupportedVersion, .notAStore, .noStore: break
-    default: throw FuzzFailure("an error that does not fit: \(error)")
+    default: throw FuzzFailure("an unexpected error: \(error)")
     }
   }
 
-  /// An open that is refused changes no file. It may create a lock file again.
+  /// A refused open must change no file, but may recreate the lock file.
   private func checkUnchanged(_ disk: SimulatedDisk, _ files: [String: [UInt8]]) throws {
     var names = Set(disk.names(at: SimulatedProcess.path))
     if files[FileName.lock] == nil { names.remove(FileName.lock) }
@@ -179,7 +179,7 @@ package struct DamageCheck {
     }
   }
 
-  /// Verification must find whatever made the store or a read fail.
+  /// Verification must find whatever made the open or a read fail.
   private mutating func verify(_ files: [String: [UInt8]], hasFailed: Bool) throws {
     let checker = SimulatedProcess.start(on: store.disk(with: files), seed: 4)
     defer { checker.kill() }

@@ -22,12 +22,12 @@ package struct DamageMap: Sendable {
   private var places: [String: [StoredRecord]] = [:]
   /// An open takes the records before this offset of a segment from the checkpoint.
   private var coveredEnds: [String: Int] = [:]
-  /// Damage to a record beyond this version may pass for what a crash left unfinished.
+  /// Damage to a record beyond this version may look like a write that a crash left unfinished.
   private let provenVersion: UInt64
 
   package init(_ store: DamagedStore) {
     self.store = store
-    // After the death of a process, only the last write may be missing.
+    // After a kill, only the last write may be missing.
     provenVersion =
       switch store.kind {
       case .closed: .max
@@ -43,17 +43,17 @@ package struct DamageMap: Sendable {
     }
   }
 
-  /// Where the records of a segment end, with their versions.
+  /// The ends of the records of a segment, with their versions.
   package func ends(in name: String) -> [(end: Int, version: UInt64)] {
     (places[name] ?? []).map { ($0.range.upperBound, $0.version) }
   }
 
-  /// What may become of the store when a bit of a byte is flipped.
+  /// What may happen to the store when a bit of a byte is flipped.
   package func outcome(of name: String, at offset: Int) -> DamageOutcome {
     // A checksum covers the whole manifest.
     if name == FileName.manifest { return .refused }
-    // The spare and the reserve are overwritten. Only the length of the lock file matters: it
-    // requests a recovery that trusts no page, which finds everything if everything is sound. A
+    // The spare and the reserve are overwritten. Only the length of the lock file matters: it can
+    // request a recovery that trusts no page, which still finds everything in a sound store. A
     // damaged checkpoint costs time. Other files that the manifest does not list are not part of
     // the store.
     guard let places = places[name] else { return .nothing }

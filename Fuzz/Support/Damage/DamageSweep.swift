@@ -11,12 +11,12 @@ package struct DamageSweep {
 
   private struct Damage {
     var files: [String: [UInt8]]
-    /// The oldest state that may then be found.
+    /// The oldest state that may be found.
     var oldest: Int
     /// The one file with damage.
     var file: String
     var name: String
-    /// What may become of the store.
+    /// What may happen to the store.
     var outcome = DamageOutcome.any
     /// Whether the damage touches at most one record.
     var isOneBit = false
@@ -48,9 +48,9 @@ package struct DamageSweep {
         continue
       }
       let damage = parts[index].damage(rest)
-      // A copy, so that its counts are those of this case.
+      // A copy, so that it counts this case only.
       var check = checks[index]
-      // If reads refuse something, the store is always verified; otherwise sometimes.
+      // If a read fails, the store is always verified, otherwise only sometimes.
       do {
         try check.check(
           damage.files, oldest: damage.oldest, damagedFile: damage.file,
@@ -79,7 +79,7 @@ package struct DamageSweep {
         places.append((name, count))
         count += 8 * max(1, store.files[name]?.count ?? 0)
       }
-      // After the death of a process the last write alone may be missing.
+      // After a kill, only the last write may be missing.
       let oldest =
         switch store.kind {
         case .closed: store.history.count - 1
@@ -115,7 +115,7 @@ package struct DamageSweep {
       let store = try DamagedStore(
         kind, logByteCount: 70 << 10, segmentByteLimit: 256 << 10, seals: true, isSynced: false)
       let map = DamageMap(store)
-      // The active segment. The next one may have been made in advance.
+      // The active segment. The next one may already be prepared.
       let open = store.manifest?.openSegments.map { FileName.segment($0.id) } ?? []
       guard let name = open.last(where: { !map.ends(in: $0).isEmpty }),
         let bytes = store.files[name]

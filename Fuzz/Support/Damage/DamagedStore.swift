@@ -1,13 +1,13 @@
 package import CairnStore
 
-/// A small store as it is on the disk, and its contents after each of its writes. The kinds
-/// together have every type of file and record, as `StoreTrait` shows.
+/// A small store on disk, with its contents after each write. The kinds together contain every type
+/// of file and record, as `StoreTrait` lists them.
 package struct DamagedStore: Sendable {
   package typealias Contents = [[UInt8]: Entry]
 
   package enum Kind: String, CaseIterable, Sendable {
     case closed, killed
-    /// The power failed, and the run of the kernel ended with it.
+    /// The power failed, which ended the run of the kernel.
     case powerCut = "power cut"
   }
 
@@ -18,8 +18,8 @@ package struct DamagedStore: Sendable {
   package let history: [Contents]
   /// The newest version in each of these contents.
   package let lastVersions: [UInt64]
-  /// The first state that may be found: the last one that was durable and that later records vouch
-  /// for.
+  /// The first state that may be found: the last one that was durable and that later records
+  /// confirm.
   package let durable: Int
 
   /// The files as they were at earlier times.
@@ -45,8 +45,8 @@ package struct DamagedStore: Sendable {
     return stores
   }
 
-  /// A log of more than a segment, after the results of compactions. If the power failed, the first
-  /// segment that was written after these is still open; otherwise it is sealed.
+  /// A log of more than one segment, after the outputs of compactions. If the power failed, the
+  /// first segment written after these outputs is still open; otherwise it is sealed.
   package init(_ kind: Kind, seed: UInt64 = 1) throws {
     try self.init(
       kind, logByteCount: 68 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
@@ -54,9 +54,9 @@ package struct DamagedStore: Sendable {
   }
 
   /// - Parameters:
-  ///   - logByteCount: about how much the log holds.
-  ///   - seals: whether the background does its work.
-  ///   - isSynced: whether there is a sync, and something is written after it.
+  ///   - logByteCount: the approximate size of the log.
+  ///   - seals: whether background jobs run.
+  ///   - isSynced: whether the store is synced, with a write after the sync.
   package init(
     _ kind: Kind, logByteCount: Int, segmentByteLimit: Int, seals: Bool, isSynced: Bool,
     seed: UInt64 = 1
@@ -98,7 +98,7 @@ package struct DamagedStore: Sendable {
     return disk
   }
 
-  /// Writes what the store holds.
+  /// Writes the contents of the store.
   private struct Writer {
     private var store: Store?
     private let process: SimulatedProcess
@@ -145,8 +145,7 @@ package struct DamagedStore: Sendable {
     }
 
     /// - Parameter overtakesCheckpoint: whether the last step is a compaction of what the
-    ///   checkpoint covers. The compaction takes in everything dead, so that no cut segment is
-    ///   left.
+    ///   checkpoint covers. The compaction includes everything dead, so no cut segment is left.
     mutating func write(logByteCount: Int, isSynced: Bool, overtakesCheckpoint: Bool) throws {
       try perform { _, _ in }
       try variety("a")
@@ -167,7 +166,7 @@ package struct DamagedStore: Sendable {
       if overtakesCheckpoint { try maintain { _ = try $0.compact() } }
       try put("synced", 40, durability: .durable)
       durable = history.count - 1
-      // The first of these says what was durable.
+      // The first of these records what was durable.
       try put("unsynced", 50)
       try variety("c")
     }
@@ -192,7 +191,7 @@ package struct DamagedStore: Sendable {
         try store.extendLifetime(forKey: "cut lifetime", to: .seconds(800))
       }
       try perform { store, _ in try store.removeValue(forKey: "cut metadata") }
-      // One piece of each segment, which is cut off.
+      // Copies one piece of each segment, and cuts it off.
       try maintain { try $0.compactByPieces(of: 400) { true } }
       try maintain { try $0.checkpoint() }
     }
@@ -208,7 +207,7 @@ package struct DamagedStore: Sendable {
       try put("\(name) metadata", 0, EntryOptions(metadata: [9]))
       try put("removed", 30)
       try perform { store, _ in try store.removeValue(forKey: "removed") }
-      // One extension stays in force. The other means nothing once the batch has set another value.
+      // One extension stays in force. The other has no effect once the batch has set another value.
       for (key, seconds) in [("lifetime", 700), ("all", 2000)] {
         try perform { store, _ in
           try store.extendLifetime(forKey: "\(name) \(key)", to: .seconds(seconds))

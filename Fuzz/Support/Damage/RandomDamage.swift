@@ -20,7 +20,7 @@ package struct RandomDamage {
     var files = store.files
     var names: [String] = []
     for _ in 0..<(1 + random.below(3)) { names.append(damage(&files, index, &random)) }
-    // If all files come from another store, they are that store.
+    // If all files come from another store, the result is that store.
     if files[FileName.manifest] == strangers[index].files[FileName.manifest] {
       for name in files.keys where name != FileName.manifest {
         if files[name] == strangers[index].files[name] { files[name] = store.files[name] }
@@ -34,8 +34,8 @@ package struct RandomDamage {
     return check.tally
   }
 
-  /// The oldest state that may be found. Beyond what the manifest knows, damage of this size can
-  /// look like any crash. And a manifest from an earlier time is a valid one.
+  /// The oldest state that may be found. Beyond what the manifest records, damage of this size can
+  /// look like any crash. An earlier manifest is also valid.
   private func oldest(_ files: [String: [UInt8]], _ store: DamagedStore) -> Int {
     let bytes = files[FileName.manifest]
     if bytes != store.files[FileName.manifest] { return 0 }
@@ -44,7 +44,7 @@ package struct RandomDamage {
     return store.lastVersions.lastIndex { $0 <= sealed } ?? 0
   }
 
-  /// Does some damage, and says what.
+  /// Does some damage and describes it.
   private func damage(
     _ files: inout [String: [UInt8]], _ index: Int, _ random: inout FuzzRandom
   ) -> String {
@@ -79,7 +79,7 @@ package struct RandomDamage {
       files[name]?.replaceSubrange(start..<(start + length), with: random.bytes(count: length))
       return "\(length) bytes of garbage at \(start) of \(name)"
     default:
-      // Close together, because heads of records matter most.
+      // Close together, because damage to record heads matters most.
       let start = random.below(max(1, count))
       let flips = count == 0 ? 0 : 1 + random.below(4)
       for _ in 0..<flips {

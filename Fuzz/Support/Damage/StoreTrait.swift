@@ -32,7 +32,7 @@ package enum StoreTrait: String, CaseIterable, Sendable {
 }
 
 extension DamagedStore {
-  /// What the files of the store hold.
+  /// What the files of the store contain.
   package var traits: Set<StoreTrait> {
     var traits: Set<StoreTrait> = []
     let names: [(String, StoreTrait)] = [
@@ -95,7 +95,7 @@ extension DamagedStore {
       (.cost, .cost), (.metadata, .metadata),
     ]
     for (flag, trait) in flags where header.flags.contains(flag) {
-      // An extension has fields of these names with another meaning.
+      // In an extension, these fields have another meaning.
       if header.kind == .extension, [.expiry, .cost].contains(trait) { continue }
       traits.insert(trait)
     }

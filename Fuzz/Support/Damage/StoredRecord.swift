@@ -3,7 +3,7 @@ import CairnStore
 /// A record in a segment of an undamaged store.
 struct StoredRecord: Sendable {
   var header: RecordHeader
-  /// Its place in the file, and its value.
+  /// The range of the record in the file, and that of its value.
   var range: Range<Int>
   var value: Range<Int>
   var key: [UInt8]

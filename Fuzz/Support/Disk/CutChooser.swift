@@ -3,21 +3,21 @@ package protocol CutChooser {
   /// Which of a sector's states exists: 0 is the state at the last sync, and the last is the
   /// newest.
   mutating func version(of count: Int) -> Int
-  /// Whether the sector was taken during a write to it.
+  /// Whether the cut interrupts a write to the sector.
   mutating func tearsSector() -> Bool
   mutating func keepsOldWord() -> Bool
   /// Which of a file's lengths exists, in the same order.
   mutating func length(of count: Int) -> Int
   /// Whether an unsynced change of a directory reached the disk.
   mutating func persistsName() -> Bool
-  /// Whether a sector that was never written contains something old.
+  /// Whether a sector that was never written contains old data.
   mutating func fillsUnwritten() -> Bool
   mutating func junk(of count: Int) -> Int
   /// Whether unwritten space is filled at all.
   mutating func isHostile() -> Bool
 }
 
-/// Random cuts. Each first draws a style, because states in which nearly everything or nearly
+/// Random cuts. Each cut first draws a style, because states in which nearly everything or nearly
 /// nothing arrived are as revealing as even mixtures.
 package struct RandomCut<Choices: ChoiceSource>: CutChooser {
   private enum Style: CaseIterable {

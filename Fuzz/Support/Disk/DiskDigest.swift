@@ -1,6 +1,6 @@
 internal import CairnStore
 
-/// Represents everything that a disk without a past contains: names, lengths and bytes.
+/// Represents everything on a disk without unsynced changes: names, lengths and bytes.
 struct DiskDigest: Hashable {
   private(set) var first: UInt64 = 0x243F_6A88_85A3_08D3
   private var second: UInt64 = 0x1319_8A2E_0370_7344
@@ -52,7 +52,7 @@ extension SimulatedDisk {
     var names = 0
     var states = 0
 
-    /// Whether there is something new. Less is not news: a sync removes possibilities.
+    /// Whether there are new possibilities. Fewer do not count: a sync removes some.
     func exceeds(_ other: Unsettled) -> Bool { names > other.names || states > other.states }
   }
 

@@ -7,7 +7,7 @@ struct EnumeratedCut: CutChooser {
   /// What is chosen for decisions that are not free.
   enum Rest: CaseIterable {
     case oldest, newest
-    /// In turn, beginning with either.
+    /// Alternately, beginning with either.
     case oldestAndNewest, newestAndOldest
 
     /// The rules that the search combines with free decisions.
@@ -27,7 +27,7 @@ struct EnumeratedCut: CutChooser {
   private let rest: Rest
   /// The values of the free decisions in this cut.
   private var chosen: [Int]
-  /// How many choices each had when it was last made; 1 if it was not made.
+  /// How many choices each free decision had when it was last made; 1 if it was not made.
   private var freeCounts: [Int]
   /// How many decisions this cut has made so far.
   private(set) var decisionCount = 0

@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// A file system that passes every call on to another. A conforming type has only the calls that it
-/// changes.
+/// A file system that passes every call on to another. A conforming type implements only the calls
+/// that it changes.
 package protocol FileSystemDecorator: FileSystem {
   var base: any FileSystem { get }
 }

@@ -2,18 +2,18 @@ package import CairnStore
 import Glibc
 
 /// A mistake in the calls that make things durable: a call that is omitted, repeated or made in
-/// another order. `Fuzz/Mutations/Files` says why somebody could make each of them.
+/// another order. `Fuzz/Mutations/Files` says why somebody might make each mistake.
 package enum FileMistake: String, CaseIterable, Sendable {
-  // Left out.
+  // Omitted calls.
   case noDataSync, noManifestSync, noDirectorySync, noParentSync, checkpointNotSynced
   case noSyncAtRecovery
-  // Made again.
+  // Repeated calls.
   case failedSyncRetried
-  // In another order.
+  // Reordered calls.
   case manifestUnlinkedFirst, manifestSyncedLate, directorySyncedFirst
   case directorySyncedAfterUnlinks
 
-  /// The mistake that `CAIRN_FILE_MISTAKE` names, if it names one.
+  /// The mistake that `CAIRN_FILE_MISTAKE` names, if any.
   package static let chosen: FileMistake? = unsafe getenv("CAIRN_FILE_MISTAKE").map {
     let name = unsafe String(cString: $0)
     guard let mistake = FileMistake(rawValue: name) else { fatalError("no mistake \(name)") }

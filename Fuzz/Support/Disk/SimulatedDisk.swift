@@ -1,14 +1,15 @@
 /// A machine's disk with its page cache. Several simulated processes may use it, one after another
 /// or at once, each through its own `SimulatedFileSystem`.
 ///
-/// It is as hostile as hardware, kernel and a journalling filesystem may be:
+/// It is as hostile as hardware, the kernel and a journalling filesystem may be:
 /// - a sector on the device has any of the states that it went through since the last sync of its
 ///   file, independently of other sectors, perhaps torn between two of them;
-/// - a file's length likewise has any of the values that it had since then. Names come and go
-///   independently of both and of each other until their directory is synced. A rename is atomic;
+/// - a file's length likewise has any of the values that it had since then. Names appear and
+///   disappear independently of both and of each other until their directory is synced. A rename is
+///   atomic;
 /// - space that was allocated and not written may contain anything, most likely old segments of the
 ///   same store;
-/// - a failed sync reports its error once, and leaves pages clean that are not on the device.
+/// - a failed sync reports its error once, and marks pages clean that are not on the device.
 ///
 /// Used by one thread at a time.
 package final class SimulatedDisk: @unchecked Sendable {
@@ -20,7 +21,7 @@ package final class SimulatedDisk: @unchecked Sendable {
   }
 
   package let sectorByteCount: Int
-  /// Whether allocated space can be written without running out of it.
+  /// Whether writes into allocated space never run out of space.
   package let reservesBlocks: Bool
   /// Whether two names can be exchanged.
   package var exchanges = true
@@ -33,7 +34,7 @@ package final class SimulatedDisk: @unchecked Sendable {
   var changes: [NameChange] = []
   /// The contents of removed files, which unwritten space may show again.
   private var gone: [[UInt8]] = []
-  /// Files without a name that may still be held.
+  /// Unlinked files that may still be open or mapped.
   private var unnamed: [SimulatedFile] = []
   private(set) var bootIdentifier: [UInt8]
   /// No two processes share a descriptor, so a lock identifies its holder by the descriptor.
@@ -64,7 +65,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     changes.append(NameChange(places: places))
   }
 
-  /// A file lost its last name.
+  /// Called when a file has lost its last name.
   func bury(_ file: SimulatedFile) {
     guard !file.isDirectory, file.byteCount > 0 else { return }
     unnamed.removeAll { !$0.isHeld }
@@ -73,7 +74,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     if gone.count > 3 { gone.removeFirst() }
   }
 
-  /// A sync of a directory: all changes to it are on disk.
+  /// Syncs a directory: all changes to it are then on disk.
   func synchronize(_ directory: SimulatedFile) {
     var rest: [NameChange] = []
     for change in changes {
@@ -104,10 +105,10 @@ package final class SimulatedDisk: @unchecked Sendable {
     return sum(root)
   }
 
-  /// Bytes that are free for the programs that ask, or `nil` without a capacity.
+  /// The free bytes that programs see, or `nil` without a capacity.
   ///
-  /// Files without a name take space as long as they are held. A write is not refused for that: a
-  /// read of another simulation in this process may delay the release.
+  /// Unlinked files take space while they are open or mapped. But no write is refused because of
+  /// them: a read of another simulation in this process may delay their release.
   var freeByteCount: Int? {
     unnamed.removeAll { !$0.isHeld }
     let held = unnamed.reduce(0) { $0 + $1.allocatedByteCount }
@@ -116,9 +117,9 @@ package final class SimulatedDisk: @unchecked Sendable {
 
   // MARK: Power cuts
 
-  /// The disk as it is found if the power fails now. This one stays as it is.
+  /// The disk as it is found if the power fails now. This disk does not change.
   package func afterPowerCut(_ chooser: inout some CutChooser) -> SimulatedDisk {
-    // Names first: which files there are.
+    // Names first: which files exist.
     var namesOnDisk: [ObjectIdentifier: [String: SimulatedFile]] = [:]
     for change in changes where chooser.persistsName() {
       for place in change.places {
@@ -185,7 +186,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     return file.contents
   }
 
-  /// Makes a directory, durably.
+  /// Durably makes a directory.
   package func makeDirectory(_ path: String) {
     var components = path.split(separator: "/").map(String.init)
     let name = components.removeLast()
@@ -197,7 +198,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     parent.diskNames[name] = new
   }
 
-  /// Puts bytes into a file, durably, and creates it if it is missing. `nil` removes it.
+  /// Durably replaces the contents of a file, creating it if it is missing. `nil` removes it.
   package func setContents(_ bytes: [UInt8]?, of path: String) {
     var components = path.split(separator: "/").map(String.init)
     let name = components.removeLast()
@@ -222,7 +223,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     file(path)?.unreadable = range
   }
 
-  /// The kernel needs memory, and drops all clean pages that no mapping holds.
+  /// Drops all clean pages that no mapping holds, as the kernel does when it needs memory.
   package func dropCaches() {
     func drop(_ directory: SimulatedFile) {
       for file in directory.names.values { file.isDirectory ? drop(file) : file.dropCache() }

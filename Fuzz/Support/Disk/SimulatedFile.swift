@@ -13,9 +13,9 @@ final class SimulatedFile {
 
   /// The bytes from the start; zeros beyond.
   private(set) var disk: [UInt8] = []
-  /// Which sectors were ever written. The others have the device's old content.
+  /// The sectors that were ever written. Others have the device's old content.
   private(set) var isWritten: [Bool] = []
-  /// Sectors before this one existed at an earlier power cut, and no longer change.
+  /// Sectors before this one are left from an earlier power cut, and no longer change.
   private var fixedSectorCount = 0
   private(set) var diskByteCount = 0
   /// The states of sectors since the last sync, oldest first. The device may have any of them.
@@ -37,9 +37,9 @@ final class SimulatedFile {
   private(set) var allocatedByteCount = 0
   var mappingCount = 0
   var descriptorCount = 0
-  /// Whether the file keeps its space without a name.
+  /// Whether the file keeps its space after it is unlinked.
   var isHeld: Bool { mappingCount + descriptorCount > 0 }
-  /// The holders of its locks by flock(2), and of those by fcntl(2).
+  /// The holders of its flock(2) locks, and those of its fcntl(2) locks.
   var holders = LockHolders()
   var byteHolders = LockHolders()
   /// The page cache, or `nil` while it equals the disk.
@@ -155,7 +155,7 @@ final class SimulatedFile {
 
   // MARK: Versions
 
-  /// Bytes in the cache have changed.
+  /// Records that bytes in the cache have changed.
   func noteWrite(at offset: Int, count: Int) {
     guard count > 0 else { return }
     for sector in offset / sectorByteCount...(offset + count - 1) / sectorByteCount {
@@ -179,7 +179,7 @@ final class SimulatedFile {
     for sector in stale.keys where pages.contains(sector / perPage) { noteVersion(sector) }
   }
 
-  /// What the cache showed of a sector when its last write was noted.
+  /// What the cache showed of a sector when its last write was recorded.
   func lastNoted(_ sector: Int) -> [UInt8] {
     versions[sector]?.last ?? stale[sector] ?? diskSector(sector)
   }
@@ -192,7 +192,7 @@ final class SimulatedFile {
     return bytes
   }
 
-  /// Changes bytes that a mapped write has just put into the cache, before it is noted.
+  /// Changes bytes that a mapped write has just put into the cache, before the write is recorded.
   func amend(at offset: Int, count: Int, _ change: (_ old: UInt64, _ new: UInt64) -> UInt64) {
     guard count > 0 else { return }
     let memory = unsafe memory(capacity: offset + count)
@@ -210,7 +210,7 @@ final class SimulatedFile {
     }
   }
 
-  /// Takes back some words that a mapped write has just put into the cache, while `body` runs.
+  /// Reverts some words that a mapped write has just put into the cache, while `body` runs.
   func showSomeWords(
     at offset: Int, count: Int, isOld: () -> Bool, while body: () -> Void
   ) {
@@ -226,7 +226,7 @@ final class SimulatedFile {
 
   // MARK: Syncs
 
-  /// What there is to write out when a sync begins.
+  /// What a sync has to write out when it begins.
   struct SyncMark {
     fileprivate var stateCounts: [Int: Int]
     fileprivate var lengthCount: Int
@@ -236,7 +236,8 @@ final class SimulatedFile {
     SyncMark(stateCounts: versions.mapValues(\.count), lengthCount: lengths.count)
   }
 
-  /// A sync that succeeds, of what existed when it began. It may have missed later changes.
+  /// Performs a sync that succeeds. It covers what existed when it began, and may miss later
+  /// changes.
   func synchronize(_ mark: SyncMark) {
     for (sector, count) in mark.stateCounts {
       // Another sync may have removed them all meanwhile.
@@ -249,8 +250,8 @@ final class SimulatedFile {
     lengths.removeFirst(mark.lengthCount)
   }
 
-  /// A sync that fails: the device received any state of each sector, and the kernel now treats all
-  /// pages as clean.
+  /// Performs a sync that fails: the device may have received any state of each sector, and the
+  /// kernel now treats all pages as clean.
   func failSync(_ choice: (Int) -> Int) {
     for (sector, states) in versions.sorted(by: { $0.key < $1.key }) {
       let chosen = choice(states.count + 1)
@@ -377,13 +378,13 @@ final class SimulatedFile {
   }
 }
 
-/// Who holds one kind of lock on a file, by descriptor.
+/// The holders of one kind of lock on a file, by descriptor.
 struct LockHolders {
   private var exclusive: Int32?
   private var shared: Set<Int32> = []
 
-  /// Takes the lock instead of what the descriptor already holds; `false` if another holder is in
-  /// the way.
+  /// Takes the lock, replacing the one that the descriptor already holds; `false` if another holder
+  /// prevents this.
   mutating func take(_ descriptor: Int32, exclusively: Bool) -> Bool {
     let isOthers = exclusive.map { $0 != descriptor } ?? false
     if isOthers || exclusively && !shared.subtracting([descriptor]).isEmpty { return false }

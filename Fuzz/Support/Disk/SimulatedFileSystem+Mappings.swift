@@ -35,7 +35,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
 
   package func didWrite(mapping: UInt, offset: Int, byteCount: Int) {
     guard let file = mappings[mapping]?.file ?? formerMappings[mapping] else {
-      preconditionFailure("a write into no mapping")
+      preconditionFailure("a write outside all mappings")
     }
     precondition(
       offset + byteCount <= file.byteCount,
@@ -57,7 +57,7 @@ extension SimulatedFileSystem: MappedWriteObserver {
       intervention = intervene?(.mappedWrite)
     }
     if case .die = intervention {
-      // Others have already seen the word of the page.
+      // Other processes have already seen the word of the page.
       let isSeen = showsPartialWrites && byteCount == 8
       if !isSeen {
         file.amend(at: offset, count: byteCount) { old, new in

@@ -7,7 +7,7 @@ internal import Synchronization
 /// Used by one thread at a time.
 package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   // SAFETY: Sendable because a simulation runs on one thread. A read of another simulation in this
-  // process may free objects late, so `close` and `unmap` only note what ends, under a lock.
+  // process may free objects late, so `close` and `unmap` only record what ends, under a lock.
 
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
@@ -26,16 +26,16 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     case transferAtMost(Int)
     /// A read or write transfers half of the bytes, but at least one.
     case transferHalf
-    /// The process dies before the call, or during a write. Any pages from its start on may have
-    /// arrived then, or any words if it is a write into a mapping.
+    /// The process dies before the call, or during a write. The first pages of the write may then
+    /// have arrived, or any words of a write into a mapping.
     case die
   }
 
   package let disk: SimulatedDisk
-  /// Asked before each call, and after each write into a mapping.
+  /// Called before each system call, and after each write into a mapping.
   package var intervene: ((Call) -> Intervention?)?
-  /// Whether other processes see only some words of a write into a mapping. They look when
-  /// `intervene` is asked about it.
+  /// Whether other processes see only some words of a write into a mapping. They read while
+  /// `intervene` runs for that write.
   package var showsPartialWrites = false
   package internal(set) var callCount = 0
   package internal(set) var isDead = false
@@ -46,7 +46,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// The subject of the last call: an open file, and a name in it or a path.
   private var place: (descriptor: Int32?, name: String) = (nil, "")
   var mappings: [UInt: (file: SimulatedFile, count: Int)] = [:]
-  /// The mappings that the process had when it died. Its later writes are undone.
+  /// The mappings that the process had when it died. Later writes into them are undone.
   var formerMappings: [UInt: SimulatedFile] = [:]
 
   /// Descriptors and mappings that ended since the last call.
@@ -62,7 +62,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     random = FuzzRandom(seed: seed)
   }
 
-  /// Ends the process: no call has an effect any more, its locks are released, and the page cache
+  /// Ends the process: calls no longer have an effect, locks are released, and the page cache
   /// stays.
   package func kill() {
     takeReleased()
@@ -75,7 +75,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   /// Descriptors and mappings that are open when none should be. A read elsewhere in the process
-  /// may briefly delay what is to be closed.
+  /// may briefly delay a close.
   package var leftCount: Int {
     for _ in 0..<5000 {
       takeReleased()
@@ -134,7 +134,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     name.isEmpty ? path : path == "/" ? path + name : path + "/" + name
   }
 
-  /// In place of a limit: half of what is requested.
+  /// A special limit: half of what is requested.
   private static let half = -1
 
   private static func transferCount(_ count: Int, limit: Int) -> Int {
@@ -353,7 +353,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     return part.count
   }
 
-  /// What a kill leaves of a write: the kernel checks for signals between two pages.
+  /// What a kill leaves of a write: the kernel checks for signals between pages.
   private func writeSomePages(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) {
@@ -412,7 +412,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   private func synchronize(_ descriptor: Int32, _ call: Call) throws(SystemError) {
     let mark = files[descriptor]?.syncMark
     do throws(SystemError) { _ = try announce(call, descriptor) } catch {
-      // Any part of it may have arrived before the error.
+      // Any part of the data may have arrived before the error.
       if !isDead, let file = files[descriptor], !file.isDirectory {
         file.failSync { random.below($0) }
       }

@@ -23,8 +23,8 @@ package final class ManualBackgroundQueue: BackgroundQueue {
   /// The delays of the waiting jobs.
   package var delays: [Duration] { waiting.withLock { $0.map(\.delay) } }
 
-  /// Runs the waiting jobs, whatever their delays, and those that they add to run at once, on this
-  /// thread.
+  /// Runs the waiting jobs on this thread, whatever their delays, and the jobs without a delay that
+  /// they add.
   package func runAll() {
     let jobs = waiting.withLock { jobs in
       defer { jobs = [] }
@@ -34,8 +34,8 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     runAll(dueAfter: .zero)
   }
 
-  /// Lets time pass: runs the jobs whose delay is then over, and those that they add to run at
-  /// once. Jobs that they add for later wait from now on.
+  /// Lets time pass: runs the jobs whose delay is then over, and the jobs without a delay that they
+  /// add. Other jobs that they add wait from now on.
   package func runAll(dueAfter time: Duration) {
     let due = waiting.withLock { jobs in
       let due = jobs.filter { $0.delay <= time }
@@ -47,7 +47,7 @@ package final class ManualBackgroundQueue: BackgroundQueue {
     while runFirst() {}
   }
 
-  /// Runs the first job that has no delay, and returns whether there was one.
+  /// Runs the first job without a delay, and returns whether there was one.
   @discardableResult
   package func runFirst() -> Bool {
     let job = waiting.withLock { jobs in
@@ -63,7 +63,7 @@ package final class ManualBackgroundQueue: BackgroundQueue {
       defer { jobs = [] }
       return jobs
     }
-    // Outside the lock, because a store that is released with them may request another job.
+    // Outside the lock, because releasing a store may request another job.
     withExtendedLifetime(jobs) {}
   }
 }

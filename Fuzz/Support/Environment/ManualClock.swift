@@ -1,7 +1,7 @@
 package import CairnStore
 import Synchronization
 
-/// A clock that stands still until it is told the time.
+/// A clock that stands still until its time is set.
 package final class ManualClock: WallClock {
   /// 2026-01-01 00:00:00 UTC.
   package static let start = Timestamp(millisecondsSinceEpoch: 1_767_225_600_000)

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A filesystem of a few megabytes. Only root may mount one, and not everywhere.
+/// A filesystem of a few megabytes. Only root may mount one, and not on every machine.
 package final class TinyDisk: Sendable {
   package static let isAvailable = (try? TinyDisk(byteCount: 1 << 20)) != nil
 
@@ -39,21 +39,21 @@ package final class TinyDisk: Sendable {
     return unsafe statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : 0
   }
 
-  /// Other programs take all but this much.
+  /// Takes all but this much space, as other programs would.
   package func leave(_ byteCount: Int) throws {
     try take { self.freeByteCount > byteCount }
   }
 
-  /// Other programs take all that is left, up to the last page.
+  /// Takes all the space that is left, up to the last page.
   package func fill() throws { try take { true } }
 
-  /// Other programs release what they took.
+  /// Releases what `leave` and `fill` took.
   package func free() { _ = unsafe unlink(filler) }
 
   private func take(while isWanted: () -> Bool) throws {
     let file = unsafe open(filler, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard file >= 0 else {
-      // Not even a name has room.
+      // There is no room even for a name.
       if errno == ENOSPC { return }
       throw FuzzFailure("open: \(errno)")
     }

@@ -20,7 +20,7 @@ package struct Fault: Sendable, CustomStringConvertible {
     case everything = "from then on, with all other calls"
   }
 
-  /// The call at which it begins, counted from the beginning of the workload.
+  /// The call at which the fault begins, counted from the start of the workload.
   package var index: Int
   package var effect: Effect
   package var extent: Extent
@@ -29,7 +29,7 @@ package struct Fault: Sendable, CustomStringConvertible {
 
   /// A fault in the recovery that follows a failed sync.
   package struct Second: Sendable {
-    /// The call, counted from the beginning of the open.
+    /// The call, counted from the start of the open.
     package var index: Int
     package var effect: Effect
   }

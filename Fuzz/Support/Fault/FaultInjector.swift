@@ -1,12 +1,12 @@
 import CairnStore
 
-/// Causes a fault in all the processes of a run, and notes which calls it hit.
+/// Causes a fault in all the processes of a run, and records which calls it hit.
 package final class FaultInjector {
   /// A call that was made to fail.
   package struct Failure: CustomStringConvertible {
     package var call: SimulatedFileSystem.Call
     package var number: Int32
-    /// Its file, or `nil` if it has none.
+    /// The file of the call, or `nil` if it has none.
     package var path: String?
 
     package var description: String { "\(call) \(path ?? "") with \(number)" }
@@ -17,11 +17,11 @@ package final class FaultInjector {
   private let fault: Fault?
   /// Every call so far.
   package private(set) var calls: [SimulatedFileSystem.Call] = []
-  /// How many calls it made fail or cut short.
+  /// How many calls the injector made fail or cut short.
   package private(set) var hitCount = 0
-  /// All calls that it made fail.
+  /// All calls that the injector made fail.
   package private(set) var failures: [Failure] = []
-  /// How many of them came before the current count.
+  /// How many failures came before the current count.
   private var forgottenCount = 0
   /// Calls are neither counted nor hit while this is set.
   package var isPaused = false
@@ -31,7 +31,7 @@ package final class FaultInjector {
   package private(set) var recoveryCalls: Range<Int>?
 
   /// The maximum number of consecutive interruptions of an allocation. This is the only call that
-  /// the store itself retries, in smaller steps, as long as signals come.
+  /// the store itself retries, in smaller steps, as long as signals arrive.
   private static let interruptionLimit = 40
 
   package init(_ fault: Fault?) { self.fault = fault }
@@ -64,7 +64,7 @@ package final class FaultInjector {
     }
   }
 
-  /// An open begins or ends. The first one after a failed sync meets the second fault.
+  /// Called when an open begins or ends. The second fault hits the first open after a failed sync.
   package func noteOpening(isEnd: Bool = false) {
     if let range = recoveryCalls {
       if isEnd, range.isEmpty { recoveryCalls = range.lowerBound..<calls.count }

@@ -21,7 +21,7 @@ extension FaultRun {
     if checker.fileSystem.leftCount > 0 { throw FuzzFailure("verify leaves files open") }
   }
 
-  /// Copies the sound contents: everything except what a fault makes unreadable.
+  /// Salvages the store: everything except what a fault makes unreadable.
   func salvage() throws {
     let worker = SimulatedProcess.start(on: disk, seed: 2)
     injector.install(on: worker.fileSystem)
@@ -47,19 +47,19 @@ extension FaultRun {
       tally["salvages"] += 1
     } catch let error as StoreError {
       try judge(error, since: first, wasPoisoned: false)
-      // One fault does not prevent the clean-up, unless it hit the clean-up itself, or the owner of
-      // the lock file is unknown.
+      // A single fault does not prevent the clean-up, unless it hits the clean-up itself or leaves
+      // the owner of the lock file unknown.
       let isLockDoubtful = !injector.failedCalls.isDisjoint(with: [.status, .lock, .names])
       let left = disk.names(at: Self.copyPath).filter { !isLockDoubtful || $0 != FileName.lock }
       if !injector.isLasting, !injector.failedCalls.contains(.unlink), !left.isEmpty {
-        throw FuzzFailure("a salvage that failed leaves \(left)")
+        throw FuzzFailure("a failed salvage leaves \(left)")
       }
       tally["failed salvages"] += 1
     }
     if worker.fileSystem.leftCount > 0 { throw FuzzFailure("a salvage leaves files open") }
   }
 
-  /// The copy has been written. If no loss is reported, it is what an open returns.
+  /// Checks a finished copy. If no loss is reported, it must equal what an open returns.
   private func checkCopy(isWhole: Bool) throws {
     let reader = SimulatedProcess.start(on: disk, seed: 3)
     defer { reader.kill() }

@@ -2,8 +2,8 @@ import CairnStore
 
 /// What snapshots and backups of a run should show.
 extension FaultRun {
-  /// A snapshot shows what it showed when it was taken, whatever happens later. If a failing call
-  /// prevents this, the snapshot shows it later.
+  /// A snapshot must not change, whatever happens later. If a failing call prevents a read, a later
+  /// read must succeed.
   func checkSnapshot() throws {
     guard let (snapshot, state, now) = held else { return }
     held = nil
@@ -11,7 +11,7 @@ extension FaultRun {
     func check() throws {
       let contents = try StoreContents(of: snapshot, now: now)
       if contents.match([state]) == nil {
-        throw FuzzFailure("a snapshot shows something else: \(contents.differences(from: state))")
+        throw FuzzFailure("a snapshot has changed: \(contents.differences(from: state))")
       }
     }
     let first = injector.failures.count
@@ -22,7 +22,7 @@ extension FaultRun {
     tally["snapshots"] += 1
   }
 
-  /// A backup that succeeded equals the store that was backed up, and is durable.
+  /// A backup that succeeded must equal the store that was backed up, and be durable.
   func checkBackup(_ path: String) throws {
     try checkBackup(path, on: disk, "a backup")
     var cut = RandomCut(choices.split())
@@ -55,8 +55,8 @@ extension FaultRun {
     }
   }
 
-  /// If a backup failed, it leaves nothing. If something could not be removed, what is left is
-  /// either no store or the whole store.
+  /// A failed backup must leave nothing. If something could not be removed, what is left is either
+  /// no store or the whole store.
   func checkNoBackup(_ path: String) throws {
     let reader = SimulatedProcess.start(on: disk, seed: 4)
     defer {
@@ -69,15 +69,15 @@ extension FaultRun {
     do {
       _ = try Store(
         path: path, configuration: configuration, environment: reader.environment, readOnly: true)
-      guard isStuck else { throw FuzzFailure("a backup that failed leaves a store") }
-      try checkBackup(path, on: disk, "a backup that failed and stays")
+      guard isStuck else { throw FuzzFailure("a failed backup leaves a store") }
+      try checkBackup(path, on: disk, "a failed backup that stays")
     } catch is StoreError {}
     // The owner of the lock file is unknown.
     let isLockDoubtful = injector.currentFailures.contains {
       [.status, .lock, .names].contains($0.call) && $0.path?.hasPrefix(path) == true
     }
     let left = disk.names(at: path).filter { !isLockDoubtful || $0 != FileName.lock }
-    if !isStuck, !left.isEmpty { throw FuzzFailure("a backup that failed leaves \(left)") }
+    if !isStuck, !left.isEmpty { throw FuzzFailure("a failed backup leaves \(left)") }
     tally["failed backups"] += 1
   }
 }

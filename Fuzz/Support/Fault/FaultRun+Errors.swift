@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// What the errors of a run should say, and which failures may stay silent.
+/// What the errors of a run should say, and which failures may go unreported.
 extension FaultRun {
   /// Whether an error leaves it unknown whether the write will be found.
   func isDoubtful(_ error: StoreError) -> Bool {
@@ -12,8 +12,8 @@ extension FaultRun {
     }
   }
 
-  /// Whether an error may have been thrown now, and is complete: it has the number and the path of
-  /// a failed call.
+  /// Checks that an error may be thrown now, and is complete: it must have the number and the path
+  /// of a failed call.
   ///
   /// - Parameter first: how many calls had failed before.
   package func judge(_ error: StoreError, since first: Int, wasPoisoned: Bool) throws {
@@ -31,14 +31,14 @@ extension FaultRun {
       if disk.capacity != nil, limit == .disk, isOfStore { return }
     case .system(let failure):
       (number, path) = (failure.errorNumber, failure.path)
-      if Self.isOfSpace(number) { throw FuzzFailure("want of space, said otherwise: \(error)") }
+      if Self.isOfSpace(number) { throw FuzzFailure("lack of space, but not `noSpace`: \(error)") }
     case .poisoned(let failure), .durabilityUnknown(let failure):
       (number, path) = (failure.errorNumber, failure.path)
       causes =
         injector.currentFailures.filter {
           !Self.isOfSpace($0.number) || Self.poisoningCalls.contains($0.call)
         }[...]
-    default: throw FuzzFailure("an error that does not fit: \(error)")
+    default: throw FuzzFailure("an unexpected error: \(error)")
     }
     if wasPoisoned, injector.failures.count == first {
       switch error {
@@ -91,8 +91,8 @@ extension FaultRun {
 
   // MARK: Failures without an error
 
-  /// If a foreground operation succeeds, no call of it has failed, except failures that the store
-  /// need not report.
+  /// If a foreground operation succeeds, none of its calls may have failed, except with failures
+  /// that the store need not report.
   ///
   /// - Parameter isOpening: whether a replay may have read more than the heads that it needed. A
   ///   separate check shows that nothing is missing.
@@ -105,8 +105,8 @@ extension FaultRun {
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
       // If an operation finds no room, it retries once a compaction has made some. A compaction
-      // retries with smaller rounds, a trim with fewer entries. Separate checks show that it had
-      // its effects and no others.
+      // retries with smaller rounds, a trim with fewer entries. Separate checks show that the
+      // operation had the right effects.
       if operation != nil, Self.isOfSpace(failure.number) { continue }
       throw FuzzFailure("no error though this failed: \(failure)")
     }
@@ -135,20 +135,20 @@ extension FaultRun {
     if FileName.isCheckpoint(name) { return true }
     // If a file cannot be shortened now, the next open does it.
     if [.open, .status].contains(failure.call), FileName.isSegment(name) { return true }
-    // The next manifest finds no room before others have released some.
+    // The next manifest may not fit until others release space.
     if isOfSpace(failure.number), name == FileName.newManifest { return true }
-    // If the reserve cannot be lent or taken back, a compaction uses what there is.
+    // If the reserve cannot be lent or taken back, a compaction uses the space there is.
     if name == FileName.reserve { return true }
-    // A new segment that finds no room is made smaller, or is made once others have released some.
+    // A new segment that does not fit is made smaller, or later, once others release space.
     if isOfSpace(failure.number), FileName.isSegment(name) { return true }
     switch failure.call {
     // If a file cannot be shortened now, the next open does it.
     case .lockBytes: return true
     // A file that cannot be removed is logged, and the next open removes it.
     case .unlink: return true
-    // Salts for the manifest of the next session's start, which is prepared if that succeeds.
+    // Salts for the next session's first manifest, which is prepared only if this succeeds.
     case .randomBytes: return true
-    // Only a guard against stray writes.
+    // The protection is only a guard against stray writes.
     case .protect: return true
     // Without a mapping, reads and writes are system calls.
     case .map: return failure.number == SystemError.noMemory
@@ -172,7 +172,7 @@ extension FaultRun {
     }
   }
 
-  /// A verification reports every failure.
+  /// A verification must report every failure.
   package func checkVerified(_ report: VerificationReport, since first: Int) throws {
     if let failure = injector.failures[first...].first, report.errors.isEmpty {
       throw FuzzFailure("verify finds nothing wrong though this failed: \(failure)")
@@ -188,7 +188,7 @@ extension FaultRun {
       {
         continue
       }
-      throw FuzzFailure("a salvage gives no error though this failed: \(failure)")
+      throw FuzzFailure("a salvage reports no error, although this failed: \(failure)")
     }
   }
 }

@@ -2,7 +2,7 @@ import CairnStore
 
 /// What reads of a run return, and how far an operation got if that is unknown.
 extension FaultRun {
-  /// Finds out how far an operation of many steps got before an error.
+  /// Determines how far an operation of many steps got before an error.
   ///
   /// - Parameter open: other states that the operation may have reached.
   func settlePart(_ store: Store, of steps: [ModelState], orIn open: [ModelState] = []) throws {
@@ -23,8 +23,8 @@ extension FaultRun {
     }
   }
 
-  /// Finds out what a trim that could not read all records has removed: any of the entries, one
-  /// after another in the order of accesses, with nothing else changed.
+  /// Determines what a trim that could not read all records has removed: any of the entries, one
+  /// after another in the order of accesses. Nothing else may have changed.
   func settleTrim(_ store: Store, _ operation: Operation) throws {
     var hasRemoved = false
     try pausing {
@@ -57,7 +57,7 @@ extension FaultRun {
     }
   }
 
-  /// Finds out which of the possible results reads return after an error.
+  /// Determines which of the possible results reads return after an error.
   func settleLive(_ store: Store, steps: [ModelState]) throws {
     if !steps.isEmpty { model.candidates = steps }
     try pausing {
@@ -69,7 +69,7 @@ extension FaultRun {
     }
   }
 
-  /// Everything acknowledged exists while the process lives.
+  /// Everything acknowledged must exist while the process lives.
   func checkReads(_ store: Store) throws {
     try pausing {
       let contents = try StoreContents(of: store, now: clock.now())

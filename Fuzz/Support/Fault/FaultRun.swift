@@ -4,22 +4,22 @@ import CairnStore
 ///
 /// The conditions: every call returns, or throws an error of the store that names a path.
 /// Acknowledged data stays readable as long as the process lives. A call that threw has had no
-/// effect, unless the error leaves this open. A store that cannot know what is on disk accepts no
-/// more writes. After a death or a power cut, an open finds a legal state.
+/// effect, unless its error says that this is unknown. A store that cannot know what is on disk
+/// refuses writes. After a death or a power cut, an open finds a legal state.
 package final class FaultRun {
   package enum Ending: CaseIterable, Sendable {
     /// The process dies at the end of the step in which the fault hit.
     case dies
-    /// It continues to the end of the workload and closes.
+    /// The process continues to the end of the workload and closes the store.
     case goesOn
-    /// It dies at the end of that step. The store is reopened, and a second fault waits there.
+    /// The process dies at the end of that step. A second fault hits the next open.
     case diesAndReopens
   }
 
   private let workload: FaultWorkload
   private let ending: Ending
   package let injector: FaultInjector
-  /// How much room the disk has from a step on, besides what is taken.
+  /// The free space on the disk from a step on.
   package var room: (step: Int, byteCount: Int)?
   let clock = ManualClock()
   let configuration: StoreConfiguration
@@ -28,12 +28,12 @@ package final class FaultRun {
   var model = ModelStore()
   /// What reads find now. An operation with an unknown outcome may have led to it.
   var live: ModelState = [:]
-  /// Whether an error was thrown after which the store must accept no more writes.
+  /// Whether an error was thrown after which the store must refuse writes.
   var isPoisoned = false
   private var images: [(disk: SimulatedDisk, legal: [ModelState])] = []
   var choices: FuzzRandom
   package internal(set) var tally = Tally()
-  /// A snapshot that is held, and what it must show.
+  /// An open snapshot, and what it must show.
   var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
   let trace: ((String) -> Void)?
 
@@ -58,14 +58,14 @@ package final class FaultRun {
 
   /// Corrupts the disk after the last process has ended: for tests of the checks.
   package var tamper: ((SimulatedDisk) -> Void)?
-  /// The values that keys ever had.
+  /// All values that each key ever had.
   var writtenValues: [[UInt8]: Set<[UInt8]>] = [:]
 
   static let strayName = FileName.segment(SegmentID(rawValue: 0))
   /// Files that the store must move to quarantine.
   private var strayFiles: Set<String> = []
 
-  /// The calls of the opening that followed a failed sync.
+  /// The calls of the open that followed a failed sync.
   package var recoveryCalls: ArraySlice<SimulatedFileSystem.Call> {
     injector.calls[injector.recoveryCalls ?? 0..<0]
   }
@@ -151,7 +151,7 @@ package final class FaultRun {
     let first = injector.failures.count
     let wasPoisoned = isPoisoned
     let limits = ModelLimits(configuration)
-    // If the limits could not be enforced, the next write does so before anything else.
+    // If the limits could not be enforced, the next write enforces them before anything else.
     let overdue =
       operation.steps(from: live, now: clock.now()).isEmpty
       ? [] : live.evictions(limits, now: clock.now())
@@ -208,7 +208,7 @@ package final class FaultRun {
       } else {
         try settleLive(store, steps: isOpen ? steps : [])
       }
-      // The update has read the old value, or could not.
+      // The update may or may not have read the old value.
       if case .update = operation { try pausing { try live.order(by: store.keysByRecency()) } }
     }
     passTime(operation)
@@ -224,10 +224,10 @@ package final class FaultRun {
       clock.advance(by: duration)
       process.queue.runAll(dueAfter: duration)
       noteFailedCalls()
-      // A manifest that could not be replaced also poisons the store, and no caller was told:
-      // neither the due sync nor any later one is done. Only the store can say whether this
-      // happened, because most of these calls can fail without such an effect. If it poisons
-      // without need, the next write shows it: its error must name a failed call.
+      // A manifest that could not be replaced also poisons the store, without telling a caller:
+      // neither the due sync nor any later one happens. Only the store knows whether it is
+      // poisoned, because most of these calls can fail without that effect. If it is poisoned
+      // without need, the next write shows this: its error must name a failed call.
       if let store = process.store, store.writeFailure != nil { isPoisoned = true }
       if !isPoisoned { model.settle(at: clock.now()) }
     default: break
@@ -259,8 +259,8 @@ package final class FaultRun {
 
   var hasFailedSync: Bool { injector.failedCalls.contains(.synchronizeData) }
 
-  /// Whether the log could not be synced and this could not be noted for the next open. In the same
-  /// run of the kernel, the next open may then treat what is missing as damage.
+  /// Whether the log could not be synced and the failure could not be recorded for the next open.
+  /// In the same run of the kernel, the next open may then treat what is missing as damage.
   private var hasLostMark: Bool { hasFailedSync && injector.failedCalls.contains(.truncate) }
 
   /// After a failed sync, the page cache may show what never reaches the disk, but an open relies
@@ -312,7 +312,7 @@ package final class FaultRun {
   private func checkReadOnly() throws {
     do {
       try process.store?.setValue("x", forKey: "x")
-      throw FuzzFailure("a store that is open for reading takes a write")
+      throw FuzzFailure("a store that is open for reading accepts a write")
     } catch StoreError.readOnly {}
   }
 
@@ -372,13 +372,13 @@ package final class FaultRun {
     try check(disk, legal, afterCut: model.afterPowerCut, "after the end of the process")
   }
 
-  /// Once a fault is over, the store accepts writes, or says that it does not.
+  /// Once a fault is over, the store must accept writes unless it is poisoned.
   private func checkGoesOn() throws {
     let key = OperationGenerator.keys[0]
     let entry = ModelEntry(value: Array("after the fault".utf8))
     try pausing { try perform(.put(key: key, entry, .durable)) }
     if live[key]?.value != entry.value, !isPoisoned {
-      throw FuzzFailure("the store does not go on after the fault")
+      throw FuzzFailure("the store does not accept a write after the fault")
     }
   }
 

@@ -89,8 +89,8 @@ package struct FaultSweep {
     }
   }
 
-  /// The case of a sample that a seed decides. Consecutive seeds go from place to place, so one
-  /// seed per place visits every place.
+  /// The case that a seed chooses. Consecutive seeds go from place to place, so as many seeds as
+  /// places visit every place.
   package func sampledCase(seed: UInt64) -> Int {
     let place = places[Int(seed % UInt64(places.count))]
     var random = FuzzRandom(seed: seed)

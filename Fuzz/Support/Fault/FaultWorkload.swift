@@ -1,7 +1,7 @@
 package import CairnStore
 
-/// What a run with faults does. It is fixed in advance, so that every run makes the same calls up
-/// to the fault.
+/// The steps of a run with faults, fixed in advance so that every run makes the same calls up to
+/// the fault.
 package struct FaultWorkload: Sendable {
   package enum Step: Sendable {
     case operation(Operation)
@@ -33,7 +33,7 @@ package struct FaultWorkload: Sendable {
   package var reservesBlocks = true
   package var exchanges = true
   package var sectorByteCount = 512
-  /// If it is set, no entry has a lifetime.
+  /// If set, no entry has a lifetime.
   package var countLimit: Int?
 
   package init(steps: [Step], access: StoreConfiguration.Access = .mapped) {
@@ -67,7 +67,7 @@ package struct FaultWorkload: Sendable {
     script.put(6, 40_000, .durable)
     script.put(7, 40_000, .process)
     script.add(.runJobs)
-    // Segments of their own.
+    // Values that get their own segments.
     script.put(8, 70_000, .process)
     script.put(6, 66_000, .durable)
     script.add(.remove(key: script.key(8), .durable))
@@ -95,7 +95,7 @@ package struct FaultWorkload: Sendable {
     script.steps.append(.readOnly)
     script.put(0, 20_000, .process)
     script.add(.removeAll)
-    // A compaction of only what it must seal first: two segments, in one sync.
+    // A compaction whose only input must be sealed first: two segments, in one sync.
     script.put(4, 34_000, .process)
     script.put(5, 34_000, .process)
     script.put(6, 34_000, .process)
@@ -123,7 +123,7 @@ package struct FaultWorkload: Sendable {
     script.attributes(5, .process)
     script.add(.checkpoint)
     script.add(.snapshot)
-    // Held while its entries are overwritten, removed, and dropped from the log.
+    // A snapshot is held while its entries are overwritten, removed, and dropped from the log.
     script.batch([(0, 75), (6, 40), (1, nil)], .process)
     script.add(.get(key: script.key(2)))
     script.add(.trim(toCount: 5, .process))
@@ -150,7 +150,7 @@ package struct FaultWorkload: Sendable {
     return FaultWorkload(steps: script.steps, access: access)
   }
 
-  /// Covers what a limit does.
+  /// Covers the effects of a limit.
   package static func evictions() -> FaultWorkload {
     var script = Script()
     for number in 0..<5 { script.put(number, 100 * (number + 1), .process) }

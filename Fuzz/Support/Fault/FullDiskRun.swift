@@ -123,7 +123,7 @@ package struct FullDiskRun {
       try judge(error)
       if mustFit { throw FuzzFailure("\(operation.name) finds no room: \(error)") }
       tally["refusals"] += 1
-      // The update read the old value, and found no room for the new one.
+      // The update has read the old value, but found no room for the new one.
       if case .update(let key, _, _) = operation { model.noteRead(of: key, now: clock.now()) }
       try checkReads("after a refusal of \(operation.name)")
       return false
@@ -135,7 +135,7 @@ package struct FullDiskRun {
     guard case .noSpace(let path, _, .disk) = error,
       path.hasPrefix(SimulatedProcess.path) || path.hasPrefix("/backup")
     else {
-      throw FuzzFailure("an error other than that there is no room: \(error)")
+      throw FuzzFailure("an error other than noSpace: \(error)")
     }
   }
 

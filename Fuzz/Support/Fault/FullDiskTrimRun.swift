@@ -1,11 +1,11 @@
 import CairnStore
 
-/// A store fills a disk with ever new keys, to the last byte or beside other programs. The process
-/// that filled it trims it, or a later process after a death.
+/// A store fills a disk with ever new keys, to the last byte or together with other programs. The
+/// same process trims it, or the next one after a kill.
 ///
 /// The conditions: the trim removes the right entries, in the order of the last accesses. The
 /// remaining entries are unharmed, and there is room for new values. The run repeats this, because
-/// each round leaves another log.
+/// each round leaves a different log.
 package struct FullDiskTrimRun {
   package private(set) var tally = Tally()
   private var choices: FuzzRandom
@@ -60,7 +60,7 @@ package struct FullDiskTrimRun {
       try store.setValue(value(nextKey), forKey: "key \(nextKey)", durability: .process)
     } catch {
       guard case .noSpace(_, _, .disk) = error else {
-        throw FuzzFailure("an error other than that there is no room: \(error)")
+        throw FuzzFailure("an error other than noSpace: \(error)")
       }
       return false
     }
@@ -80,7 +80,7 @@ package struct FullDiskTrimRun {
     lostCapacity = (capacity ?? 0) - (disk.capacity ?? 0)
   }
 
-  /// What other programs took.
+  /// The space that other programs took.
   private var lostCapacity = 0
 
   /// Reads some values, or all if it is no longer known what was read last.
@@ -127,7 +127,7 @@ package struct FullDiskTrimRun {
       throw FuzzFailure("a trim to \(limit) of \(keys.count) removes \(summary.count)")
     }
     try checkContents(limit)
-    // If few bytes are dead, a put does not make room by itself.
+    // If few bytes are dead, a put does not start a compaction.
     if freed < keys.count / 4 || choices.once(in: 2) {
       do throws(StoreError) { _ = try store.compact() } catch {
         // The error means that the trim has left nothing worth a copy.
@@ -135,7 +135,7 @@ package struct FullDiskTrimRun {
       }
     }
     tally["trims"] += 1
-    // A third of what was removed must fit again, less what the reserve takes of it.
+    // A third of what was removed must fit again, less what the reserve takes.
     let before = nextKey
     let wanted = (freed - 2 * (64 << 10) / valueByteCount) / 3
     while nextKey - before < wanted {
@@ -155,7 +155,7 @@ package struct FullDiskTrimRun {
     var found: Set<Int> = []
     try store.forEachKey { key in
       guard let number = Int(String(decoding: key.copied().dropFirst(4), as: UTF8.self)) else {
-        throw FuzzFailure("a key that nobody wrote")
+        throw FuzzFailure("a key that was never written")
       }
       found.insert(number)
       return .next
@@ -164,9 +164,9 @@ package struct FullDiskTrimRun {
       throw FuzzFailure("\(found.count) keys are left instead of \(count)")
     }
     let isExpected = found == Set(keys.suffix(count))
-    if isOrderKnown, !isExpected { throw FuzzFailure("other keys went than the oldest") }
+    if isOrderKnown, !isExpected { throw FuzzFailure("the trim did not remove the oldest keys") }
     keys.removeAll { !found.contains($0) }
-    guard keys.count == count else { throw FuzzFailure("a key is back that was removed") }
+    guard keys.count == count else { throw FuzzFailure("a removed key is back") }
     let snapshot = try store.snapshot()
     for key in keys {
       guard try snapshot.value(forKey: "key \(key)") == value(key) else {

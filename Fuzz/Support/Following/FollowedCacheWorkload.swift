@@ -1,7 +1,7 @@
 package import Cairn
 
 /// The writes of a followed cache: numbered, each of one key. The number of a write determines what
-/// it does. So a value, or its absence, shows a reader how far the writer had come at that moment.
+/// it does. So a value, or its absence, shows a reader how far the writer had got at that moment.
 package enum FollowedCacheWorkload {
   private static let keyCount = 20
 
@@ -23,8 +23,8 @@ package enum FollowedCacheWorkload {
 
   /// Writes forever, and reports each write once it is acknowledged.
   ///
-  /// - Parameter first: the number of the first write. If it may have been made already, it is made
-  ///   again.
+  /// - Parameter first: the number of the first write. If this write may already have been made, it
+  ///   is repeated.
   package static func run(
     in cache: DiskCache<String, String>, from first: Int, _ tell: (Int) throws -> Void
   ) throws {
@@ -43,7 +43,7 @@ package enum FollowedCacheWorkload {
 
   /// What one thread has seen of a cache that it follows.
   package struct Reader {
-    /// The last write of each key that was seen.
+    /// The last write seen of each key.
     private var seen: [String: Int] = [:]
     package private(set) var valueCount = 0
 
@@ -52,7 +52,7 @@ package enum FollowedCacheWorkload {
     /// Reads all keys.
     ///
     /// - Parameter acknowledged: the last write that was acknowledged before.
-    /// - Throws: if a value is older than another that was found for its key, or than the last
+    /// - Throws: if a value is older than one already found for its key, or than the last
     ///   acknowledged one.
     package mutating func look(
       at cache: DiskCache<String, String>, acknowledged: Int

@@ -2,7 +2,7 @@ package import CairnStore
 
 /// The numbered operations of a writer that other processes follow. A seed and the number determine
 /// an operation, and each value identifies the operation that wrote it. So any value shows a reader
-/// how far the writer had come.
+/// how far the writer had got.
 package struct FollowedHistory: Sendable {
   package static let keyCount = 24
 
@@ -11,7 +11,7 @@ package struct FollowedHistory: Sendable {
     case remove(key: Int)
     /// At least one of them is a put.
     case batch([(key: Int, isRemoval: Bool)])
-    /// A longer life, which no read shows.
+    /// A longer lifetime, which no read shows.
     case extend(key: Int)
     case removeAll
     /// Removes one key after another, in an order that the store decides.
@@ -57,7 +57,7 @@ package struct FollowedHistory: Sendable {
   /// The value that an operation gives a key.
   package func value(_ number: Int, forKey key: Int, inBatch: Bool) -> [UInt8] {
     var random = random(number, UInt64(key + 1) << 56)
-    // Sometimes one that does not fit a segment of 64 KiB.
+    // Sometimes too large for a segment of 64 KiB.
     let isLarge = !inBatch && random.once(in: 150)
     let rest = random.bytes(count: isLarge ? 70_000 : random.below(600))
     var value = (0..<8).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
@@ -73,7 +73,7 @@ package struct FollowedHistory: Sendable {
         return number
       }
     }
-    throw FuzzFailure("\(Self.key(key)) has a value that nobody wrote, of \(value.count) bytes")
+    throw FuzzFailure("\(Self.key(key)) has an unwritten value of \(value.count) bytes")
   }
 
   /// Performs an operation.
@@ -106,7 +106,8 @@ package struct FollowedHistory: Sendable {
     }
   }
 
-  /// The known part of an operation whose process was killed before it returned.
+  /// The outcome of an operation whose process was killed before the operation returned, as far as
+  /// it is known.
   ///
   /// - Parameter held: for each key, the operation that wrote its current value, or 0 for none.
   package func outcome(_ number: Int, held: [Int]) -> Outcome {

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// Words in a file that several processes map. The record survives each process.
+/// Words in a file that several processes map. They survive each process.
 @safe
 package final class SharedNumbers: @unchecked Sendable {
   // SAFETY: the address never changes, and words are atomic.
@@ -42,7 +42,7 @@ package final class SharedNumbers: @unchecked Sendable {
 package struct FollowedWriterLog: Sendable {
   private let words: SharedNumbers
   private static let headCount = 3
-  /// The highest number of an operation.
+  /// The highest number that an operation may have.
   package static let capacity = 1 << 17
 
   package init(path: String) throws {
@@ -97,7 +97,7 @@ package struct FollowerLog: Sendable {
       | UInt64(event.begun) << 36
     words[2 + 3 * count] = UInt64(event.number)
     words[3 + 3 * count] = event.version
-    // Last, so that a record that a kill interrupts does not exist.
+    // Last, so that a record interrupted by a kill does not count.
     words[0] = UInt64(count + 1)
   }
 

@@ -1,7 +1,7 @@
 /// The values of each key, in the order of the writer.
 ///
-/// A position says how far the writer had come: `2n` is after operation n, or during it if it is
-/// gradual. `2n + 1` is after all of operation n.
+/// A position says how far the writer had got: `2n` is after operation n, or during a gradual one.
+/// `2n + 1` is after all of operation n.
 package struct FollowedTimeline {
   /// The period during which a key had one value, or none.
   struct Period {
@@ -35,7 +35,7 @@ package struct FollowedTimeline {
     }
   }
 
-  /// Another, empty store replaces this one.
+  /// Records that another, empty store replaces this one.
   package mutating func empty(by number: Int) {
     for key in periods.indices { set(key, to: 0, by: number) }
   }
@@ -59,7 +59,7 @@ package struct FollowedEvent: Sendable, Equatable {
     case view
     /// The end of a view.
     case endOfView
-    /// Later reads find everything that was done by then.
+    /// Later reads find everything that was done before.
     case caughtUp
     /// The store was opened or reopened, perhaps by another process.
     case opened
@@ -74,7 +74,7 @@ package struct FollowedEvent: Sendable, Equatable {
   /// The last operation that was acknowledged before the read, or the view, began. 0: the follower
   /// need not see any.
   package var done: Int
-  /// The last operation that had begun when this was recorded.
+  /// The last operation that had begun when the event was recorded.
   package var begun: Int
   /// The operation that wrote the value, or 0 if there was none.
   package var number: Int
@@ -92,8 +92,7 @@ package struct FollowedEvent: Sendable, Equatable {
   }
 }
 
-/// Checks that the order of the writer explains what a follower has seen, in the order in which it
-/// saw it.
+/// Checks that the order of the writer explains what a follower has seen, in the follower's order.
 ///
 /// Each read, or view, gets the first position that explains it and does not come before those of
 /// earlier reads. If that leads to a contradiction, so does every other choice.
@@ -101,15 +100,15 @@ package struct FollowedCheck {
   private let timeline: FollowedTimeline
   /// The operation by which another store replaced the first one, if there is one.
   private let replacement: Int?
-  /// The least progress that the writer had made.
+  /// A lower bound on the writer's progress.
   private var position = 0
-  /// By key, the period that was seen last.
+  /// The period that was last seen, by key.
   private var places: [Int]
   /// The last value seen for each key, and its version.
   private var versions: [Int: (number: Int, version: UInt64)] = [:]
   private var group: [FollowedEvent] = []
   private var viewBound: Int?
-  /// Whether it still follows the store that was replaced.
+  /// Whether the follower still follows the store that was replaced.
   private var isBehind: Behind = .yes
   package private(set) var tally = Tally()
 
@@ -155,7 +154,7 @@ package struct FollowedCheck {
       }
     case .outdated:
       guard let replacement, isBehind != .no else {
-        throw FuzzFailure("it says that something is gone, and nothing is")
+        throw FuzzFailure("it reports that data is gone, but none is")
       }
       leave(replacement)
       tally["outdated"] += 1
@@ -201,7 +200,7 @@ package struct FollowedCheck {
       }
     }
     if let replacement, found >= 2 * replacement {
-      if isBehind == .yes { throw FuzzFailure("it finds the other store and did not say so") }
+      if isBehind == .yes { throw FuzzFailure("it finds the other store unreported") }
       if isBehind == .perhaps { leave(replacement) }
     }
     position = found

@@ -5,8 +5,8 @@ package import CairnStore
 /// sees.
 ///
 /// Batch `n` sets `number` to n and `since` to the last number before which everything was removed.
-/// It sets one of the keys and removes another. Before some batches everything is removed, and
-/// between some the space of dead records is reclaimed.
+/// The batch also sets one of the keys and removes another. Before some batches, everything is
+/// removed. Between some, the space of dead records is reclaimed.
 package struct FollowedWorkload: Sendable {
   private static let keyCount = 40
   /// After how many batches a key is removed unless it is overwritten.
@@ -23,7 +23,7 @@ package struct FollowedWorkload: Sendable {
 
   private func value(_ number: Int) -> [UInt8] {
     let word = mixed(number)
-    // Sometimes one that does not fit a segment of 64 KiB.
+    // Sometimes too large for a segment of 64 KiB.
     let count = word % 97 == 0 ? 70_000 : Int(word >> 8 % 500)
     return [UInt8](repeating: UInt8(truncatingIfNeeded: word >> 32), count: count)
   }

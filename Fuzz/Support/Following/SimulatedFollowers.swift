@@ -16,7 +16,7 @@ import CairnStore
 ///   that came before them.
 /// - Stores to mapped segments are ordered only by the store of the position that follows them
 ///   (release), and only for a process that loads it (acquire). Until then, any of their words may
-///   be seen. So a follower may not use them at all, and the simulation shows it some of the words
+///   be seen. So a follower must not use them, and the simulation shows it only some of the words
 ///   at that step.
 /// - The words of the page are stored one after another, each with release. A process that loads
 ///   one also sees the earlier ones. But three loads are three moments: a follower may have an
@@ -36,7 +36,7 @@ final class SimulatedFollowers {
   /// The states that the slow follower may find, and a lower bound on the last one it found.
   private var slowStates: [NumberedState] = []
   private var slowSeen = 0
-  /// How many times each may learn that published data is gone.
+  /// How often each may be told that published data is gone.
   private var (steadyAllowance, slowAllowance) = (0, 0)
   private(set) var tally = Tally()
 
@@ -59,7 +59,7 @@ final class SimulatedFollowers {
 
   // MARK: What the run reports
 
-  /// A store is open for writing, with these contents.
+  /// Called when a store is open for writing, with these contents.
   func begin(on disk: SimulatedDisk, with state: ModelState) {
     base += Self.numbersOfOperation
     slowStates.append(NumberedState(number: base, state: state))
@@ -71,22 +71,22 @@ final class SimulatedFollowers {
     slow = SlowFollower(makeFollower(), random.split())
   }
 
-  /// An operation was acknowledged.
+  /// Called when an operation has been acknowledged.
   func noteEnd() { base += Self.numbersOfOperation }
 
   /// More states than any operation leads to.
   private static let numbersOfOperation = 1000
 
-  /// A sync has failed: what was published may be discarded.
+  /// Called when a sync has failed: published writes may be discarded.
   func allowOutdated() {
     steadyAllowance += 1
     slowAllowance += 1
   }
 
-  /// How many of the states that the current operation leads to have been seen.
+  /// How many states of the current operation have been seen.
   var seenCount: Int { max(0, max(seen, slowSeen) - base) }
 
-  /// The power fails, or the run ends.
+  /// Called when the power fails or the run ends.
   func end() {
     _ = slow?.finish()
     slow?.end()
@@ -111,7 +111,7 @@ final class SimulatedFollowers {
   ///     they have no order.
   func look(_ states: [ModelState], from first: Int?, now: Timestamp) throws {
     guard let steady else { return }
-    // Without an order, none of them is earlier than what was seen.
+    // Without an order, no state counts as earlier than what was seen.
     let least = max(base, seen, slowSeen)
     let numbered = states.enumerated().map { index, state in
       NumberedState(number: first.map { base + $0 + index } ?? least, state: state)
@@ -202,7 +202,7 @@ final class SimulatedFollower {
   /// Everything that the follower sees.
   ///
   /// - Parameters:
-  ///   - isNew: whether the process has only just begun.
+  ///   - isNew: whether the process has just begun.
   ///   - isSnapshot: whether it reads a snapshot and not the store. A fixed view is read as it is.
   func contents(now: Timestamp, isNew: Bool, isSnapshot: Bool) throws -> StoreContents {
     if isNew {

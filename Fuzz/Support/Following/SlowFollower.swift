@@ -3,8 +3,8 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A follower during whose calls the writer may take some steps. It has its own thread, and the two
-/// take turns.
+/// A follower during whose calls the writer may take some steps. The follower has its own thread,
+/// and the two threads take turns.
 final class SlowFollower: @unchecked Sendable {
   // SAFETY: at any time, one of the two threads waits for the other.
   private let follower: SimulatedFollower
@@ -14,7 +14,7 @@ final class SlowFollower: @unchecked Sendable {
   private var (now, isNew) = (Timestamp(millisecondsSinceEpoch: 0), false)
   private var result: Result<StoreContents, any Error>?
   private(set) var isReading = false
-  /// Whether it finishes without a pause.
+  /// Whether the follower finishes without a pause.
   private var hurries = false
   private var isOver = false
   private let pages: DelayedPages
@@ -86,15 +86,15 @@ final class SlowFollower: @unchecked Sendable {
 /// words of the page FOLLOW. A mapping of it shows what it contained at the time of the last call,
 /// or for some words what it contained before others ran.
 ///
-/// Such a word keeps its old value until the next call. In that time the follower loads the words
-/// once, in order, so it has loaded them while others ran.
+/// Such a word keeps its old value until the next call. Until then, the follower loads the words
+/// once, in order, as if others had run between the loads.
 private final class DelayedPages: FileSystemDecorator, @unchecked Sendable {
-  // SAFETY: used by one thread at a time, except `unmap`, which only notes something under a lock.
+  // SAFETY: used by one thread at a time, except `unmap`, which only records the call under a lock.
   let base: any FileSystem
   var whileOthersRun: () -> Void = {}
   private var random = FuzzRandom(seed: 1)
   private var pageDescriptors: Set<Int32> = []
-  /// The address of the file's own page, by the address that the follower has for it.
+  /// The address of the file's own page, by the address of the follower's page.
   private let pages = Lock<[UInt: UInt]>([:])
   /// The words in the order in which they are loaded.
   private static let loadOrder = [

@@ -26,7 +26,7 @@ struct CheckpointBase: Sendable {
     try (options.contains(.second) ? killed : closed).get()
   }
 
-  /// - Parameter isKilled: whether another session followed, and was not closed.
+  /// - Parameter isKilled: whether another session followed and was killed.
   private init(isKilled: Bool) throws {
     let disk = SimulatedDisk()
     let clock = ManualClock()
@@ -88,7 +88,7 @@ struct CheckpointBase: Sendable {
       EncodedField(8, 2), EncodedField(12, 4), EncodedField(72, 4), EncodedField(76, 4),
     ]
     fields += stride(from: 32, to: 72, by: 8).map { EncodedField($0, 8) }
-    // The places of shards are found by their sizes, so that most changes get further.
+    // Shards are located by their sizes, so that most changes pass the first checks.
     let table = size - 8 - Checkpoint.shardCount * 24
     fields += stride(from: Checkpoint.fixedByteCount, to: table, by: 8).map { EncodedField($0, 8) }
     for place in stride(from: table, to: size - 8, by: 24) where checkpoint[place + 8] > 0 {
@@ -100,7 +100,7 @@ struct CheckpointBase: Sendable {
 
   /// A disk with the store on it, and another checkpoint in place of its own.
   ///
-  /// - Parameter isBound: whether the manifest says that the checkpoint belongs there.
+  /// - Parameter isBound: whether the manifest has the checksum of the checkpoint.
   func disk(with bytes: [UInt8], isBound: Bool) throws -> SimulatedDisk {
     let disk = SimulatedDisk()
     let path = SimulatedProcess.path

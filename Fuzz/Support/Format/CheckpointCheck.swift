@@ -2,10 +2,10 @@ import CairnStore
 
 /// Opens and uses a store with another checkpoint in place of its own.
 ///
-/// A checkpoint that is damaged, or for which the manifest does not vouch, costs only time. A
-/// forgery by someone who knows the format can hide keys, or make opens fail. But no call traps,
-/// and no key returns a value that it never had. If a check of the store finds nothing wrong, the
-/// forgery hides no keys either.
+/// A checkpoint that is damaged, or that does not match the manifest, costs only time. A forgery by
+/// someone who knows the format can hide keys, or make opens fail. But no call traps, and no key
+/// returns a value that it never had. If a check of the store finds nothing wrong, the forgery
+/// hides no keys either.
 package enum CheckpointCheck {
   @discardableResult
   package static func check(_ input: [UInt8]) throws -> Bool {
@@ -36,14 +36,15 @@ package enum CheckpointCheck {
       try judge(error, isForged: isForged)
       return false
     }
-    // The forged data may have been right.
+    // The forged data may happen to be right.
     if isDamaged, isUsed { try require(isHarmless(bytes, base), "a damaged checkpoint is used") }
     process.kill()
     let again = SimulatedProcess.start(on: disk, seed: 2)
     defer { again.kill() }
     do {
       _ = try Store.verify(path: SimulatedProcess.path, environment: again.environment)
-      // A limit so low that the first write evicts the entries that the checkpoint lists as oldest.
+      // The limit is so low that the first write evicts the entries that the checkpoint lists as
+      // oldest.
       var configuration = StoreConfiguration.simulated(clock)
       configuration.countLimit = 2
       let store = try again.open(configuration)
@@ -67,7 +68,7 @@ package enum CheckpointCheck {
 
   private static func judge(_ error: StoreError, isForged: Bool) throws {
     guard isForged, case .corrupt = error else {
-      throw FuzzFailure("a checkpoint that is no good is an error: \(error)")
+      throw FuzzFailure("an unusable checkpoint causes an error: \(error)")
     }
   }
 
@@ -101,7 +102,7 @@ package enum CheckpointCheck {
     }
   }
 
-  /// Everything that relies on a checkpoint.
+  /// Makes every call that relies on a checkpoint.
   private static func use(_ store: Store, isForged: Bool) throws {
     let key = CheckpointBase.key
     let steps: [(Store) throws -> Void] = [

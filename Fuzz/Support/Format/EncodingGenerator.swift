@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// Valid encodings with the places of their numbers.
+/// Valid encodings, with the places of the numbers in them.
 package struct EncodingGenerator {
   package struct Encoding {
     package var bytes: [UInt8]
@@ -107,7 +107,7 @@ package struct EncodingGenerator {
     return header
   }
 
-  /// Encodes a record whose sizes are set, with any bytes for its parts.
+  /// Encodes a record whose sizes are set, with arbitrary bytes for its parts.
   package mutating func encode(
     _ header: inout RecordHeader, at place: Int, seed: CRC32C
   ) -> Encoding {
@@ -148,8 +148,7 @@ package struct EncodingGenerator {
     return fields.map { EncodedField($0, $1) }
   }
 
-  /// A segment as a store writes it: units, perhaps a roll, then nothing, zeros or the rest of
-  /// something.
+  /// A segment as a store writes it: units, perhaps a roll, then nothing, zeros or remains.
   package mutating func segment(
     storeIdentifier: [UInt8]? = nil, id: UInt64? = nil, first: UInt64? = nil
   ) -> (encoding: Encoding, next: UInt64) {

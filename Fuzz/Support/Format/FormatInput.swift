@@ -6,7 +6,7 @@ package struct FormatInput: Sendable, Hashable {
 
     /// Checksums are corrected before decoding.
     package static let repair = Options(rawValue: 1 << 0)
-    /// Manifest: the size field is corrected too. Record: the bytes are only the first of a longer
+    /// Manifest: the size field is corrected too. Record: the bytes are only the start of a longer
     /// file. Segment: the checksums of values are left unchanged. Checkpoint: the store's last
     /// session was killed.
     package static let second = Options(rawValue: 1 << 1)

@@ -1,5 +1,5 @@
-/// A function of bytes that a fuzzer calls, by name. It throws if a condition does not hold. Bytes
-/// that are rightly refused are not a failure.
+/// A function of bytes that a fuzzer calls, by name. It throws if a condition does not hold.
+/// Refusing invalid bytes is not a failure.
 package struct FuzzTarget: Sendable {
   package let name: String
   package let run: @Sendable ([UInt8]) throws -> Void

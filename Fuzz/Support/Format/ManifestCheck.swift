@@ -90,8 +90,7 @@ package enum ManifestCheck {
     return .accepted
   }
 
-  /// An accepted encoding. The parts that a reader ignores are as a writer of version 1.0 writes
-  /// them.
+  /// An accepted encoding. The parts that a reader ignores are replaced by what version 1.0 writes.
   private static func canonical(_ bytes: [UInt8]) -> [UInt8] {
     var bytes = bytes
     bytes.set(0, at: 10, count: 2)

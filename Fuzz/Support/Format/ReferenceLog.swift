@@ -7,7 +7,7 @@ package struct ReferenceLog {
   package struct Segment {
     package var header: SegmentHeader
     package var bytes: [UInt8]
-    /// How much of it was durable, according to the manifest of a store that is not clean.
+    /// How much of the segment was durable, according to the manifest of a store that is not clean.
     package var knownLength = 0
 
     package init(header: SegmentHeader, bytes: [UInt8]) {
@@ -51,7 +51,7 @@ package struct ReferenceLog {
   /// The first segment that is shorter than its known length, or ends with a roll before it, and
   /// where.
   private(set) var refusal: Place?
-  /// How many bytes the checksums of heads were computed over, by segment.
+  /// The number of bytes over which checksums of heads were computed, by segment.
   private(set) var checksummed: [Int] = []
 
   init(_ segments: [Segment]) {

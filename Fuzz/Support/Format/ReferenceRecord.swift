@@ -30,7 +30,7 @@ package struct ReferenceRecord: Hashable {
   ///
   /// - Parameters:
   ///   - place: its offset in the segment, if `bytes` is not the whole segment.
-  ///   - checksummed: how many bytes the checksums of heads were computed over.
+  ///   - checksummed: the number of bytes over which checksums of heads were computed.
   package init?(
     _ bytes: [UInt8], at offset: Int, place: Int? = nil, salt: UInt64, id: UInt64,
     checksummed: inout Int

@@ -2,7 +2,7 @@ import Glibc
 
 /// The memory of this process that is in use.
 package enum ResidentMemory {
-  /// The most bytes that were ever resident.
+  /// The maximum number of bytes that were ever resident.
   package static var peak: Int {
     var usage = rusage()
     unsafe getrusage(RUSAGE_SELF.rawValue, &usage)

@@ -3,7 +3,8 @@ import CairnStore
 /// Compares the reading of whole segments (the scanner, the end of an unclean log, an open, a
 /// verification) with the document of the format.
 ///
-/// A second segment may follow the first. It begins at the last place in the bytes with the magic.
+/// A second segment may follow the first. The second segment begins at the last occurrence of the
+/// magic in the bytes.
 package enum SegmentCheck {
   static let boot = [UInt8](repeating: 0xB0, count: 16)
   static let now = Timestamp(millisecondsSinceEpoch: 1_767_225_600_000)

@@ -32,7 +32,7 @@ struct StoreProbe {
     return file
   }
 
-  /// Looks for a record at every place. The work must be proportional to the bytes.
+  /// Looks for a record at every offset. The work must be proportional to the bytes.
   func checkScanner() throws {
     for (index, segment) in log.segments.enumerated() {
       let fileSystem = FixedFileSystem(files: files)
@@ -57,7 +57,7 @@ struct StoreProbe {
     }
   }
 
-  /// The end of an unclean log, for both boots.
+  /// Checks the end of an unclean log, for both boots.
   func checkTail() throws {
     for sameBoot in [false, true] {
       let fileSystem = FixedFileSystem(files: files)
@@ -120,7 +120,7 @@ struct StoreProbe {
       expected.unsound.map { [$0.offset, $0.unit] }, "damaged values")
   }
 
-  /// A store of these segments is opened for reading, read and verified.
+  /// Opens a store of these segments for reading, reads it and verifies it.
   func checkStore(isClean: Bool, sameBoot: Bool) throws {
     let manifest = manifest(isClean: isClean, isSealed: isClean && sameBoot, sameBoot: sameBoot)
     let fileSystem = FixedFileSystem(

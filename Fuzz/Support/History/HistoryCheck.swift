@@ -9,7 +9,7 @@ package struct HistoryCheck {
   package init(keyCount: Int) { states = Array(repeating: KeyState(), count: keyCount) }
 
   /// - Parameters:
-  ///   - timePassed: whether values that end when time passes have ended since.
+  ///   - timePassed: whether values that expire when time passes have since expired.
   ///   - final: the current value of each key, after everything in the log.
   package mutating func check(
     _ log: HistoryLog, timePassed: Bool = false,

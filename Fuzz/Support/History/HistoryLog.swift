@@ -1,12 +1,12 @@
 import Glibc
 import Synchronization
 
-/// Where threads record what they do, in a mapped file, so that it survives the process.
+/// The threads' record of what they do, in a mapped file, so that it survives the process.
 ///
-/// Each thread has its own part, to which it alone writes. An operation is recorded before it is
-/// called, and its end after its answer. So after a kill, each operation is complete, pending, or
-/// was not called. The operations of one call are consecutive. Each has the place of the first one,
-/// which is the call's number.
+/// Each thread has its own part, to which it alone writes. An operation is recorded before its
+/// call, and its end after the call returns. So after a kill, each operation is complete, pending
+/// or never called. The operations of one call are consecutive. Each has the place of the first
+/// one, which is the call's number.
 // SAFETY: `@unchecked Sendable` because each thread has its own part, which is read after the
 // threads have ended.
 @safe
@@ -46,7 +46,7 @@ package final class HistoryLog: @unchecked Sendable {
 
   deinit { unsafe munmap(words, byteCount) }
 
-  /// Forgets everything.
+  /// Clears the log.
   package func clear() { unsafe words.update(repeating: 0, count: byteCount / 8) }
 
   private func part(_ thread: Int) -> UnsafeMutablePointer<UInt64> {
@@ -65,7 +65,7 @@ package final class HistoryLog: @unchecked Sendable {
   /// How many more operations a thread may record.
   package func room(of thread: Int) -> Int { capacity - Int(unsafe part(thread)[0]) }
 
-  /// Records what is about to be called, for one key or several.
+  /// Records the next call, for one key or several.
   ///
   /// - Returns: its place.
   package func begin(
@@ -100,7 +100,7 @@ package final class HistoryLog: @unchecked Sendable {
     return first..<first + actions.count
   }
 
-  /// Records the answers, in the order of the actions.
+  /// Records the outcomes, in the order of the actions.
   package func end(_ thread: Int, _ entries: Range<Int>, _ outcomes: [HistoryOperation.Outcome]) {
     let now = Self.now()
     for (index, outcome) in zip(entries, outcomes) {
@@ -148,14 +148,14 @@ package final class HistoryLog: @unchecked Sendable {
     return calls
   }
 
-  /// The operations of one call whose answers may have been partly recorded when the process died.
-  /// The call had returned then, so none of them is pending.
+  /// The operations of one call whose outcomes may have been partly recorded when the process died.
+  /// The call had already returned, so none of its operations is pending.
   private static func whole(_ operations: [HistoryOperation]) -> [HistoryOperation] {
     guard let returned = operations.first(where: { !$0.isPending }) else { return operations }
     var whole: [HistoryOperation] = []
     for var operation in operations {
       if operation.isPending {
-        // What it read was not recorded.
+        // The read's outcome was not recorded.
         if operation.action == .read { continue }
         operation.outcome = .done
         operation.end = returned.end

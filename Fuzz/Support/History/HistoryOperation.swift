@@ -1,9 +1,9 @@
-/// What one call did to one key, with its answer and its times: an operation of a history.
+/// What one call did to one key, with its outcome and its times: an operation of a history.
 package struct HistoryOperation: Sendable, CustomStringConvertible {
   /// Values are numbers from 1 on. Versions are those of the store; 0 means none or unknown.
   package enum Action: Sendable, Hashable {
     case write(value: UInt64, ending: Ending = .never)
-    /// A removal that does not say whether the key existed: of all keys, or in a batch.
+    /// A removal that does not return whether the key existed: of all keys, or in a batch.
     case erase
     case remove
     case read
@@ -13,7 +13,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case take
     /// Makes the value survive the passing of time, if it has a lifetime.
     case extend
-    /// Time passes. Values that end by then are gone.
+    /// Time passes, and values that end in that time are gone.
     case passTime
   }
 
@@ -26,19 +26,19 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
     case soon
     /// During a run, by its idle limit, which nothing extends.
     case whenIdle
-    /// It has ended when it is written.
+    /// As soon as it is written.
     case atOnce
   }
 
   package enum Outcome: Sendable, Hashable {
-    /// It had not returned when the process died: it may or may not have happened.
+    /// The call had not returned when the process died: it may or may not have taken effect.
     case pending
     case done
     /// The value was stored with this version.
     case stored(version: UInt64)
-    /// Whether there was something to remove.
+    /// Whether the key existed and was removed.
     case removed(Bool)
-    /// Whether there was something to extend.
+    /// Whether the key existed and was extended.
     case extended(Bool)
     /// What a read found, or which value was taken; 0 for none.
     case found(value: UInt64, version: UInt64)
@@ -48,7 +48,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
 
   package var action: Action
   package var outcome: Outcome
-  /// Times of one clock: the call took effect between them.
+  /// Times of one clock. The call took effect between them.
   package var begin: UInt64
   package var end: UInt64
   package var thread: Int
@@ -67,7 +67,7 @@ package struct HistoryOperation: Sendable, CustomStringConvertible {
 
   package var isPending: Bool { outcome == .pending }
 
-  /// Whether it certainly changed nothing.
+  /// Whether the operation certainly changed nothing.
   var onlyLooked: Bool {
     switch outcome {
     case .found(let value, _): action == .read || value == 0
@@ -100,7 +100,7 @@ package struct KeyState: Hashable, Sendable {
     highestVersion = version
   }
 
-  /// The state after an operation, or `nil` if it could not have answered as it did.
+  /// The state after an operation, or `nil` if this state rules out the operation's outcome.
   func applying(_ operation: HistoryOperation) -> KeyState? {
     switch (operation.action, operation.outcome) {
     case (.write(let value, let ending), .stored(let version)): writing(value, version, ending)
@@ -158,8 +158,8 @@ package struct KeyState: Hashable, Sendable {
     return state
   }
 
-  /// The state after a caller saw that its value has this version; 0 for none, or for an unknown
-  /// one.
+  /// The state after a caller has seen that the value has this version; 0 if there is none or it is
+  /// unknown.
   private func seeing(_ version: UInt64, orNothing: Bool = false) -> KeyState? {
     if version == 0 { return orNothing && value != 0 ? nil : self }
     if value == 0 { return nil }

@@ -1,18 +1,18 @@
 package import CairnStore
 
-/// The subject of histories: a store or a cache. Values are arrays that show their number.
+/// The subject of histories: a store or a cache. Each value is an array that shows its number.
 package protocol HistorySubject: Sendable {
   /// - Returns: the version, or 0 if it is unknown.
   func set(
     _ value: [UInt8], forKey key: [UInt8], ending: HistoryOperation.Ending, durability: Durability
   ) throws -> UInt64
-  /// What is promised for `change`.
+  /// The guarantee for `change`.
   var unityOfChanges: HistoryCall.Unity { get }
-  /// What is promised for `removeAll`.
+  /// The guarantee for `removeAll`.
   var unityOfRemovalOfAll: HistoryCall.Unity { get }
-  /// What is promised for `getAll`.
+  /// The guarantee for `getAll`.
   func unityOfReads(choice: Int) -> HistoryCall.Unity
-  /// All in one call; `nil` removes.
+  /// Makes all changes in one call; `nil` removes a key.
   func change(_ changes: [(key: [UInt8], value: [UInt8]?)], durability: Durability) throws
   /// The value and its version, 0 if it is unknown.
   func get(_ key: [UInt8]) throws -> (value: [UInt8], version: UInt64)?
@@ -20,7 +20,7 @@ package protocol HistorySubject: Sendable {
   func getAll(_ keys: [[UInt8]], choice: Int) throws -> [(value: [UInt8], version: UInt64)?]
   func remove(_ key: [UInt8]) throws -> Bool
   func take(_ key: [UInt8]) throws -> [UInt8]?
-  /// Makes the value live longer than time passes.
+  /// Extends the value's lifetime beyond the time that passes.
   func extend(_ key: [UInt8]) throws -> Bool
   func removeAll() throws
   func compareAndSet(
@@ -32,7 +32,7 @@ package protocol HistorySubject: Sendable {
 }
 
 extension HistoryOperation.Ending {
-  /// The lifetime of a value that ends like this. `atOnce` and `never` have two forms each.
+  /// The lifetime of a value with this ending. `atOnce` and `never` have two forms each.
   package func lifetime(_ value: [UInt8]) -> Lifetime {
     switch self {
     case .never: value.count.isMultiple(of: 2) ? .standard : .after(HistoryPlan.time * 1000)
@@ -51,7 +51,7 @@ extension HistoryOperation.Ending {
 package struct StoreSubject: HistorySubject {
   package let store: Store
 
-  /// Whether its batches count as large.
+  /// Whether the store treats batches as large.
   private let hasLargeBatches: Bool
 
   package init(_ store: Store, hasLargeBatches: Bool = false) {
@@ -59,7 +59,7 @@ package struct StoreSubject: HistorySubject {
     self.hasLargeBatches = hasLargeBatches
   }
 
-  /// The same, but every batch counts as large.
+  /// Like `configuration`, but every batch counts as large.
   package static var configurationOfLargeBatches: StoreConfiguration {
     var configuration = configuration
     configuration.asideOperationCount = 3
@@ -129,7 +129,7 @@ package struct StoreSubject: HistorySubject {
     var found: [[UInt8]: (value: [UInt8], version: UInt64)] = [:]
     func visit(_ entry: Entry) throws -> Visit {
       guard found.updateValue((entry.value, entry.info.version), forKey: entry.key) == nil else {
-        throw FuzzFailure("an iteration gave a key twice")
+        throw FuzzFailure("an iteration returned a key twice")
       }
       return .next
     }
@@ -140,7 +140,7 @@ package struct StoreSubject: HistorySubject {
       try snapshot.forEachEntry(visit)
       snapshot.close()
       guard found.values.allSatisfy({ $0.version <= snapshot.version }) else {
-        throw FuzzFailure("a snapshot shows what is newer than it")
+        throw FuzzFailure("a snapshot shows a newer value")
       }
     }
     return keys.map { found[$0] }

@@ -8,11 +8,11 @@ package struct HistoryPlan: Sendable {
   package var seed: UInt64
   package var threadCount: Int
   package var keyCount: Int
-  /// Calls that each thread makes.
+  /// How many calls each thread makes.
   package var callCount: Int
   /// The first number of a value. Each number is written once.
   package var firstValue: UInt64
-  /// Whether the clock stands still, so that threads may write values that end when it continues.
+  /// Whether the clock stands still, so that threads may write values that end when it advances.
   package var clockStands: Bool
 
   package init(
@@ -27,7 +27,7 @@ package struct HistoryPlan: Sendable {
     self.clockStands = clockStands
   }
 
-  /// How much time must pass until the values that end with time have ended.
+  /// How much time must pass until the values that end soon have ended.
   package static var time: Duration { .seconds(120) }
 
   func ending(_ random: inout FuzzRandom) -> HistoryOperation.Ending {
@@ -57,7 +57,7 @@ package struct HistoryPlan: Sendable {
   package static func number(of value: [UInt8]) throws -> UInt64 {
     let number = value.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     guard value == Self.value(number) else {
-      throw FuzzFailure("a read of \(value.count) bytes that nobody wrote")
+      throw FuzzFailure("a read of \(value.count) bytes that were never written")
     }
     return number
   }
@@ -82,7 +82,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
     init(_ count: Int) { runningCount = Atomic(count) }
   }
 
-  /// Runs all threads to their ends, with another one that does maintenance.
+  /// Runs all threads to completion, beside one that does maintenance.
   package func run() throws {
     let shared = Shared(plan.threadCount)
     let group = DispatchGroup()
@@ -113,7 +113,7 @@ package struct HistoryWorker<Subject: HistorySubject>: Sendable {
     if let failure = shared.failure.withLock({ $0 }) { throw failure }
   }
 
-  /// Occasionally, so that threads interleave in ever new ways.
+  /// Occasionally pauses, so that threads interleave in ever new ways.
   private func rest(_ random: inout FuzzRandom) {
     switch random.below(8) {
     case 0: usleep(UInt32(random.below(200)))

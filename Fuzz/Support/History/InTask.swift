@@ -1,7 +1,8 @@
 import Dispatch
 import Synchronization
 
-/// Runs a thread's work in a task and waits for it, so that histories have calls of both kinds.
+/// Runs a thread's work in a task and waits for it, so that histories have calls from threads and
+/// from tasks.
 package func inTask<Result: Sendable>(
   _ body: @escaping @Sendable () async throws -> Result
 ) throws -> Result {

@@ -1,22 +1,22 @@
-/// Checks whether the calls of many threads answered as if their operations had taken effect one
-/// after another, each at one moment between its call and its return.
+/// Checks whether the calls of many threads returned what they would if their operations had taken
+/// effect one after another, each at one moment between its call and its return.
 ///
 /// Uses the search of Wing and Gong ("Testing and verifying concurrent objects", 1993), with Lowe's
-/// memory of what was tried ("Testing for linearizability", 2017). It takes all keys together. If
-/// no call has more than one operation, a history is linearizable if that of each key is (Herlihy
-/// and Wing, 1990), but that does not cover partial batches.
+/// record of what was tried ("Testing for linearizability", 2017). The search takes all keys
+/// together. If no call has more than one operation, a history is linearizable if the history of
+/// each key is (Herlihy and Wing, 1990), but this does not cover partial batches.
 ///
 /// An order explains a history if
-/// - each operation answers according to the state of its key at that moment;
-/// - no call comes after one that began after it had returned. A thread's calls follow one another.
-///   So at a kill, each thread has at most one call that did not return, and the calls of a thread
-///   that happened are its first ones;
+/// - the outcome of each operation matches the state of its key at that moment;
+/// - no call comes after another that began after the first had returned. A thread's calls follow
+///   one another. So at a kill, each thread has at most one call that did not return, which is its
+///   last;
 /// - no other operation that changes something comes between the operations of a batch. Reads may
-///   come in between: the store lets reads of single keys see a batch arrive. While a large one
+///   come in between: the store lets reads of single keys see a batch arrive. While a large batch
 ///   arrives, others may change something;
 /// - a snapshot comes as a whole, and not between the operations of a batch;
 /// - a call that did not return may not have happened; a batch has happened whole or not at all.
-///   Later overwrites by others need no separate rule, because they are part of the order.
+///   Later overwrites need no separate rule, because they are part of the order.
 package struct Linearizability {
   /// The maximum number of operations of a call.
   package static let operationLimit = 64
@@ -26,7 +26,7 @@ package struct Linearizability {
   private var tried: Set<Attempt> = []
   private var longest: Attempt
 
-  /// How far a thread has come.
+  /// A thread's progress.
   private struct Place: Hashable {
     /// The calls that are done.
     var callCount = 0
@@ -42,7 +42,7 @@ package struct Linearizability {
   }
 
   /// - Parameter initial: the state of each key before.
-  /// - Throws: `FuzzFailure` if no order explains the answers.
+  /// - Throws: `FuzzFailure` if no order explains the outcomes.
   /// - Returns: states that the keys may have at the end.
   @discardableResult
   package static func check(
@@ -58,7 +58,7 @@ package struct Linearizability {
       }
       threads[call.thread, default: []].append(call)
     }
-    // A read that never returned says nothing.
+    // A read that never returned shows nothing.
     let checked = threads.sorted { $0.key < $1.key }.map { _, calls in
       calls.filter { !$0.isPending || $0.operations.contains { $0.action != .read } }
     }

@@ -4,25 +4,25 @@
 /// eviction" (SOSP 2023), Algorithm 1, in the form of libCacheSim's `S3FIFO.c`. In particular:
 /// - Shares: the small queue has a tenth of the limit, at least 1, in the unit of the limit that is
 ///   exceeded: entries, or their cost. It gives up an entry if it has its share without the new
-///   entry, or if the main queue has none. The paper and libCacheSim ask whether the main queue has
-///   more than its share, which is the same if entries cost 1.
+///   entry, or if the main queue has none. The paper and libCacheSim check whether the main queue
+///   has more than its share, which is equivalent if entries cost 1.
 /// - Bit cap: an entry counts its uses up to 3. A new one has none. A write to an existing key is a
 ///   use.
 /// - Threshold: at the end of the small queue, an entry with 2 uses or more goes to the main queue
 ///   and forgets its uses. Any other is evicted and becomes a ghost. At the end of the main queue,
 ///   an entry with a use gives up one use and goes back to the beginning.
-/// - Ghosts: the last evictions from the small queue. There are nine tenths as many as entries left
-///   after the last of them, whatever they cost. A ghost that returns goes to the main queue. It
-///   leaves a gap, which counts as one of them. In libCacheSim, a gap does not count, which changes
-///   the hit ratio by at most 0.1 points. Ghosts are identified by their hashes.
+/// - Ghosts: the last evictions from the small queue. There are nine tenths as many as the entries
+///   left after the last eviction, whatever their cost. A ghost that returns goes to the main
+///   queue. It leaves a gap, which still counts as a ghost. In libCacheSim, a gap does not count,
+///   which changes the hit ratio by at most 0.1 points. Ghosts are identified by their hashes.
 /// - Warm-up, as in newer libCacheSim: until an entry is evicted to make room, a new one that fits
-///   goes to the main queue if the small one has its share, in entries or in cost. Cairn's
+///   goes to the main queue if the small queue has its share, in entries or in cost. Cairn's
 ///   addition: the same after a trim, after a limit was set, and when the cache has become empty.
 ///   Without limits, the share is a tenth of the entries.
-/// - Cairn's addition: a new entry is inserted before others are evicted for it. It is not evicted
-///   then, and at the end of the main queue it goes back to the beginning. Expired entries go
-///   first, by their deadline, and become no ghosts. A write removes at most 4 such entries, and
-///   more only instead of evictions. A trim evicts by the number of entries.
+/// - Cairn's addition: a new entry is inserted before others are evicted for it. It is not itself
+///   evicted then: at the end of the main queue, it goes back to the beginning. Expired entries go
+///   first, by their deadline, and do not become ghosts. A write removes at most 4 such entries,
+///   and more only instead of evictions. A trim evicts by the number of entries.
 package struct S3FIFOSimulator {
   private struct Entry {
     var key: Int
@@ -36,7 +36,7 @@ package struct S3FIFOSimulator {
     func hasExpired(at now: Int64) -> Bool { deadline.map { $0 <= now } == true }
   }
 
-  /// The oldest first, like the others.
+  /// The oldest first, as in the other queues.
   private var small: [Entry] = []
   private var main: [Entry] = []
   /// `nil` for a gap.
@@ -80,7 +80,7 @@ package struct S3FIFOSimulator {
   }
 
   /// - Parameters:
-  ///   - hash: what identifies a ghost.
+  ///   - hash: identifies a ghost.
   ///   - deadline: when it expires; later than now.
   package mutating func set(_ key: Int, hash: UInt32, cost: Int = 0, deadline: Int64? = nil) {
     if countLimit.map({ $0 <= 0 }) == true || costLimit.map({ cost > $0 }) == true {

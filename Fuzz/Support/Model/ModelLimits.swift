@@ -1,6 +1,6 @@
 package import CairnStore
 
-/// The limits of a configuration that every write keeps.
+/// The limits of a configuration that every write enforces.
 package struct ModelLimits {
   package var count: Int?
   package var byteCount: Int?
@@ -14,8 +14,8 @@ package struct ModelLimits {
 }
 
 extension ModelEntry {
-  /// The maximum bytes of the log that the entry takes: its record with the fields that a batch and
-  /// a sync add, and that of an extension.
+  /// The maximum bytes of the log that the entry takes: its record, with the fields that a batch
+  /// and a sync add, and the record of an extension.
   func byteCountLimit(key: [UInt8]) -> Int {
     var header = RecordHeader(kind: .put)
     header.keyByteCount = key.count
@@ -92,7 +92,7 @@ extension ModelState {
 
 extension Operation {
   /// How many of its possible steps a completed operation took: all of them, unless it counts
-  /// bytes, or something may have prevented the store from enforcing its limits.
+  /// bytes, or the store may have been unable to enforce its limits.
   ///
   /// - Parameter mayCountMore: whether the store may count a record as live that was unreadable
   ///   when it was replaced.
@@ -105,13 +105,13 @@ extension Operation {
     // The evictions come last.
     var least = self.steps(from: state, now: now).count
     switch self {
-    // These are exact, and enforce no limits.
+    // These operations are exact, and enforce no limits.
     case .trim, .trimOlder(_, .write, _): return steps
     case .trimOlder(let age, .access, _):
       return try takenByAccess(olderThan: age, of: steps, from: state, in: store, now: now)
     case .trimBytes(let byteCount, _):
       (limit, least) = (byteCount, 0)
-      // In that case, more may have to be removed than the known contents require.
+      // If the store counts more, it may have to remove more than the known contents require.
       if mayCountMore { steps = state.removing(state.victims(trimmingToBytes: 0, now: now)[...]) }
     default: if limits.byteCount == nil, !mayMissLimits { return steps }
     }
@@ -131,7 +131,7 @@ extension Operation {
     return Array(steps.prefix(last))
   }
 
-  /// The states that lead to what a trim by access left.
+  /// The states through which a trim by access reached its result.
   private func takenByAccess(
     olderThan age: Duration, of steps: [ModelState], from state: ModelState, in store: Store,
     now: Timestamp
@@ -144,7 +144,7 @@ extension Operation {
     if let key = state.unused(for: age, now: now).first(where: { last[$0] != nil }) {
       throw FuzzFailure("\(name) leaves \(String(decoding: key.prefix(20), as: UTF8.self))")
     }
-    // Intermediate states have everything that is left, and the last one comes last.
+    // Every intermediate state includes the final one, which comes last.
     return steps.filter { step in last.keys.allSatisfy { step[$0] != nil } }
       .sorted { $0.count > $1.count }
   }

@@ -5,7 +5,7 @@ package struct ModelEntry: Equatable {
   package var value: [UInt8]
   package var metadata: [UInt8] = []
   package var cost: Int?
-  /// So long that it never ends in a workload. No copy of the entry may lose it.
+  /// So long that it never ends in a workload. No copy of the entry may lose this limit.
   package var idleLimit: Duration?
   package var expires: Timestamp?
   /// When it was written, or `nil` if unknown.
@@ -14,12 +14,12 @@ package struct ModelEntry: Equatable {
   package var version: UInt64?
   /// Increases with each read and write of the store: the order of recency.
   package var access: UInt64 = 0
-  /// When that was, as far as the process that has the store open knows for certain.
+  /// The time of the last access, if the process that has the store open knows it for certain.
   package var accessed: Timestamp?
 
   package init(value: [UInt8]) { self.value = value }
 
-  /// The entry if it was written at this time, which a record holds in seconds.
+  /// The entry as written at this time, which a record stores in seconds.
   package func written(at now: Timestamp) -> ModelEntry {
     var entry = self
     let seconds = now.millisecondsSinceEpoch / 1000
@@ -34,10 +34,10 @@ package struct ModelEntry: Equatable {
 package typealias ModelState = [[UInt8]: ModelEntry]
 
 extension ModelState {
-  /// An access later than all before.
+  /// The number of the next access.
   package var nextAccess: UInt64 { (values.map(\.access).max() ?? 0) + 1 }
 
-  /// A write of the key, the latest of all accesses.
+  /// Writes the key, which is now the most recently accessed one.
   package mutating func write(_ entry: ModelEntry?, to key: [UInt8], at now: Timestamp) {
     let access = nextAccess
     self[key] = entry?.written(at: now)
@@ -45,7 +45,7 @@ extension ModelState {
     self[key]?.accessed = now
   }
 
-  /// A read of the key, which is not a write: a crash forgets it.
+  /// Reads the key. A crash forgets this access, unlike a write.
   package mutating func read(_ key: [UInt8], at now: Timestamp) {
     guard let entry = self[key], !entry.hasExpired(now) else { return }
     let access = nextAccess
@@ -64,7 +64,7 @@ extension ModelState {
     filter { !$0.value.hasExpired(now) }.sorted { $0.value.access < $1.value.access }.map(\.key)
   }
 
-  /// The keys that a trim to this many removes, in order, of those that have not expired.
+  /// The unexpired keys that a trim to this many removes, in order.
   package func victims(trimmingTo count: Int, now: Timestamp) -> [[UInt8]] {
     let alive = keysByRecency(now: now)
     return Array(alive.prefix(Swift.max(0, alive.count - count)))
@@ -76,12 +76,12 @@ extension ModelState {
 /// A crash must leave a state that the store was in: none earlier than the last one that was
 /// acknowledged as durable, and the newest if only the process died.
 package struct ModelStore {
-  /// The states since the last durable one, which is the first here.
+  /// The states from the last durable one on.
   package private(set) var states: [ModelState]
   /// The states that current writes lead to, in order.
   package var candidates: [ModelState] = []
-  /// How many candidates count as acknowledged: all up to the last one that was. More may follow if
-  /// another thread's write waits.
+  /// How many candidates count as acknowledged: all up to the last acknowledged one. More may
+  /// follow if another thread's write is waiting.
   package var acknowledgedCandidateCount = 0
 
   package init(_ state: ModelState = [:]) { states = [state] }
@@ -89,12 +89,12 @@ package struct ModelStore {
   /// What a read finds now.
   package var current: ModelState { states[states.count - 1] }
 
-  /// States that are durable by a time, each by its number from the beginning.
+  /// States that become durable by a given time, each with its number from the beginning.
   private var due: [(number: Int, time: Timestamp)] = []
-  /// How many states came before these.
+  /// How many states came before `states`.
   private var droppedCount = 0
 
-  /// The write that led to the state was acknowledged.
+  /// Records that the write that led to the state was acknowledged.
   ///
   /// - Parameter time: when it is durable at the latest, or `nil`.
   package mutating func acknowledge(_ state: ModelState, durableBy time: Timestamp? = nil) {
@@ -102,15 +102,15 @@ package struct ModelStore {
     if let time { due.append((droppedCount + states.count - 1, time)) }
   }
 
-  /// An entry that was read is the most recently used.
+  /// Records a read, which makes the entry the most recently used.
   package mutating func noteRead(of key: [UInt8], now: Timestamp) {
     states[states.count - 1].read(key, at: now)
   }
 
-  /// Everything acknowledged so far is durable.
+  /// Records that everything acknowledged so far is durable.
   package mutating func settle() { settle(through: droppedCount + states.count - 1) }
 
-  /// The time is now this, and everything due by then has been synced.
+  /// Records that everything due by this time has been synced.
   package mutating func settle(at now: Timestamp) {
     if let last = due.last(where: { $0.time <= now }) { settle(through: last.number) }
   }
@@ -130,7 +130,7 @@ package struct ModelStore {
   }
 }
 
-/// What a store returns when all of it is read.
+/// What a read of the whole store returns.
 package struct StoreContents {
   package private(set) var entries: [[UInt8]: Entry] = [:]
   private let now: Timestamp
@@ -140,7 +140,7 @@ package struct StoreContents {
     var entries: [[UInt8]: Entry] = [:]
     try store.forEachEntry { entry in
       if entries.updateValue(entry, forKey: entry.key) != nil {
-        throw FuzzFailure("an iteration gave a key twice: \(Self.name(entry.key))")
+        throw FuzzFailure("an iteration returned a key twice: \(Self.name(entry.key))")
       }
       return .next
     }
@@ -201,7 +201,7 @@ package struct StoreContents {
     return state
   }
 
-  /// How this differs from the expected state, for people.
+  /// A readable list of the differences from the expected state.
   package func differences(from state: ModelState) -> String {
     var lines: [String] = []
     for (key, expected) in state.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
@@ -209,7 +209,7 @@ package struct StoreContents {
       let isExpired = expected.hasExpired(now)
       switch entries[key] {
       case nil: if !isExpired { lines.append("\(name) is lost") }
-      case _? where isExpired: lines.append("\(name) is there though it expired")
+      case _? where isExpired: lines.append("\(name) is there although it has expired")
       case let found?:
         if !Self.isEqual(found, expected) {
           lines.append(
@@ -219,7 +219,7 @@ package struct StoreContents {
       }
     }
     for key in entries.keys where state[key] == nil {
-      lines.append("\(Self.name(key)) is there though it should not")
+      lines.append("\(Self.name(key)) should not be there")
     }
     return lines.isEmpty ? "the same" : lines.joined(separator: "; ")
   }

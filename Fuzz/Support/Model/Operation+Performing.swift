@@ -1,18 +1,18 @@
 package import CairnStore
 
 extension Operation {
-  /// Performs the operation on a store with the contents `state`, and checks the store's answer.
-  /// The caller handles what concerns the process: a reopen, or time that passes.
+  /// Performs the operation on a store with the contents `state`, and checks the result. The caller
+  /// handles what concerns the process: reopening, and the passing of time.
   ///
   /// - Parameters:
-  ///   - storeDurability: the class of the store's configuration; the operation then leaves the
-  ///     class to the store.
+  ///   - storeDurability: the durability of the store's configuration; an operation with the same
+  ///     one names none.
   ///   - mayEvict: whether limits are overdue, which a write enforces before anything else.
   ///   - mayCountMore: whether the store may count a record as live that was unreadable when it was
   ///     replaced.
   ///   - hasMisread: whether a record could not be read.
-  /// - Returns: the versions of what was put.
-  /// - Throws: what the store throws; `FuzzFailure` if it answers wrongly.
+  /// - Returns: the versions of the put values.
+  /// - Throws: what the store throws; `FuzzFailure` if a result is wrong.
   package func perform(
     on store: Store, holding state: ModelState, now: Timestamp,
     storeDurability: Durability? = nil, mayEvict: Bool = false, mayCountMore: Bool = false,
@@ -33,9 +33,9 @@ extension Operation {
       let isExpected = isThere == (applied(to: state, now: now) != nil)
       // An expired entry may still exist. Its record shows whether its lifetime has ended. If the
       // record is unreadable, the key counts as present and is removed, as `locate` in the store
-      // says. Otherwise an unreadable value would stay although its removal was acknowledged.
+      // explains. Otherwise an unreadable value would stay although its removal was acknowledged.
       if !isExpected, !(isThere && state[key] != nil && hasMisread()) {
-        throw FuzzFailure("a removal says \(isThere)")
+        throw FuzzFailure("a removal returns \(isThere)")
       }
     case .batch(let changes, _):
       try store.write(durability: given) { batch in
@@ -52,7 +52,7 @@ extension Operation {
         }
       }
     case .compareAndSet(let key, let entry, let isRight, _):
-      // The versions of a batch are not returned, so the store is asked.
+      // A batch does not return its versions, so they are read from the store.
       let current = try store.info(forKey: key)?.version
       let expected = isRight ? current : (current == nil ? 1 : nil)
       let result = try store.compareAndSet(
@@ -65,19 +65,19 @@ extension Operation {
       case .stored(let version) where isRight: return [key: version]
       case .mismatch(current) where !isRight: break
       case .mismatch(nil) where mayEvict: throw EvictedFirst()
-      default: throw FuzzFailure("a compare-and-set says \(result)")
+      default: throw FuzzFailure("a compare-and-set returns \(result)")
       }
     case .extend(let key, let lifetime, _):
       let isThere = try store.extendLifetime(forKey: key, to: lifetime, durability: given)
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       if !isThere, entry != nil, mayEvict { throw EvictedFirst() }
-      if isThere != (entry != nil) { throw FuzzFailure("an extension says \(isThere)") }
+      if isThere != (entry != nil) { throw FuzzFailure("an extension returns \(isThere)") }
     case .compareAndRemove(let key, let isRight, _):
       let current = try store.info(forKey: key)?.version
       let isRemoved = try store.compareAndRemove(
         forKey: key, expecting: isRight ? current ?? 1 : (current ?? 0) + 1, durability: given)
       if isRemoved != (applied(to: state, now: now) != nil) {
-        throw FuzzFailure("a compare-and-remove says \(isRemoved)")
+        throw FuzzFailure("a compare-and-remove returns \(isRemoved)")
       }
     case .removeMany(let keys, _):
       let expected = steps(from: state, now: now).count
@@ -86,15 +86,15 @@ extension Operation {
       // As with one key, an unreadable expired entry may count as present.
       let most = hasMisread() ? expected + expiredCount : expected
       guard (expected...most).contains(removed) else {
-        throw FuzzFailure("removals say \(removed) instead of \(expected)")
+        throw FuzzFailure("removals return \(removed) instead of \(expected)")
       }
     case .update(let key, let value, _):
       let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       let result = try store.update(forKey: key, durability: given) { found in
-        if found != old?.value { throw FuzzFailure("an update finds something else") }
+        if found != old?.value { throw FuzzFailure("an update finds another value") }
         return value
       }
-      if result?.value != value { throw FuzzFailure("an update gives something else") }
+      if result?.value != value { throw FuzzFailure("an update returns another value") }
       if let result { return [key: result.version] }
     case .removeAll: try store.removeAll()
     case .trimBytes(let byteCount, _):
@@ -152,7 +152,7 @@ extension Operation {
     case .get(let key):
       let entry = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard try store.value(forKey: key) == entry?.value else {
-        throw FuzzFailure("a read finds something else than was written")
+        throw FuzzFailure("a read does not find what was written")
       }
     case .wait, .runJobs, .snapshot, .reopen: break
     }
@@ -160,11 +160,11 @@ extension Operation {
   }
 }
 
-/// A trim skipped entries whose records the medium could not read, and may have removed others
-/// instead.
+/// Thrown when a trim skipped entries whose records the medium could not read. It may have removed
+/// others instead.
 struct SparedEntries: Error {}
 
-/// An overdue eviction removed the key before the operation read it.
+/// Thrown when an overdue eviction removed the key before the operation read it.
 struct EvictedFirst: Error {}
 
 extension ModelEntry {
@@ -175,8 +175,8 @@ extension ModelEntry {
 }
 
 extension Operation {
-  /// Whether it makes all earlier writes durable although it writes nothing itself: a removal that
-  /// finds nothing promises that the key stays absent.
+  /// Whether the operation makes all earlier writes durable although it writes nothing itself: a
+  /// removal that finds nothing guarantees that the key stays absent.
   package var makesAbsenceDurable: Bool {
     switch self {
     case .remove, .removeMany, .trim, .trimBytes, .removeExpired: durability == .durable
@@ -186,9 +186,10 @@ extension Operation {
 }
 
 extension ModelStore {
-  /// An operation that leads to `next` returned these versions.
+  /// Records that an operation that leads to `next` returned these versions.
   ///
-  /// - Parameter storeDurability: that of the store's configuration, which a removal of all uses.
+  /// - Parameter storeDurability: the durability of the store's configuration, which `removeAll`
+  ///   uses.
   package mutating func acknowledge(
     _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp,
     storeDurability: Durability = .process

@@ -8,15 +8,15 @@ package enum Operation {
   case put(key: [UInt8], ModelEntry, Durability)
   case remove(key: [UInt8], Durability)
   case batch([Change], Durability)
-  /// A compare-and-set that expects the current version, or another.
+  /// A compare-and-set that expects the current version, or another one.
   case compareAndSet(key: [UInt8], ModelEntry, isRight: Bool, Durability)
-  /// A life of this length from now on, if that is longer.
+  /// Sets a lifetime of this length from now on, if that is longer.
   case extend(key: [UInt8], Duration, Durability)
   /// A removal that expects the current version, or another one.
   case compareAndRemove(key: [UInt8], isRight: Bool, Durability)
   /// Removals of many keys, each as a separate write.
   case removeMany(keys: [[UInt8]], Durability)
-  /// A new value of the key, or none, that keeps the entry's other attributes.
+  /// An update to a new value, or to none, that keeps the entry's other attributes.
   case update(key: [UInt8], value: [UInt8]?, Durability)
   case removeAll
   case trim(toCount: Int, Durability)
@@ -24,7 +24,7 @@ package enum Operation {
   /// Removes entries that were written, or used, longer ago.
   case trimOlder(than: Duration, by: AgeBasis, Durability)
   case removeExpired(Durability)
-  /// Reclaims space, which no read shows.
+  /// Reclaims space, which changes no read.
   case compact
   /// A compaction as on a full disk: segments are cut piece by piece, each of about this many
   /// bytes.
@@ -36,23 +36,23 @@ package enum Operation {
   case runJobs
   case get(key: [UInt8])
   case checkpoint
-  /// A snapshot is taken, to be checked later.
+  /// Takes a snapshot, to be checked later.
   case snapshot
-  /// A copy is made at the path.
+  /// Makes a copy at the path.
   case backup(to: String)
   case reopen
 
-  /// The state that this leads to, or `nil` if it writes nothing.
+  /// The state that the operation leads to, or `nil` if it writes nothing.
   package func applied(
     to state: ModelState, now: Timestamp
   ) -> ModelState? {
     steps(from: state, now: now).last
   }
 
-  /// The states that this leads to one after the other. A crash may leave any of them.
+  /// The states that the operation leads to, one after another. A crash may leave any of them.
   ///
-  /// The number of bytes that records take is known within a few bytes. If an operation is limited
-  /// by bytes, there may be some more states than it leads to; `taken` finds out which.
+  /// The model knows the sizes of records within a few bytes. If an operation is limited by bytes,
+  /// some of these states may not be reached; `taken` determines which are.
   ///
   /// - Parameter limits: those of the configuration. If there are any, no entry may have a
   ///   lifetime, because it is unknown whether expired entries still count.
@@ -60,7 +60,7 @@ package enum Operation {
     from state: ModelState, now: Timestamp, limits: ModelLimits = ModelLimits()
   ) -> [ModelState] {
     switch self {
-    // Each removal is a separate write. Expired entries are removed too, which nobody can see.
+    // Each removal is a separate write. Expired entries are removed too, which no read shows.
     case .trim(let count, _):
       return state.removing(state.victims(trimmingTo: count, now: now)[...])
     case .trimBytes(let byteCount, _):
@@ -95,8 +95,8 @@ package enum Operation {
     }
   }
 
-  /// A trim by age that would remove more is not made: the states that a crash may leave would be
-  /// too many.
+  /// The maximum number of entries that a trim by age may remove. With more, a crash could leave
+  /// too many states.
   static let victimLimit = 7
 
   private func step(from state: ModelState, now: Timestamp) -> ModelState? {
@@ -110,7 +110,7 @@ package enum Operation {
     case .update(let key, let value, _):
       let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard var entry = old ?? value.map({ ModelEntry(value: $0) }) else { return nil }
-      // The entry no longer counts as possibly extended: the new record itself has the end.
+      // The entry no longer counts as possibly extended: the new record contains the end.
       entry.version = nil
       if let value { entry.value = value }
       next.write(value == nil ? nil : entry, to: key, at: now)
@@ -171,7 +171,7 @@ package enum Operation {
     }
   }
 
-  /// Whether it is many writes, some of which may have happened if it throws.
+  /// Whether the operation consists of many writes, some of which may have happened if it throws.
   package var isGradual: Bool {
     switch self {
     case .removeMany, .trim, .trimBytes, .trimOlder: true

@@ -2,7 +2,7 @@ package import CairnStore
 
 /// Makes operations, each with a different value.
 package struct OperationGenerator {
-  /// Few, so that they are overwritten often. One is long, and one is the beginning of others.
+  /// Few, so that they are overwritten often. One is long, and one is a prefix of others.
   package static let keys: [[UInt8]] =
     (0..<9).map { Array("key \($0)".utf8) }
     + [Array("key".utf8), [UInt8](repeating: 0x6B, count: 300), [0]]
@@ -98,7 +98,7 @@ package struct OperationGenerator {
     case 80..<84: return .sync
     case 84..<88:
       let length = choices.below(choices.once(in: 4) ? 4000 : 200)
-      // Sometimes so long that a close records what was used.
+      // Sometimes long enough for a close to record accesses.
       return .wait(length % 50 == 7 ? .seconds(3700) : .milliseconds(length))
     case 88..<90: return .runJobs
     case 90: return .checkpoint
@@ -107,7 +107,7 @@ package struct OperationGenerator {
       case 0..<2: return .removeExpired(durability(&choices))
       case 2: return .trimBytes(to: 50 << choices.below(11), durability(&choices))
       case 3..<5:
-        // Little time passes in a workload.
+        // A workload covers little time.
         return .trimOlder(
           than: .milliseconds(1 << choices.below(12)), by: choices.once(in: 2) ? .write : .access,
           durability(&choices))

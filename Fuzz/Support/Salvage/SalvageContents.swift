@@ -1,6 +1,6 @@
 import CairnStore
 
-/// What was written for a key, except when.
+/// What was written for a key, without the time of the write.
 struct SalvageValue: Hashable {
   var bytes: [UInt8]
   var metadata: [UInt8] = []
@@ -25,13 +25,13 @@ struct SalvageContents: Equatable {
   var entries: [[UInt8]: Entry?] = [:]
   var lastVersion: UInt64 = 0
 
-  /// Opens the store in a separate process. `nil` if that is refused.
+  /// Opens the store in a separate process. `nil` if the open is refused.
   init?(of path: String, on disk: SimulatedDisk, seed: UInt64) {
     let process = SimulatedProcess.start(on: disk, seed: seed)
     defer { process.kill() }
     do {
       var configuration = StoreConfiguration.simulated(ManualClock())
-      // An unreadable sector is an error of a call, not a signal.
+      // With system calls, an unreadable sector is an error, not a signal.
       configuration.access = .systemCalls
       let store = try Store(
         path: path, configuration: configuration, environment: process.environment, readOnly: true)
@@ -65,7 +65,7 @@ struct SalvageContents: Equatable {
   }
 }
 
-/// Takes images of the disk during a salvage: as a power cut would leave it, and as a kill would.
+/// Takes images of the disk during a salvage, as a power cut and a kill would leave it.
 final class SalvageWatch {
   private(set) var images: [SimulatedDisk] = []
   private let path: String

@@ -12,7 +12,7 @@ struct SalvageHistory {
     /// `nil` for a removal.
     var bytes: [UInt8]?
     var isInBatch: Bool
-    /// Whether the manifest vouches for it: its segment is sealed, or the store was closed.
+    /// Whether the manifest covers the record: its segment is sealed, or the store was closed.
     var isSettled: Bool
   }
 
@@ -82,7 +82,7 @@ struct SalvageHistory {
     let clock = ManualClock()
     var configuration = StoreConfiguration.simulated(clock)
     if random.once(in: 2) {
-      // Background compaction has something to do all the time.
+      // Keeps background compaction busy.
       configuration.spaceBound = 1.1
       configuration.deadByteFloor = 0
     }
@@ -129,7 +129,7 @@ struct SalvageHistory {
         idleLimit: random.once(in: 5) ? .seconds(50_000 + random.below(1000)) : nil,
         metadata: [1, 2, 3]))
     guard let entry = try store.entry(forKey: key), entry.value == value else {
-      throw FuzzFailure("a value is not what was just written")
+      throw FuzzFailure("a value differs from what was just written")
     }
     values[key, default: [:]][entry.info.version] = SalvageValue(entry)
     if let expires = entry.info.expires { ends[entry.info.version, default: []].insert(expires) }
@@ -142,12 +142,11 @@ struct SalvageHistory {
     let after = try store.info(forKey: key)
     guard isThere == (before != nil), before?.version == after?.version,
       (before?.expires == nil) == (after?.expires == nil)
-    else { throw FuzzFailure("an extension of a lifetime changes something else") }
+    else { throw FuzzFailure("an extension changes more than the lifetime") }
     if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
   }
 
-  /// Compacts the store: completely; by pieces, some of them or all; or both, with writes in
-  /// between.
+  /// Compacts the store completely, by some or all pieces, or both ways with writes in between.
   private mutating func compact(
     _ store: Store, _ random: inout FuzzRandom, mayWrite: Bool = true
   ) throws {
@@ -161,7 +160,7 @@ struct SalvageHistory {
           cutSegments.insert(segment.id)
         }
       }
-      // After this many pieces on average, the rest of a segment stays.
+      // After this many pieces on average, leaves the rest of a segment.
       let interval = kind == 1 ? random.below(3) : 0
       try store.compactByPieces(of: 50 + random.below(400)) {
         interval > 0 && random.once(in: interval)
@@ -173,7 +172,7 @@ struct SalvageHistory {
     if kind != 1 { _ = try store.compact() }
   }
 
-  /// Ends the process during a compaction: when it is about to remove a file, or anywhere.
+  /// Ends the process during a compaction: just before it removes a file, or anywhere.
   private mutating func dieInCompaction(
     _ process: SimulatedProcess, _ store: Store, _ random: inout FuzzRandom
   ) throws {

@@ -2,11 +2,11 @@ import CairnStore
 
 /// One store with a random history, damaged in several ways and salvaged after each.
 ///
-/// Nothing may be copied that was never the key's value, or that is older than the newest readable
-/// record of its key. Everything in undamaged bytes must be copied. If the damaged store can be
-/// opened, the copy must equal what opening returns, except for sound records of a damaged batch at
-/// the end of the log, which an open discards. A copy that calls itself complete must have
-/// everything that the store had before the damage.
+/// No copied value may be one that its key never had, or older than the newest readable record of
+/// its key. Everything in undamaged bytes must be copied. If the damaged store can be opened, the
+/// copy must equal what opening returns, except for sound records of a damaged batch at the end of
+/// the log, which an open discards. A copy reported as complete must contain everything that the
+/// store contained before the damage.
 package struct SalvageRun {
   private static let copyPath = "/copy"
 
@@ -65,7 +65,7 @@ package struct SalvageRun {
     case 5:
       for index in (place & ~511)..<min((place & ~511) + 512, bytes.count) { bytes[index] = 0 }
     case 6:
-      // Two sectors change places.
+      // Exchanges two sectors.
       let other = random.below(bytes.count) & ~511
       let page = place & ~511
       let count = min(512, bytes.count - max(page, other))
@@ -74,7 +74,7 @@ package struct SalvageRun {
       let junk = random.bytes(count: min(bytes.count - place, 1 + random.below(600)))
       bytes.replaceSubrange(place..<(place + junk.count), with: junk)
     case 8:
-      // A record's bytes are repeated elsewhere in the file.
+      // Repeats a record's bytes elsewhere in the file.
       let count = min(bytes.count - place, 200)
       let target = random.below(bytes.count - count + 1) & ~7
       bytes.replaceSubrange(target..<(target + count), with: bytes[place..<(place + count)])
@@ -85,7 +85,7 @@ package struct SalvageRun {
     disk.setContents(bytes, of: path)
   }
 
-  /// Some pages of a file are lost with the medium.
+  /// Makes some pages of a file unreadable.
   private mutating func makeUnreadable(_ name: String, on disk: SimulatedDisk) {
     let path = "\(SimulatedProcess.path)/\(name)"
     guard let count = disk.contents(of: path)?.count, count > 0 else { return }
@@ -143,11 +143,11 @@ package struct SalvageRun {
     try check(copy, after: watch)
     if let opened {
       tally["openable"] += 1
-      // With a checkpoint, an open may continue although it has lost records that a salvage does
-      // not know of.
+      // With a checkpoint, an open may succeed despite lost records that a salvage does not know
+      // of.
       if !report.warnings.contains(.olderValuesMayBeBack) {
         // A salvage may need neither a value that its own batch replaces nor the header of an open
-        // segment. But an open discards the batch, or what is in the segment.
+        // segment. But an open discards the batch, or the contents of the segment.
         func isHeaderIntact(_ file: String) -> Bool { isIntact(0..<72, of: file, history, disk) }
         let (one, other) =
           report.isComplete && isOpenPartIntact(history, disk)
@@ -158,7 +158,7 @@ package struct SalvageRun {
           )
         if one.copied(report) != other.copied(report) {
           throw FuzzFailure(
-            "the copy is not what opening gives: "
+            "the copy differs from what opening returns: "
               + Self.difference(copy.copied(report), opened.copied(report)) + " \(report)")
         }
       }
@@ -174,7 +174,7 @@ package struct SalvageRun {
       !history.hasLostEnd(on: disk), copy.copied(report) != undamaged.copied(report)
     {
       throw FuzzFailure(
-        "a copy that calls itself complete is not all that there was: "
+        "a copy reported as complete is not: "
           + Self.difference(copy.copied(report), undamaged.copied(report)))
     }
     try checkEntries(history, copy, report)
@@ -207,7 +207,7 @@ package struct SalvageRun {
         throw FuzzFailure("a finished copy is called unfinished")
       }
       if try checkSound(image) != copy {
-        throw FuzzFailure("a power cut or a kill left something else than what was copied")
+        throw FuzzFailure("a power cut or a kill left something other than the copy")
       }
     }
   }
@@ -234,7 +234,7 @@ package struct SalvageRun {
       if !report.warnings.contains(.versionsChanged),
         !(known[entry.info.version].map { was(entry.info.version, $0) } ?? false)
       {
-        throw FuzzFailure("an entry has another version than it had, without a warning")
+        throw FuzzFailure("the version of an entry has changed without a warning")
       }
     }
   }
@@ -306,11 +306,11 @@ package struct SalvageRun {
       }
       guard let newest = readable.last(where: { $0.isSettled || allCount || isWritten($0) })
       else { continue }
-      // Newer values may be where recovery does not look, and reappear without a manifest.
+      // Newer values may be where recovery does not look. Without a manifest, they may reappear.
       let newer = (history.values[key] ?? [:]).filter { $0.key > newest.version }
       let allowed = readable.filter { $0.version >= newest.version }
       let strays = hasManifest ? [] : history.strays[key] ?? []
-      // If a record is in two files, either will do.
+      // If a record is in two files, either copy is enough.
       let isSound =
         isIntact(newest.value, of: newest.file)
         || strays.contains {
@@ -333,7 +333,7 @@ package struct SalvageRun {
         guard isNewest || newer.values.contains(where: { $0.bytes == entry.value }) else {
           throw FuzzFailure("a key has a value that is older than its newest record, or damaged")
         }
-        // What is lost at the end of a log that was not closed leaves no trace.
+        // At the end of a log that was not closed, a loss leaves no trace.
         if opened == nil, !warns, let last = records.last, last.isSettled || !hasManifest,
           keepsVersions ? entry.info.version < last.version : entry.value != last.bytes
         {
@@ -344,9 +344,9 @@ package struct SalvageRun {
         allowed.count == 1, newest.bytes != nil, isSound,
         // A batch with a hole may have removed the key.
         report.isComplete || !history.keysAfterGap.contains(key),
-        // It is also unknown whether the contents of a segment without its header are newer.
+        // The contents of a segment without its header may also be newer.
         records.allSatisfy({ isMissing($0.file) || isIntact(0..<72, of: $0.file) }),
-        // What the manifest excludes counts without it, including the remains of compactions.
+        // Without a manifest, records that it excluded count, including the remains of compactions.
         strays.allSatisfy({
           isMissing($0.file) || $0.version <= newest.version && isIntact(0..<72, of: $0.file)
         }),
@@ -358,7 +358,7 @@ package struct SalvageRun {
       }
     }
     if keepsVersions, copy.lastVersion < highest {
-      throw FuzzFailure("the copy gives versions anew: \(copy.lastVersion), not \(highest)")
+      throw FuzzFailure("the copy reuses versions: \(copy.lastVersion), not \(highest)")
     }
   }
 

@@ -2,13 +2,14 @@ import Cairn
 import CairnStore
 import Foundation
 
-/// A model of loads with policies, simple enough to be right. Times are in milliseconds.
+/// A model of loads with policies, simple enough to be obviously correct. Times are in
+/// milliseconds.
 struct LoadModel {
   struct Entry: Equatable {
     var value: String
     var version: UInt64
     var written: Int64
-    /// When it was written, or found unmodified by this process.
+    /// When the value was written, or confirmed as unmodified by this process.
     var validated: Int64
     var expires: Int64
   }
@@ -32,12 +33,12 @@ struct LoadModel {
 
   /// The outcome of a call.
   enum Outcome: Equatable {
-    /// The call is answered at once. `begins`: a load should then be in progress.
+    /// The call returns at once. `begins`: a load should then be in progress.
     case answered(Answer, begins: Bool)
     case waits
   }
 
-  /// An expired value stays until it is removed. Only answers that may return it show this.
+  /// An expired value stays until it is removed. Only calls that accept stale values show this.
   var entries: [Int: Entry] = [:]
   var past: [Int: Past] = [:]
   var now: Int64
@@ -45,7 +46,7 @@ struct LoadModel {
   /// What a read without a policy finds.
   func fresh(_ key: Int) -> Entry? { entries[key].flatMap { $0.expires > now ? $0 : nil } }
 
-  /// - Parameter number: the random number of the call, from 0 up to 1.
+  /// - Parameter number: the random number of the call, at least 0 and below 1.
   func outcome(_ key: Int, _ policy: LoadPolicy, _ number: Double) -> Outcome {
     let past = past[key] ?? Past()
     guard let entry = entries[key] else {
@@ -79,7 +80,7 @@ struct LoadModel {
     return -Double(loadTime) * beta * log(1 - number) >= Double(rest)
   }
 
-  /// A lifetime from a load's answer, less its jitter.
+  /// A lifetime that a load returned, less its jitter.
   func jittered(_ lifetime: Int64, _ policy: LoadPolicy, _ number: Double) -> Int64 {
     max(1, lifetime - Int64(Double(lifetime) * policy.lifetimeJitter * number))
   }

@@ -1,7 +1,7 @@
 import Cairn
 import CairnStore
 
-// The passing of time, and the time limits that it ends.
+// The passing of time, and the time limits that end with it.
 extension LoadModelRun {
   /// Lets whole seconds pass, with a stop at each limit.
   mutating func pass() async throws {
@@ -22,8 +22,8 @@ extension LoadModelRun {
     let waitCount = cache.loadActivity.waitCount
     scene.advance(by: .milliseconds(end - model.now))
     model.now = scene.clock.now().millisecondsSinceEpoch
-    // A value that is too old for all policies is removed by maintenance, or stays. No answer shows
-    // that.
+    // Maintenance may remove a value that is too old for all policies. No call shows whether it
+    // has.
     model.removeExpired(before: model.now - LoadModelScene.retention)
     try await endWaits(waitCount)
   }
@@ -57,9 +57,9 @@ extension LoadModelRun {
     // At most one caller reaches its soft limit at a time.
     for (key, var waiter) in left {
       if let stale = model.stale(key, waiter.policy) {
-        try expect(await waiter.task.value, stale, "what somebody got who stopped waiting")
+        try expect(await waiter.task.value, stale, "the result of a caller that stopped waiting")
       } else if case .answered(let answer, _) = model.outcome(key, waiter.policy, number) {
-        try expect(await waiter.task.value, answer, "what somebody got who asked again")
+        try expect(await waiter.task.value, answer, "the result of a caller that asked again")
       } else {
         try await settle("a new wait") { cache.loadActivity.waitCount == waitCount + 1 }
         waiter.softLimit = nil

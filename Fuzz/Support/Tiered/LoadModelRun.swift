@@ -1,10 +1,11 @@
 import Cairn
 import CairnStore
 
-/// Loading calls, with policies, to a cache on disk with or without a memory tier. The model knows
-/// each answer exactly: no value is older than promised, one load of a key is in progress at a time,
-/// and a load that began before a completed removal or write is not kept. A load that a caller
-/// stopped waiting for is kept. Time advances in whole seconds, which the disk stores exactly.
+/// Loading calls, with policies, to a cache on disk with or without a memory tier. The model
+/// predicts each result exactly: no value is older than promised, one load of a key is in progress
+/// at a time, and a load that began before a completed removal or write is not kept. A load that a
+/// caller stopped waiting for is kept. Time advances in whole seconds, which the disk stores
+/// exactly.
 package struct LoadModelRun {
   typealias Cache = DiskCache<Int, String>
 
@@ -20,7 +21,7 @@ package struct LoadModelRun {
   struct Waiter {
     let policy: LoadPolicy
     let task: Task<LoadModel.Answer, Never>
-    /// When it stops waiting.
+    /// When the caller stops waiting.
     var softLimit: Limit?
   }
 
@@ -29,13 +30,13 @@ package struct LoadModelRun {
     let key: Int
     let call: LoadOrigin.Call
     let policy: LoadPolicy
-    /// What it should replace.
+    /// The entry that the load should replace.
     let entry: LoadModel.Entry?
     let start: Int64
-    /// When it ends by its time limit.
+    /// When the load reaches its time limit.
     var limit: Limit?
     var waiters: [Waiter] = []
-    /// Whether its result is not kept.
+    /// Whether the cache must not keep the result.
     var isOutdated = false
   }
 
@@ -147,7 +148,7 @@ package struct LoadModelRun {
     let policy = newPolicy()
     let expected = model.outcome(key, policy, number)
     note("ask for \(key): \(expected)")
-    // A call decides by one number, so another one must not change its decision.
+    // A call decides by one number, so other numbers must not change its decision.
     scene.numbers.set(first: number, others: random.once(in: 2) ? 0 : number)
     let waitCount = cache.loadActivity.waitCount
     callCount += 1
@@ -178,7 +179,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// The load of a key that callers join.
+  /// The load of the key that callers now join.
   func underWay(_ key: Int) -> Int? {
     loads.firstIndex { $0.key == key && !$0.isOutdated }
   }
@@ -199,7 +200,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Waits for a load to begin, and compares what the load is given.
+  /// Waits for a load to begin, and checks what the loader is given.
   mutating func begin(_ key: Int, _ policy: LoadPolicy, _ waiter: Waiter?) async throws {
     try await settle("a load of \(key)") { origin.count > 0 }
     guard let call = origin.take() else { throw FuzzFailure("the load is gone") }
@@ -218,7 +219,7 @@ package struct LoadModelRun {
 
   private mutating func newLifetime() -> Int64 { 1000 * Int64(1 + random.below(20)) }
 
-  /// Lets the origin answer.
+  /// Lets the origin reply.
   private mutating func finish(_ index: Int) async throws {
     let load = loads.remove(at: index)
     let key = load.key
@@ -277,7 +278,7 @@ package struct LoadModelRun {
     for waiter in load.waiters {
       let expected =
         answer ?? model.answer(afterFailureOf: load.key, waiter.policy, timedOut: timedOut)
-      try expect(await waiter.task.value, expected, "what somebody got who waited for \(load.key)")
+      try expect(await waiter.task.value, expected, "the result of a wait for \(load.key)")
     }
   }
 
@@ -287,7 +288,7 @@ package struct LoadModelRun {
 
   // MARK: Writes
 
-  /// The effect of a write or a removal on the loads of a key.
+  /// Applies the effect of a write or a removal to the loads of a key.
   private mutating func noteWrite(_ key: Int?) {
     for index in loads.indices where key == nil || loads[index].key == key {
       loads[index].isOutdated = true
@@ -343,7 +344,7 @@ package struct LoadModelRun {
     }
   }
 
-  /// Waiting callers get their answers before the close. Background loads end with it.
+  /// Waiting callers get their results before the close. Background loads end with the close.
   private mutating func reopen() async throws {
     for index in loads.indices.reversed() where !loads[index].waiters.isEmpty {
       try await finish(index)
@@ -372,7 +373,7 @@ package struct LoadModelRun {
     if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
   }
 
-  /// Compares what all other reads find, and checks that only known calls asked the origin.
+  /// Compares what all other reads find, and checks that only known calls reached the origin.
   private func compare() throws {
     for key in 0..<Self.keyCount {
       try expect(try cache.peekValue(forKey: key), model.fresh(key)?.value, "the value of \(key)")
@@ -388,7 +389,7 @@ package struct LoadModelRun {
   func settle(_ what: String, _ condition: () -> Bool) async throws {
     let end = ContinuousClock.now.advanced(by: .seconds(60))
     while !condition() {
-      if ContinuousClock.now > end { throw FuzzFailure("it did not come to \(what)") }
+      if ContinuousClock.now > end { throw FuzzFailure("waited in vain for \(what)") }
       await Task.yield()
     }
   }

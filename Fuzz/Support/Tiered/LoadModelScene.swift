@@ -7,7 +7,7 @@ struct LoadModelScene {
     func next() -> MemoryPressure? { nil }
   }
 
-  /// How long after its end a value may be returned at most, in milliseconds.
+  /// The maximum time after its end during which a value may be returned, in milliseconds.
   static let retention: Int64 = 40_000
 
   let clock = ManualClock()
@@ -37,21 +37,22 @@ struct LoadModelScene {
         background: background, pressureMonitor: monitor, random: { [numbers] in numbers.next() }))
   }
 
-  /// Lets time pass, and runs what is then due.
+  /// Lets time pass, and runs the jobs that are then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
     diskBackground.runAll(dueAfter: duration)
   }
 
-  /// Drops background work, and with it the store that it holds.
+  /// Drops background work and the store that it holds.
   func discardAll() {
     diskBackground.discardAll()
     background.discardAll()
   }
 }
 
-/// The random numbers of loads. A step of the run determines the first one, and all that follow.
+/// The random numbers of loads. Each step of the run sets the first number and the value of all
+/// that follow.
 final class LoadNumbers: Sendable {
   private let numbers = Lock((first: 0.0, others: 0.0))
 

@@ -1,7 +1,7 @@
 import Cairn
 import CairnStore
 
-/// The origin of loads: each load waits until it is told what to answer.
+/// The origin of loads: each load waits until it is told what to return.
 final class LoadOrigin: Sendable {
   struct Failure: Error {}
 
@@ -22,7 +22,7 @@ final class LoadOrigin: Sendable {
 
   private let calls = Lock<[Call]>([])
 
-  /// The number of loads still waiting for an answer.
+  /// The number of loads still waiting for a reply.
   var count: Int { calls.withLock { $0.count } }
 
   func take() -> Call? { calls.withLock { $0.isEmpty ? nil : $0.removeFirst() } }

@@ -1,5 +1,5 @@
-/// A cache of two tiers that is simple enough to be right: one dictionary, searched for everything.
-/// Memory has some of what is on disk and changes no answer, so the model has no memory.
+/// A two-tier cache simple enough to be obviously correct: one dictionary, searched for everything.
+/// Memory contains some of what is on disk and changes no result, so the model has no memory tier.
 struct TieredModel {
   struct Entry: Equatable {
     var value: String
@@ -16,7 +16,7 @@ struct TieredModel {
     }
   }
 
-  /// An expired value stays until it is removed. No answer shows this.
+  /// An expired value stays until it is removed. No call shows this.
   private(set) var entries: [Int: Entry] = [:]
   var now: Int64
 
@@ -44,7 +44,7 @@ struct TieredModel {
 
   mutating func removeAll() { entries = [:] }
 
-  /// - Returns: whether there is anything.
+  /// - Returns: whether the key exists.
   mutating func extend(_ key: Int, by milliseconds: Int64) -> Bool {
     guard var entry = entry(key) else { return false }
     if let expires = entry.expires, expires < now + milliseconds {

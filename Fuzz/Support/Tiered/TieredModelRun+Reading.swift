@@ -5,7 +5,7 @@ extension TieredModelRun {
   // MARK: Reads
 
   mutating func read(_ key: Int, below: Bool) throws {
-    // Asked before the read, because `contains` is not an access.
+    // Before the read: `contains` is not an access.
     let isHeld = try cache.tier.contains(key)
     note("read \(key)", below: below)
     let expected = model.read(key)
@@ -28,13 +28,13 @@ extension TieredModelRun {
       if let expected {
         try expect(found, .found(expected.value), "what was looked up of \(key)")
       } else if case .found(let value) = found {
-        throw FuzzFailure("a look-up of \(key) found \(value)")
+        throw FuzzFailure("a lookup of \(key) found \(value)")
       }
     default:
       let value = below ? try cache.storedValue(forKey: key) : try cache.value(forKey: key)
       try expect(value, expected?.value, "the value of \(key)")
     }
-    // A value that was read is held from then on.
+    // Memory holds a value from its first read on.
     if !below, let expected {
       try expect(
         try cache.tier.value(forKey: key), expected.value, "what memory has of \(key) then")
@@ -97,7 +97,7 @@ extension TieredModelRun {
   }
 
   mutating func reopen(_ key: Int) throws {
-    // A close keeps the reads only if something was also written.
+    // A close records the reads only after a write.
     try set(key)
     note("open anew")
     try cache.close()
@@ -106,7 +106,7 @@ extension TieredModelRun {
     tally["times opened anew"] += 1
   }
 
-  /// Lets time pass, and runs what is then due.
+  /// Lets time pass, and runs the jobs that are then due.
   mutating func pass() {
     let duration = Duration.milliseconds(
       hasIdleLimits ? 1000 * random.below(5) : random.below(12))
@@ -139,7 +139,7 @@ extension TieredModelRun {
   /// Compares an entry by queries that are not accesses.
   func compare(_ key: Int) throws {
     let expected = model.entry(key)
-    // Memory first: a query to the front may make it drop something.
+    // Memory first: a call to the cache may make memory drop an entry.
     if let value = try cache.tier.value(forKey: key) {
       try expect(value, expected?.value, "what memory has of \(key)")
       let info = try cache.tier.info(forKey: key)

@@ -1,12 +1,12 @@
 import Cairn
 import CairnStore
 
-/// Calls of one thread to a cache of two tiers. The model knows each answer exactly, even at the
-/// millisecond at which something ends, whichever tier the answer comes from.
+/// Calls of one thread to a two-tier cache. The model predicts each result exactly, even at the
+/// millisecond at which something ends, whichever tier the result comes from.
 ///
-/// In one half of the runs, time advances by single milliseconds. In the other half there are also
-/// idle limits. There, time advances by seconds, and limits end between those, because the disk
-/// knows accesses within 1 %.
+/// In one half of the runs, time advances by single milliseconds. The other half also has idle
+/// limits. There, time advances by seconds, and limits end between them, because the disk records
+/// accesses only within 1 %.
 package struct TieredModelRun {
   typealias Cache = DiskCache<Int, String>
 
@@ -19,7 +19,7 @@ package struct TieredModelRun {
   var cache: Cache
   var model: TieredModel
   private var step = 0
-  /// What was done, for a person who examines a failure.
+  /// What was done, to help examine a failure.
   private var done: [String] = []
   var tally = Tally()
 
@@ -100,7 +100,7 @@ package struct TieredModelRun {
       idleLimit: idles ? 500 + 1000 * Int64(random.below(15)) : nil)
   }
 
-  /// A length or an end. Here, both mean the same.
+  /// A length or an end, which are equivalent here.
   private mutating func lifetime(_ entry: TieredModel.Entry) -> Lifetime {
     guard let expires = entry.expires else { return random.once(in: 2) ? .standard : .unlimited }
     return random.once(in: 2)

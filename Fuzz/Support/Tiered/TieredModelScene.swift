@@ -22,7 +22,7 @@ struct TieredModelScene {
     configuration.store.clock = clock
     configuration.store.segmentByteLimit = 64 << 10
     configuration.store.maintenanceInterval = nil
-    // Every close keeps the order of use.
+    // Every close records the order of use.
     configuration.store.checkpointRecordThreshold = 0
     configuration.store.durability = .process
     return try DiskCache(
@@ -33,7 +33,7 @@ struct TieredModelScene {
       memory: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
-  /// Drops background work, and with it the store that it holds.
+  /// Drops background work and the store that it holds.
   func discardAll() {
     diskBackground.discardAll()
     background.discardAll()
@@ -41,7 +41,7 @@ struct TieredModelScene {
 }
 
 extension DiskCache {
-  /// The tier in memory of a cache that has one.
+  /// The memory tier of a cache that has one.
   package var tier: MemoryTier<Key, Value> {
     guard let memory else { preconditionFailure("this cache has no tier in memory") }
     return memory

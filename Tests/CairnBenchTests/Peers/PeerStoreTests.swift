@@ -9,7 +9,7 @@
   @Suite("The peers")
   struct PeerStoreTests {
     static let durabilities: [Durability] = [.process, .interval(.milliseconds(1)), .durable]
-    /// Around the limits for values stored with the keys: of a page, of a row.
+    /// Sizes around the limits for values stored with the keys: of a page, of a row.
     private static let byteCounts = [0, 1, 100, 4_096, 20 << 10, 20 << 10 + 1, 300_000]
 
     private static func value(_ byteCount: Int, _ seed: Int) -> [UInt8] {
@@ -60,7 +60,9 @@
       try store.close()
     }
 
-    @Test("do what a dictionary does, and keep it", arguments: StoreKind.peers, durabilities)
+    @Test(
+      "behave like a dictionary, and persist the contents", arguments: StoreKind.peers, durabilities
+    )
     func model(kind: StoreKind, durability: Durability) throws {
       switch kind {
       case .lmdb, .lmdbInterval: try checkModel(LMDBStore.self, durability)
@@ -82,7 +84,7 @@
         return 100
       }
       #expect(found == [100, 100, 100, 100])
-      // New threads, with what the others have returned.
+      // New threads, with the objects that earlier ones returned.
       let counts = try ThreadTeam.run(4) { thread in
         try (0..<100).count { try store.got(Array("\(thread) \($0)".utf8)) == [UInt8($0)] }
       }
@@ -123,7 +125,7 @@
         error.map { "\($0)".contains("No such file") } == true, "\(String(describing: error))")
     }
 
-    @Test("say that a file of theirs is damaged", arguments: StoreKind.peers)
+    @Test("report that a file is damaged", arguments: StoreKind.peers)
     func damaged(kind: StoreKind) throws {
       let directory = try TemporaryDirectory()
       let path = directory.path + "/s"
@@ -147,7 +149,7 @@
       try LineChannel.write([UInt8](repeating: 0x5A, count: 8_192), to: file, path: path)
     }
 
-    @Test("take every byte of a key", arguments: StoreKind.peers.filter { $0 != .yykv })
+    @Test("accept every byte in a key", arguments: StoreKind.peers.filter { $0 != .yykv })
     func oddKeys(kind: StoreKind) throws {
       let directory = try TemporaryDirectory()
       func check(_ store: some KeyValueStore) throws {
@@ -165,14 +167,14 @@
       }
     }
 
-    @Test("LMDB refuses keys that it cannot store, in its own words", arguments: [0, 512])
+    @Test("LMDB refuses keys that it cannot store, with its own message", arguments: [0, 512])
     func impossibleKeys(byteCount: Int) throws {
       let directory = try TemporaryDirectory()
       let store = try LMDBStore(at: directory.path, options: StoreOptions())
       let key = [UInt8](repeating: 1, count: byteCount)
       let error = #expect(throws: BenchFailure.self) { try store.put([1], key) }
       #expect(error.map { "\($0)".hasPrefix("lmdb: mdb_put: MDB_BAD_VALSIZE") } == true)
-      // The transaction was rolled back, so that the next can begin.
+      // The transaction was rolled back, so the next one can begin.
       try store.put([1], [2])
       #expect(try store.got([2]) == [1])
       try store.close()

@@ -4,7 +4,7 @@
 
   @testable import CairnBench
 
-  @Suite("What each thread has for itself")
+  @Suite("Objects that belong to a thread")
   struct PerThreadTests {
     // SAFETY: `@unchecked Sendable` as `ThreadBound` is.
     private final class Number: ThreadBound, @unchecked Sendable {
@@ -17,7 +17,7 @@
       func next() -> Int { count.add(1, ordering: .relaxed).newValue }
     }
 
-    @Test("a thread finds its own again, and gives it back when it ends")
+    @Test("a thread finds its own object again, and gives it back when the thread ends")
     func reuse() throws {
       let counter = Counter()
       let numbers = try PerThread { Number(counter.next()) }
@@ -33,7 +33,7 @@
       #expect(ended.withLock { $0 } == [1])
     }
 
-    @Test("threads at one time have different ones")
+    @Test("concurrent threads have different objects")
     func different() throws {
       let counter = Counter()
       let numbers = try PerThread { Number(counter.next()) }
@@ -49,7 +49,7 @@
       try numbers.close { _ in }
     }
 
-    @Test("an error in making one is told, and nothing is kept")
+    @Test("an error in making an object is thrown, and nothing is kept")
     func failure() throws {
       let numbers = try PerThread { () throws -> Number in throw BenchFailure.unsuited("no") }
       #expect(throws: BenchFailure.self) { try numbers.value() }

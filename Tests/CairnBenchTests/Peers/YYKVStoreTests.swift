@@ -8,7 +8,7 @@
   struct YYKVStoreTests {
     private static let limit = 20 << 10
 
-    @Test("keeps values of more than 20 KiB in files, and none that has become smaller")
+    @Test("keeps values in files only while they are larger than 20 KiB")
     func files() throws {
       let directory = try TemporaryDirectory()
       let store = try YYKVStore(at: directory.path, options: StoreOptions())
@@ -41,7 +41,7 @@
       try store.close()
     }
 
-    @Test("notes when a value was read")
+    @Test("records when a value was read")
     func accessTimes() throws {
       let directory = try TemporaryDirectory()
       let store = try YYKVStore(at: directory.path, options: StoreOptions())

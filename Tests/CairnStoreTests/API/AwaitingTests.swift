@@ -58,7 +58,7 @@ struct AwaitingTests {
         return version
       }
     }
-    // All of them are in the log and can be read, but none has returned.
+    // All writes are in the log and can be read, but none has returned.
     while try store.count() < 1001 { try await Task.sleep(for: .milliseconds(1)) }
     #expect(await poolAnswers())
     #expect(returned.value == 0)
@@ -96,7 +96,7 @@ struct AwaitingTests {
     #expect(try store.value(forKey: "first") != nil)
   }
 
-  @Test("A task that learns of a failed sync finds the store poisoned")
+  @Test("A task whose sync has failed finds the store poisoned")
   func poisonedFirst() async throws {
     for round in 0..<20 {
       let system = FaultyFileSystem()
@@ -117,7 +117,7 @@ struct AwaitingTests {
   }
 
   @Test(
-    "A log that is told of a failed sync may close the store, whether a task or a thread wrote")
+    "A log handler may close the store when a sync has failed, whether a task or a thread wrote")
   func closesWhereToldOfFailure() async throws {
     for isTask in [true, false] {
       let system = FaultyFileSystem()
@@ -264,7 +264,7 @@ struct AwaitingTests {
   }
 }
 
-// Code that must compile: the form that each call chooses.
+// Code that must compile, to show which form each call chooses.
 
 private actor Counter {
   let store: Store

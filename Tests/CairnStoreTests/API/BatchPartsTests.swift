@@ -24,7 +24,8 @@ struct BatchPartsTests {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("All of it is read back, now, after a kill and after a close", arguments: [8192, 100])
+  @Test(
+    "The whole batch is read back at once, after a kill and after a close", arguments: [8192, 100])
   func parts(asideOperationCount: Int) throws {
     let scene = try StoreScene()
     let store = try scene.open { configuration in
@@ -74,7 +75,7 @@ struct BatchPartsTests {
     #expect(try store.value(forKey: "b")?[50_000] == 2)
   }
 
-  /// Bytes that may change, and whose owner may not be called while a lock is held.
+  /// Bytes that may change. Their owner must not be called under a lock.
   private final class Changing: ByteSource, Sendable {
     let bytes = Mutex([UInt8](repeating: 1, count: 100_000))
 
@@ -101,7 +102,7 @@ struct BatchPartsTests {
     #expect(try store.removeExpired().count == 1)
   }
 
-  @Test("If any part cannot be written, nothing of it is", arguments: 1...5)
+  @Test("If any part cannot be written, no part of the batch is", arguments: 1...5)
   func failing(part: Int) throws {
     let scene = try StoreScene()
     let store = try scene.open { $0.segmentByteLimit = 4 << 20 }

@@ -60,7 +60,7 @@ struct BatchTests {
     #expect(try store.statistics().lastVersion == version)
   }
 
-  @Test("Nothing of a batch is visible before its closure returns")
+  @Test("No part of a batch is visible before its closure returns")
   func invisible() throws {
     try store.write { batch in
       try batch.setValue("1", forKey: "a")

@@ -12,7 +12,7 @@ struct CompareAndSetTests {
     store = try Store(directory.store)
   }
 
-  @Test("With the right version it writes and returns the new version")
+  @Test("With the right version, a compare-and-set writes and returns the new version")
   func right() throws {
     let version = try store.setValue("one", forKey: "key")
     guard case .stored(let next) = try store.compareAndSet("two", forKey: "key", expecting: version)
@@ -25,7 +25,7 @@ struct CompareAndSetTests {
     #expect(try store.text("key") == "two")
   }
 
-  @Test("With a wrong version it writes nothing and returns the current one")
+  @Test("With a wrong version, a compare-and-set writes nothing and returns the current one")
   func wrong() throws {
     let version = try store.setValue("one", forKey: "key")
     let result = try store.compareAndSet("two", forKey: "key", expecting: version + 1)
@@ -34,7 +34,7 @@ struct CompareAndSetTests {
     #expect(try store.statistics().lastVersion == version)
   }
 
-  @Test("Expecting absence, it writes an absent key once")
+  @Test("A compare-and-set that expects absence writes an absent key once")
   func absent() throws {
     #expect(try store.compareAndSet("one", forKey: "key", expecting: nil) == .stored(version: 1))
     #expect(
@@ -42,7 +42,7 @@ struct CompareAndSetTests {
     #expect(try store.text("key") == "one")
   }
 
-  @Test("Expecting a version of an absent key, it writes nothing")
+  @Test("A compare-and-set that expects a version of an absent key writes nothing")
   func missing() throws {
     #expect(
       try store.compareAndSet("one", forKey: "key", expecting: 3) == .mismatch(current: nil))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("What a store and its reports print")
 struct DescriptionTests {
-  @Test("Statistics are lines with sizes, counts and times for people")
+  @Test("Statistics print as lines with readable sizes, counts and times")
   func statistics() throws {
     let directory = try TemporaryDirectory()
     let store = try Store(directory.store, .small())

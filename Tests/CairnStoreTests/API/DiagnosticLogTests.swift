@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The log of reports that no call throws")
 struct DiagnosticLogTests {
-  @Test("A handler is called from its lowest level on, and no text is made for lower levels")
+  @Test("A handler is called from its lowest level up; for lower levels, no text is made")
   func levels() {
     let levels: [DiagnosticLog.Level] = [.debug, .info, .warning, .error]
     #expect(DiagnosticLog.Level.allCases.sorted() == levels)

@@ -48,7 +48,7 @@ final class FollowingChangesTests {
     try writer.close()
     let left = try #require(try Image(of: directory.store).manifest.openSegments.last)
     try FileManager.default.removeItem(atPath: page)
-    // If a segment has less room than this, nothing is appended to it.
+    // Nothing is appended to a segment with less room than this.
     writer = try Store.announcing(directory.store, .small(), background: queue)
     let words = try readFile(page)[FollowPageLayout.positionOffset...].prefix(8)
     #expect(
@@ -144,7 +144,7 @@ final class FollowingChangesTests {
       #expect(try follower.count() == writer.count())
       let manifest = try Image(of: directory.store).manifest
       let listedCount = manifest.sealedSegments.count + manifest.openSegments.count
-      // And the page.
+      // One more for the page FOLLOW.
       #expect(system.mappingCount <= listedCount + 1, "round \(round)")
     }
     try follower.close()
@@ -162,7 +162,7 @@ final class FollowingChangesTests {
       let path = directory("copy \(offset)")
       try Image(of: directory.store).write(to: path)
       try changed.write(to: URL(filePath: path + "/FOLLOW"))
-      // It is read as it is, or refused with an error: never a trap, and never a wrong value.
+      // The page is used as it is, or refused with an error: never a trap, and never a wrong value.
       guard let follower = try? Store.following(path) else { continue }
       if let value = try? follower.text("key 1") { #expect(value == "value") }
       try? follower.catchUp()
@@ -189,7 +189,7 @@ final class FollowingChangesTests {
       clock.advance(by: .milliseconds(150))
       #expect(try follower.text("key 1") == "value")
     }
-    // At most a check of the page.
+    // Each read needs at most a check of the page.
     #expect(system.count(of: .map) <= mapCount + 20)
     try follower.close()
   }
@@ -209,7 +209,7 @@ final class FollowingChangesTests {
       try FileManager.default.contentsOfDirectory(atPath: directory("copy"))
         .filter { $0.hasPrefix("seg-") }.sorted().first)
     var bytes = try Data(contentsOf: URL(filePath: directory("copy") + "/" + name))
-    // The record of "second": its head is lost.
+    // The record of "second" loses its head.
     let position = try #require(bytes.range(of: Data("second".utf8)))
     for index in (position.lowerBound - 40)..<position.lowerBound { bytes[index] = 0 }
     try bytes.write(to: URL(filePath: directory("copy") + "/" + name))

@@ -6,7 +6,7 @@ import KillWriter
 import Synchronization
 import Testing
 
-/// Several threads follow something, each with its own follower, while the test continues.
+/// Several threads that follow a store while the test continues, each with its own follower.
 private final class FollowingThreads: Sendable {
   private final class Flag: Sendable { let value = Atomic(false) }
   private final class Number: Sendable { let value = Atomic(0) }
@@ -60,7 +60,7 @@ struct FollowingKillTests {
     let workload = FollowedWorkload(seed: generator.next() >> 1)
     var threads: FollowingThreads?
     var last = 0
-    // For a standing run.
+    // A standing run sets the number of rounds.
     let wanted = ProcessInfo.processInfo.environment["CAIRN_FOLLOW_ROUNDS"].flatMap { Int($0) }
     for round in 0..<(wanted ?? 3) {
       let process = try KillWriterProcess(

@@ -4,13 +4,13 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Followers look before each of the writer's calls, and the writer acts at each of the follower's
+/// Followers read before each of the writer's calls, and the writer acts at each of the follower's
 /// calls.
 @Suite("Following, call by call")
 final class FollowingStepTests {
   typealias Contents = [String: [UInt8]]
 
-  /// Something that the writer does: one change, or none that a read can see.
+  /// A step of the writer: one change, or none that a read can see.
   struct Step: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let run: @Sendable (Store) throws -> Void
@@ -31,7 +31,7 @@ final class FollowingStepTests {
       },
       Step("a batch") { try writeBatch(6, to: $0) },
       Step("a batch beside the log") { try writeBatch(40, to: $0) },
-      Step("a longer life") { try $0.extendLifetime(forKey: "mortal", to: .seconds(9000)) },
+      Step("a longer lifetime") { try $0.extendLifetime(forKey: "mortal", to: .seconds(9000)) },
       Step("a compaction") { try $0.compact() },
       Step("a compaction by pieces") { try $0.compactByPieces(of: 4096) },
       Step("a checkpoint") { try $0.checkpoint() },
@@ -81,7 +81,8 @@ final class FollowingStepTests {
     return try Image(of: directory.store)
   }
 
-  /// A store of several segments with dead records. It was closed once and then written to again.
+  /// A store of several segments with dead records. The store was closed once and then written to
+  /// again.
   private func makeStore(_ fileSystem: any FileSystem = SystemFileSystem()) throws -> Store {
     try Self.closed.get().write(to: directory.store)
     let store = try Store.announcing(
@@ -114,7 +115,7 @@ final class FollowingStepTests {
         }
         let contents = try follower.contents()
         found.withLock { $0.append(contents) }
-        // A new one opens what exists. It does not wait for the writer, which is held up here.
+        // A new follower opens what exists. It does not wait for the writer, which is held up here.
         if number % 3 == 0 {
           let late = try Store.following(path)
           let contents = try late.contents()
@@ -177,7 +178,7 @@ final class FollowingStepTests {
         let fileSystem = FaultyFileSystem()
         let early = isNew ? nil : try Store.following(directory.store, fileSystem: fileSystem)
         if !isNew {
-          // Something for it to catch up with.
+          // Something for the follower to catch up with.
           try writer.compact()
           try writer.setValue("later", forKey: "key 30")
         }

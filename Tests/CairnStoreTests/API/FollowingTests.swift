@@ -62,7 +62,7 @@ final class FollowingTests {
     try writer.close()
   }
 
-  @Test("A view that is not asked to catch up stays as it is")
+  @Test("A view that is not told to catch up stays unchanged")
   func manual() throws {
     let writer = try Store.announcing(directory.store, background: queue)
     try writer.setValue("1", forKey: "a")
@@ -178,7 +178,7 @@ extension FollowingTests {
     let readers = Mutex<[Background]>([])
     let isInside = Atomic(false)
     fileSystem.setHook { event in
-      // Readers make calls too.
+      // Readers make system calls too.
       guard event.call == .read, !isInside.exchange(true, ordering: .relaxed) else { return nil }
       let reader = Background {
         let texts = try keys.map { try follower.text($0) }
@@ -237,12 +237,12 @@ final class FollowingEndTests {
       return
     }
     if isUnannounced { clock.advance(by: .seconds(1)) }
-    // Like a page that never reached the disk.
+    // The record becomes zeros, like a page that never reached the disk.
     try overwriteFile(
       directory.store + "/" + name, [UInt8](repeating: 0, count: 24), at: record.offset)
     let writer = try Store.announcing(
       directory.store, FollowedWorkload.configuration, background: queue)
-    // So that it has as many writes again.
+    // So that the store has as many writes as before.
     for number in 0..<9 { try writer.setValue("0", forKey: "new \(number)") }
     // Queries about a record that was read cannot throw, so the next read reports it.
     #expect(follower.info(of: found).version > 0)
@@ -277,7 +277,7 @@ final class FollowingEndTests {
     }
     var writer = try Store.announcing(directory.store, .small(), background: queue)
     try writer.setValue("1", forKey: "a")
-    // As a killed process leaves it.
+    // The files are as a killed process leaves them.
     let old = try Dictionary(
       uniqueKeysWithValues: files().map { name in
         (name, FileManager.default.contents(atPath: "\(directory.store)/\(name)"))
@@ -313,8 +313,7 @@ final class FollowingEndTests {
         try later.close()
       }
     }
-    // There are again more versions than the follower has seen, so versions alone do not show the
-    // loss.
+    // Versions again exceed those that the follower has seen, so they alone do not show the loss.
     #expect(storeError { _ = try follower.count() } == .outdated(path: directory.store))
     #expect(try follower.contents() == writer.contents())
   }
@@ -334,7 +333,7 @@ final class FollowingEndTests {
     try FileManager.default.moveItem(atPath: directory("backup"), toPath: directory.store)
     #expect(storeError { try follower.catchUp() } == .outdated(path: directory.store))
     #expect(try follower.text("a") == "1")
-    // Its writer announces itself, which is not a loss.
+    // The store's writer announces itself, which is not a loss.
     let next = try Store.announcing(directory.store, background: queue)
     try next.setValue("3", forKey: "a")
     try follower.catchUp()

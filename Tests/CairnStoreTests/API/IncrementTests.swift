@@ -38,7 +38,7 @@ struct IncrementTests {
     }
   }
 
-  @Test("It keeps the entry's options; a new entry gets the given ones")
+  @Test("An increment keeps the entry's options; a new entry gets the given ones")
   func options() throws {
     let options = EntryOptions(
       cost: 7, lifetime: .seconds(1000), idleLimit: .seconds(500), metadata: [1, 2])
@@ -54,7 +54,7 @@ struct IncrementTests {
     #expect(after.value == [5, 0, 0, 0, 0, 0, 0, 0])
   }
 
-  @Test("Threads and tasks lose no addition")
+  @Test("Threads and tasks lose no increment")
   func together() async throws {
     let threads = (0..<4).map { _ in
       Background { [store] in for _ in 0..<500 { try store.increment(forKey: "n") } }

@@ -15,14 +15,14 @@ struct LifetimeTests {
     store = try Store(directory.store, configuration)
   }
 
-  @Test("However it is written, an equal length is an equal lifetime")
+  @Test("Equal lengths are equal lifetimes, however they are written")
   func units() {
     #expect(Lifetime.seconds(86_400) == .after(.seconds(86_400)))
     #expect(Lifetime.milliseconds(86_400_000) == .days(1))
     #expect(Lifetime.minutes(1440) == .hours(24) && Lifetime.hours(24) == .days(1))
     #expect(Lifetime.seconds(0.5) == .milliseconds(500))
     #expect(Lifetime.seconds(UInt64(7)) == .seconds(Int8(7)))
-    // Rounded down, like all times.
+    // These are rounded down, like all times.
     #expect(Lifetime.seconds(0.0019) == .milliseconds(1))
     #expect(Lifetime.seconds(-0.0011) == .milliseconds(-2))
     #expect(Lifetime.after(.microseconds(1999)) == .milliseconds(1))
@@ -42,7 +42,7 @@ struct LifetimeTests {
     #expect(Lifetime.seconds(Double.nan) == .seconds(0))
   }
 
-  /// Lifetimes, and when an entry that is written at the start of the clock ends.
+  /// Lifetimes, and when each ends for an entry written at the start of the clock.
   static let ends: [(Lifetime, Timestamp?)] = [
     (.standard, ManualClock.start.advanced(by: .seconds(100))),
     (.unlimited, nil),
@@ -55,7 +55,7 @@ struct LifetimeTests {
     (.until(.distantFuture), .distantFuture),
   ]
 
-  @Test("Each form of write takes each lifetime", arguments: ends)
+  @Test("Each form of write accepts each lifetime", arguments: ends)
   func writes(lifetime: Lifetime, end: Timestamp?) throws {
     try store.setValue("v", forKey: "set", lifetime: lifetime)
     _ = try store.compareAndSet(
@@ -90,7 +90,7 @@ struct LifetimeTests {
     let end = ManualClock.start.advanced(by: .seconds(seconds))
     try store.setValue("new", forKey: "key", lifetime: .until(end))
     #expect(try store.value(forKey: "key") == nil)
-    // Housekeeping may have been faster if this thread had to wait for its turn.
+    // If this thread had to wait for its turn, housekeeping may have removed the entry first.
     try store.removeExpired()
     #expect(try store.statistics().indexedKeyCount == 0)
   }

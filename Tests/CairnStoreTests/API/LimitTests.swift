@@ -205,7 +205,7 @@ struct LimitTests {
     #expect(try store.contains("0") && store.contains("99"))
     try await store.setValue("v", forKey: "new")
     #expect(try store.count() == 10)
-    // Raised, and in bytes.
+    // Raise the limit, and express it in bytes.
     try await store.setLimits(countLimit: nil, byteLimit: 2000)
     for number in 0..<100 { try await store.setValue("v", forKey: "up \(number)") }
     #expect(try store.count() > 10)

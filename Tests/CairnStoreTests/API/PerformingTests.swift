@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Work that continues until it may end.
+/// Work that continues until it is allowed to end.
 private final class LongWork: Sendable {
   private let mayEnd = Atomic(false)
   private let begun = Atomic(0)
@@ -31,7 +31,7 @@ struct PerformingTests {
     #expect(condition())
   }
 
-  @Test("It returns what the work returns, and throws what it throws")
+  @Test("The call returns what the work returns, and throws what the work throws")
   func results() async throws {
     struct Refusal: Error {}
     let store = try Store(directory.store)

@@ -90,7 +90,7 @@ struct SnapshotTests {
 
   @Test("A snapshot uses its own time, and the accesses until then")
   func expiry() throws {
-    // Nothing runs in the background: they would be removed there first.
+    // Nothing runs in the background, where the entries would be removed first.
     let store = try Store(
       directory.store, .small(clock: clock), background: ManualBackgroundQueue())
     try store.setValue("a", forKey: "soon", lifetime: .seconds(10))

@@ -132,7 +132,7 @@ struct TrimTests {
 
   // MARK: Bytes
 
-  @Test("As many are removed as the bytes need, not one more")
+  @Test("No more entries are removed than the bytes require")
   func bytes() throws {
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: number * 10), forKey: "key\(number)")
@@ -146,7 +146,7 @@ struct TrimTests {
       #expect(after <= limit)
       #expect(live - after == summary.cost)
       let oldest = try #require(try left().first)
-      // The last one removed was needed.
+      // The last removal was needed.
       #expect(after + 40 + 10 * (oldest - 1) > limit)
       #expect(try left() == Array(oldest..<200))
     }

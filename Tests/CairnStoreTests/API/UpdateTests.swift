@@ -137,7 +137,7 @@ final class UpdateTests: OpenStoreSuite {
     #expect(calls == 1)
     let end = ManualClock.start.advanced(by: .seconds(100))
     #expect(try store.info(forKey: "key")?.expires == end)
-    // A given lifetime applies nevertheless.
+    // A given lifetime still applies.
     try store.update(forKey: "key", options: .lifetime(.seconds(5))) { value in
       _ = try store.extendLifetime(forKey: "key", to: .seconds(200))
       return value
@@ -146,7 +146,7 @@ final class UpdateTests: OpenStoreSuite {
   }
 
   @Test(
-    "If another write comes in between, it starts over with that value",
+    "If another write comes in between, the update starts over with that value",
     arguments: ["set", "removed", "expired", "set where nothing was"])
   func repeats(kind: String) throws {
     if kind != "set where nothing was" {

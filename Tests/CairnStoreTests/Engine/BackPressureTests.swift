@@ -11,18 +11,18 @@ struct BackPressureTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// What the test sees of a writer.
+  /// What the test observes of a writer.
   final class Writer: Sendable {
     let sleepCount = Atomic(0)
     let isAsleep = Atomic(false)
-    /// Called while it sleeps.
+    /// Called while the writer sleeps.
     let whileAsleep = Mutex<(@Sendable () -> Void)?>(nil)
     let messages = Mutex<[String]>([])
   }
 
   private var sleepCount: Int { writer.sleepCount.load(ordering: .relaxed) }
 
-  /// Runs the passes that are due. A round that rests is not a waiting writer.
+  /// Runs the passes that are due. A resting round does not count as a waiting writer.
   private func runPasses() {
     writer.isAsleep.store(true, ordering: .relaxed)
     queue.runAll()
@@ -121,7 +121,7 @@ struct BackPressureTests {
     let store = try filled()
     // No sleep starts a pass: compaction hangs.
     for round in 1...10 { try write(store, 0..<Self.keyCount, round: round) }
-    // On a fast machine also a few of a millisecond, to keep to the pace.
+    // On a fast machine, there are also a few sleeps of a millisecond, to keep to the pace.
     #expect((1000..<1100).contains(sleepCount))
     #expect(count("overwriting no longer waits") == 1)
     try store.close()
@@ -150,7 +150,7 @@ struct BackPressureTests {
     try store.close()
   }
 
-  @Test("A mass removal does not stop writers: reclaimed bytes may be made dead")
+  @Test("A mass removal does not stop writers: as many bytes as are reclaimed may become dead")
   func massRemoval() throws {
     let store = try open()
     try write(store, 0..<2000)
@@ -164,7 +164,7 @@ struct BackPressureTests {
       try write(store, number..<(number + 1), round: 1)
       number += 3
     }
-    // It continued after one or two rounds of many.
+    // The writer continued after one or two rounds of many.
     #expect(try store.statistics().excessByteCount > 0)
     for number in stride(from: 0, to: 2000, by: 3) {
       try write(store, number..<(number + 1), round: 1)
@@ -173,7 +173,7 @@ struct BackPressureTests {
     try store.close()
   }
 
-  @Test("The less may still be made dead, the longer each write waits")
+  @Test("The fewer bytes may still become dead, the longer each write waits")
   func pace() {
     var allowance = SpaceAllowance()
     func wait() -> Duration {
@@ -182,8 +182,8 @@ struct BackPressureTests {
     }
     // The clock's origin is set at its first use.
     _ = wait()
-    // A quarter is the share in which writers are slowed. Before the first round, 10 ns per byte
-    // are assumed.
+    // Writers are slowed in the last quarter of the allowance. Before the first round, a pace of 10
+    // ns per byte is assumed.
     allowance.update(reclaimable: 0, allowed: 4_000_000, margin: 0)
     #expect(!allowance.spend(3_000_000) && wait() == .microseconds(10))
     #expect(allowance.spend(900_000) && allowance.isScarce && wait() == .microseconds(100))
@@ -197,7 +197,7 @@ struct BackPressureTests {
       reclaimable: 3_500_000, allowed: 4_000_000, margin: 0, gain: (1, .milliseconds(2)))
     #expect(allowance.spend(1) && wait() > .microseconds(199) && wait() < .microseconds(201))
     #expect(allowance.wait(afterSpending: 1 << 40) == .milliseconds(100))
-    // The rest ends as soon as there is room.
+    // Waiting ends as soon as there is room.
     allowance.update(
       reclaimable: 1_000_000, allowed: 4_000_000, margin: 0, gain: (2_500_000, .milliseconds(25)))
     #expect(!allowance.isScarce && wait() == .microseconds(10))

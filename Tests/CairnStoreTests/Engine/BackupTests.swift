@@ -52,7 +52,7 @@ struct BackupTests {
     #expect(try entries(copy).mapValues(\.value) == before.mapValues(\.value))
     #expect(try entries(copy).mapValues(\.info.version) == before.mapValues(\.info.version))
     #expect(try entries(copy).mapValues(\.metadata) == before.mapValues(\.metadata))
-    // Each continues on its own.
+    // The store and its copy continue independently.
     try copy.setValue("only here", forKey: "key1")
     #expect(try copy.setValue("w", forKey: "new") > report.version)
     try store.removeAll()
@@ -62,7 +62,7 @@ struct BackupTests {
     #expect(try Store(copyPath, .small(clock: clock)).count() == before.count + 1)
   }
 
-  @Test("It has everything from its moment, and nothing written since")
+  @Test("A backup has everything from its moment, and nothing written since")
   func moment() throws {
     let store = try Store(directory.store)
     try fill(store, 200)
@@ -107,7 +107,7 @@ struct BackupTests {
     #expect(writer.error == nil)
   }
 
-  @Test("It keeps the order of accesses")
+  @Test("A backup keeps the order of accesses")
   func recency() throws {
     let store = try Store(directory.store)
     try fill(store, 50)
@@ -142,7 +142,7 @@ struct BackupTests {
   @Test("A damaged value is reported and copied; a damaged head is refused and leaves nothing")
   func damaged() throws {
     let store = try Store(directory.store)
-    // So many that the close makes a checkpoint: with it, an open does not refuse a damaged head.
+    // Enough for the close to make a checkpoint, with which an open does not refuse a damaged head.
     try fill(store, 20)
     try store.setValue("first value", forKey: "a")
     try store.setValue("second value", forKey: "b")

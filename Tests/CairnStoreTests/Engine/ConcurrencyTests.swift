@@ -38,7 +38,7 @@ struct ConcurrencyTests {
       if thread < 2 {
         defer { writersLeft.subtract(1, ordering: .sequentiallyConsistent) }
         // Each writer has its own keys. Sizes vary, so that segments roll and some values get their
-        // own.
+        // own segments.
         for number in 1...400 {
           for key in stride(from: thread, to: keys, by: 2) {
             let byteCount = number % 97 == 0 ? 70_000 : number * 7 % 900
@@ -169,7 +169,7 @@ struct ConcurrencyTests {
       let again = try Store(path)
       #expect(try again.statistics().recovery.wasClean)
       for (key, number) in acknowledged.withLock({ $0 }) {
-        // A write that was refused as closed may not have happened, and no later one either.
+        // A write that threw closed must not have happened, nor any later one.
         let found = try #require(try again.text(key).flatMap { Int($0) })
         #expect(found == number || found == number + 1, "thread \(key)")
       }

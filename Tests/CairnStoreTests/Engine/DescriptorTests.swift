@@ -83,7 +83,7 @@ struct DescriptorTests {
   }
 
   @Test(
-    "A snapshot shows files that have lost their names, and can be backed up",
+    "A snapshot shows files that were unlinked, and can be backed up",
     arguments: [StoreConfiguration.Access.mapped, .systemCalls])
   func retired(access: StoreConfiguration.Access) throws {
     let store = try open(access)
@@ -109,7 +109,7 @@ struct DescriptorTests {
     try store.close()
   }
 
-  /// The file is removed between a check whether it is open and its opening by name.
+  /// The file is removed between the check whether it is open and its opening by name.
   @Test("A read by calls finds a value whose segment is removed while its file is opened")
   func compactedWhileOpened() throws {
     let store = try open(.systemCalls)
@@ -152,7 +152,7 @@ struct DescriptorTests {
     try fill(store)
     let snapshot = try store.snapshot()
     try store.close()
-    // The directory and LOCK, so that no reader's file is truncated; and files that are read by
+    // The directory and LOCK, so that no reader's file is truncated. Also files that are read by
     // calls.
     if access == .mapped { #expect(system.openDescriptorCount == 2) }
     let next = try Store(directory.store, .small { $0.access = access })
@@ -164,7 +164,7 @@ struct DescriptorTests {
     try next.close()
   }
 
-  @Test("If no descriptor is left, a write throws that error, and a removal succeeds")
+  @Test("If no descriptor is left, a write throws the error, and a removal succeeds")
   func noneLeft() throws {
     let store = try open()
     for number in 0..<12 { try store.setValue(Self.value(number), forKey: "key \(number)") }

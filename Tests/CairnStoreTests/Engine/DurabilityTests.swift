@@ -62,11 +62,11 @@ struct DurabilityTests {
       try store.removeValue(forKey: "key")
       #expect(try removal() == 0)
       #expect(isSynced())
-      // Once is enough.
+      // One sync is enough.
       #expect(try removal() == 0)
       #expect(!isSynced())
     }
-    // A batch notes each removal, even of an absent key.
+    // A batch records each removal, even of an absent key.
     try store.setValue("v", forKey: "key")
     try store.removeValue(forKey: "key")
     try store.write(durability: .durable) { try $0.removeValue(forKey: "key") }
@@ -161,8 +161,9 @@ struct DurabilityTests {
     let before = try store.statistics().lastVersion
     let gate = Gate()
     system.setWatch { if $0 == .synchronizeData { gate.passOnce() } }
-    // One is held up in its sync, which is for its own write alone, until the others have appended.
-    // If all began at once, they could all append before the first sync and share that one.
+    // One thread is held up in its sync, which is for its own write alone, until the others have
+    // appended. If all began at once, they could all append before the first sync and share that
+    // one.
     let first = Background { try store.setValue("v", forKey: "key0") }
     try gate.waitForArrival()
     let others = (1..<16).map { index in
@@ -214,7 +215,7 @@ struct DurabilityTests {
     }
     #expect(try store.text("key") == "before")
     #expect(try store.count() == 3)
-    // Never synced again, neither by sync nor in the background nor by close.
+    // Nothing is synced again, neither by sync nor in the background nor by close.
     #expect(storeError { try store.sync() } != nil)
     queue.runAll()
     guard case .poisoned = storeError({ try store.close() }) else {
@@ -223,14 +224,14 @@ struct DurabilityTests {
     }
     #expect(system.count(of: .synchronizeData) == 1)
     #expect(system.count(of: .synchronize) == 0)
-    // A reopen recovers it.
+    // A reopen recovers the store.
     let again = try Store(directory.store)
     #expect(try again.statistics().recovery.wasClean == false)
     #expect(try again.text("key") == "before")
     try again.setValue("after", forKey: "key")
   }
 
-  @Test("All writers that wait for a sync learn of its failure")
+  @Test("All writers that wait for a sync throw if it fails")
   func failedGroup() throws {
     let store = try open(.durable)
     let before = try store.statistics().lastVersion
@@ -254,7 +255,7 @@ struct DurabilityTests {
     #expect(system.count(of: .synchronizeData) == 1)
   }
 
-  @Test("A sync that fails in the background poisons too")
+  @Test("A sync that fails in the background also poisons the store")
   func failedInterval() throws {
     let store = try open(.interval(.seconds(1)))
     try store.setValue("v", forKey: "key")
@@ -300,7 +301,7 @@ struct DurabilityTests {
       return
     }
     #expect(storeError { try store.close() } != nil)
-    // Either everything is there or nothing.
+    // Either everything or nothing was removed.
     let count = try Store(directory.store).count()
     #expect(count == 0 || count == 2)
   }
@@ -360,8 +361,8 @@ struct DurabilityTests {
 
   @Test("After a failed sync, the manifest that may be on disk is not overwritten")
   func spareAfterFailedSync() throws {
-    // The kernel forgets a failed sync, and the next sync succeeds and means nothing. On disk, the
-    // manifest may then still be the file that is called the spare.
+    // The kernel forgets a failed sync: the next one succeeds and proves nothing. On disk, the file
+    // that is now the spare may then still be the manifest.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")

@@ -44,7 +44,7 @@ struct ErrorTextTests {
   @Test(
     "If it is unknown whether a directory is inside another, the error names the right one")
   func insideNamesPath() throws {
-    // Before a salvage, it is checked whether the copy would be inside the damaged store.
+    // A salvage first checks whether the copy would be inside the damaged store.
     let directory = try TemporaryDirectory()
     // The first check is part of opening the store's directory.
     let fileSystem = FaultyFileSystem(
@@ -112,7 +112,7 @@ struct ErrorTextTests {
     ] {
       let since = told.dropFirst(elsewhere.count)
       #expect(told.hasPrefix(elsewhere), "\(told)")
-      // If the system shows which processes hold locks.
+      // The text has this only if the system shows which processes hold locks.
       #expect(
         since.isEmpty || since.contains(/^, running since \d{4}-\d\d-\d\dT[\d:]{8}Z$/),
         "\(told)")

@@ -20,7 +20,8 @@ private struct OldestCut: CutChooser {
 final class ExtensionTests: StoreSuite {
   // MARK: What a call does
 
-  @Test("It lives this long from now on, with the same value, version and attributes")
+  @Test(
+    "An extended entry lives this long from now on, with the same value, version and attributes")
   func extends() throws {
     let store = try makeStore()
     let version = try store.setValue(
@@ -69,7 +70,7 @@ final class ExtensionTests: StoreSuite {
     }
   }
 
-  @Test("Many keys in one call, some of them present")
+  @Test("One call extends many keys, only some of them present")
   func manyKeys() throws {
     let store = try makeStore()
     for number in 0..<10 {
@@ -84,7 +85,7 @@ final class ExtensionTests: StoreSuite {
     }
   }
 
-  @Test("It applies to the current value, not to a later one")
+  @Test("An extension applies to the current value, not to a later one")
   func otherValue() throws {
     let store = try makeStore()
     for key in ["overwritten", "removed", "batch"] {
@@ -125,7 +126,7 @@ final class ExtensionTests: StoreSuite {
 
   @Test("An entry that was idle for too long goes, however late its lifetime ends")
   func idleLimit() throws {
-    // Its end was taken for one that had been set in between, so every removal spared it.
+    // The entry's end was taken for one set in between, so every removal spared the entry.
     let store = try makeStore()
     try store.setValue(
       "v", forKey: "key", options: EntryOptions(lifetime: .seconds(100), idleLimit: .seconds(10)))
@@ -139,7 +140,7 @@ final class ExtensionTests: StoreSuite {
   }
 
   @Test(
-    "An entry that was found expired and then extended stays", arguments: [1, 2])
+    "An entry that was found expired but then extended stays", arguments: [1, 2])
   func extendedInTheCourseOfARemoval(read: Int) throws {
     let system = FaultyFileSystem()
     let rewound = RewoundClock(clock: self.clock, origin: self.clock.now())
@@ -155,7 +156,7 @@ final class ExtensionTests: StoreSuite {
     clock.advance(by: .seconds(20))
     let reads = Mutex(0)
     system.setHook { event in
-      // When it is chosen, and when its tombstone is made.
+      // When the entry is chosen, and when its tombstone is made.
       let isNow = reads.withLock {
         $0 += 1
         return $0 == read
@@ -203,7 +204,7 @@ final class ExtensionTests: StoreSuite {
 
   // MARK: What is found again
 
-  @Test("It survives a kill and a close, with and without a checkpoint")
+  @Test("An extension survives a kill and a close, with and without a checkpoint")
   func reopened() throws {
     var store = try makeStore()
     for number in 0..<40 {
@@ -268,7 +269,7 @@ final class ExtensionTests: StoreSuite {
     #expect(try copy.ends() == ends)
     #expect(try copy.auditUsage() == [])
     try copy.close()
-    // Without its checkpoint, from the log alone.
+    // Without its checkpoint, the copy is opened from the log alone.
     var image = try Image(of: directory("copy"))
     image.files = image.files.filter { !$0.key.hasPrefix("ckpt-") }
     try image.write(to: directory("other"))
@@ -276,7 +277,7 @@ final class ExtensionTests: StoreSuite {
   }
 }
 
-/// A clock whose elapsed time goes back too, as it does when threads read it.
+/// A clock whose elapsed time goes back too, as can happen when several threads read one.
 private struct RewoundClock: WallClock {
   let clock: ManualClock
   let origin: Timestamp

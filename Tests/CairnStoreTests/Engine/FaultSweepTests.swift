@@ -38,7 +38,7 @@ struct FaultSweepTests {
     var allowed: [String: Set<Filled?>] = [:]
     var faults: [String] = []
 
-    /// Notes a write of some keys that returned or threw.
+    /// Records a write of some keys that returned or threw.
     mutating func note(_ changes: [String: Filled?], _ write: () throws -> Void) {
       do {
         try write()
@@ -46,7 +46,7 @@ struct FaultSweepTests {
       } catch is StoreError {
         for (key, value) in changes { allowed[key, default: [nil]].insert(value) }
       } catch {
-        faults.append("\(error) is no error of the store")
+        faults.append("\(error) is not an error of the store")
       }
     }
 
@@ -171,7 +171,7 @@ struct FaultSweepTests {
         }
       }
     }
-    // Enough for two rolls, with the next segment not ready in one of them; later enough for one.
+    // Enough for two rolls, one of them without a ready segment; later enough for one.
     for number in 0..<(round == 0 ? 10 : 5) {
       let value = filled(14_000, number)
       ledger.note(["medium\(number)": value]) {
@@ -242,7 +242,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "The same, with records read and written by system calls",
+    "A single failing call does no harm with records read and written by system calls",
     arguments: FaultyFileSystem.Call.failing)
   func sweepSystemCalls(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem(), access: .systemCalls).counts[call] ?? 0
@@ -260,7 +260,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A call that fails for ever from some point on does no more harm",
+    "A call that fails for ever from some point on does no further harm",
     arguments: FaultyFileSystem.Call.failing)
   func lasting(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
@@ -280,7 +280,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A call that takes effect and then reports a failure does no more harm",
+    "A call that takes effect and then reports a failure does no further harm",
     arguments: [
       FaultyFileSystem.Call.rename, .exchange, .unlink, .write, .allocate, .truncate,
       .synchronize, .synchronizeData,
@@ -361,7 +361,7 @@ struct FaultSweepTests {
     let store = try Store(
       directory.store, .small { $0.access = .systemCalls }, fileSystem: system, background: queue)
     let value = [UInt8](repeating: 1, count: 1000)
-    // Until the record after the next does not fit, with the next segment ready.
+    // Until only one more record fits. The next segment is ready.
     for number in 0..<62 { try store.setValue(value, forKey: "key\(number)") }
     queue.runAll()
     system.arm(.init(call: .write, index: index, errorNumber: EIO))

@@ -173,7 +173,7 @@ struct FileTests {
     }
   }
 
-  @Test("After a close, the manifest has every file and the end of its records")
+  @Test("After a close, the manifest lists every file and the end of its records")
   func lengths() throws {
     let store = try Store(directory.store)
     for number in 0..<100 {
@@ -189,7 +189,7 @@ struct FileTests {
         manifest.openSegments.first { $0.id.rawValue == id }?.byteCount
           ?? manifest.sealedSegments.first { $0.id.rawValue == id }?.byteCount)
       #expect(try image.records(in: name).last?.range.upperBound == length)
-      // The room beyond the end of the last one lets a removal work on a full disk.
+      // The room beyond the end of the last segment lets a removal work on a full disk.
       let bytes = try #require(image.files[name])
       #expect(bytes.count >= length && bytes.count <= length + (16 << 10))
       #expect(bytes[length...].allSatisfy { $0 == 0 })
@@ -235,11 +235,11 @@ struct FileTests {
     #expect(try Opening(image, boot: otherBoot) == .contents(new.after))
   }
 
-  @Test("Opening a damaged store that is refused moves and removes nothing")
+  @Test("A refused open of a damaged store moves and removes nothing")
   func refusedOpenChangesNothing() throws {
-    // `DamageFuzzer`: files with ids beyond the manifest's were removed, and unlisted ones moved to
-    // quarantine, before the log was read and the store refused. They might have been needed for
-    // recovery.
+    // Found by `DamageFuzzer`: files with ids beyond the manifest's were removed, and unlisted ones
+    // moved to quarantine, before the log was read and the store refused. Recovery might have
+    // needed them.
     let scene = try StoreScene()
     let store = try scene.open()
     for index in 0..<20 { try store.setValue("value\(index)", forKey: "key\(index)") }
@@ -265,8 +265,8 @@ struct FileTests {
   @Test("An open makes the directory durable before it removes files according to the manifest")
   func syncBeforeSweep() throws {
     // A process may die between the exchange of the manifest and the sync of the directory. If the
-    // next one removes files according to that manifest, a power cut may keep the removal and undo
-    // the exchange.
+    // next process removes files according to that manifest, a power cut may keep the removal and
+    // undo the exchange.
     let scene = try StoreScene()
     let store = try scene.open { $0.durability = .durable }
     try store.setValue("1", forKey: "a")

@@ -4,13 +4,13 @@ import Glibc
 import KillWriter
 import Testing
 
-/// A process that writes with several threads and durability classes is killed at random, again and
-/// again, on the same store. Everything it acknowledged is there.
+/// A process that writes with several threads and durability classes is killed at random,
+/// repeatedly, on the same store. Everything it acknowledged must exist.
 @Suite("SIGKILL")
 struct KillTests {
   static let threads = 4
 
-  /// What the keys of each thread contain.
+  /// The values of each thread's keys.
   typealias State = [String: [UInt8]]
 
   static func apply(_ operation: Workload.Operation, to state: inout State) {
@@ -27,7 +27,8 @@ struct KillTests {
     var acknowledgedCount = 0
     for round in 0..<18 {
       let seed = generator.next() >> 1
-      // After this many acknowledgements. 0: while it opens, or at its first writes.
+      // The kill comes after this many acknowledgements. 0: during the open, or at the first
+      // writes.
       let limit = round % 5 == 4 ? 0 : Int.random(in: 1..<400, using: &generator)
       let process = try KillWriterProcess(["write", directory.store, "\(seed)", "\(Self.threads)"])
       // The one place where time itself is random: a kill during the open.
@@ -52,7 +53,8 @@ struct KillTests {
         acknowledgedCount += 1
       }
       let comment: Comment = "kill \(round), seed \(seed), \(last); \(Seed.comment)"
-      // Read without changing anything. Sometimes recovered here rather than by the next writer.
+      // Read the store without changing it. Sometimes, recover it here rather than in the next
+      // writer.
       guard FileNames.hasManifest(directory.store) else { continue }
       let recoversHere = round % 3 == 2
       let store = try Store(directory.store, readOnly: !recoversHere)
@@ -100,7 +102,7 @@ struct KillTests {
       }
       #expect(owner == (hasLocks ? process.identifier : nil))
       guard hasLocks else { continue }
-      // It was started by this test, and the time is accurate to the second.
+      // This test started the process, and the time is accurate to the second.
       let start = try #require(since)
       #expect(start.advanced(by: .seconds(-2)) < now && now < start.advanced(by: .seconds(400)))
       #expect(

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Records of a page and more")
 struct LargeRecordTests {
-  /// Sizes of values around those from which they are written or checked in another way.
+  /// Sizes around those at which values begin to be written or checked in another way.
   static let sizes = [
     0, 1, 255, 256, 257, 1023, 1024, 1025, 4000, 4095, 4096, 4097, 8192, 16_383, 16_384, 40_000,
   ]
@@ -41,7 +41,7 @@ struct LargeRecordTests {
     let store = try scene.open { $0.segmentByteLimit = 1 << 20 }
     var values: [String: [UInt8]] = [:]
     for size in Self.sizes {
-      // Small ones in between, which share pages with them.
+      // Small records in between, which share pages with the large ones.
       for (key, size) in [("large \(size)", size), ("small \(size)", 30)] {
         values[key] = generator.bytes(count: size)
         try store.setValue(values[key]!, forKey: key)

@@ -19,7 +19,7 @@ struct LargeWriteTests {
     try store.setValue("old", forKey: "large")
   }
 
-  /// Holds up the write after the header of a file that is written outside the log.
+  /// Holds up the write that follows the header of a file written outside the log.
   func holdUp() -> Gate {
     let gate = Gate()
     let begun = Mutex<Set<String>>([])
@@ -60,7 +60,7 @@ struct LargeWriteTests {
   }
 
   @Test(
-    "Others write, read, roll and compact during one; a kill then finds all but it",
+    "Others write, read, roll and compact during a large write; a kill then loses only that write",
     arguments: Kind.allCases, [Durability.process, .durable])
   func others(kind: Kind, durability: Durability) throws {
     let gate = holdUp()
@@ -89,7 +89,7 @@ struct LargeWriteTests {
     #expect(try isWritten(store, kind))
     #expect(try store.text("small 8") == "durable")
     #expect(try store.auditUsage() == [])
-    // Killed after it.
+    // This process is killed after the large write.
     let killedAfter = try scene.killed()
     defer { withExtendedLifetime(killedAfter) {} }
     let again = try killedAfter.open()
@@ -107,7 +107,8 @@ struct LargeWriteTests {
     try last.close()
   }
 
-  @Test("A removal of all before the end of one removes nothing of it", arguments: Kind.allCases)
+  @Test(
+    "A removal of all before the end of a large write removes none of it", arguments: Kind.allCases)
   func removalOfAll(kind: Kind) throws {
     let gate = holdUp()
     let writer = Background { [self] in try write(kind) }
@@ -124,7 +125,7 @@ struct LargeWriteTests {
     try again.close()
   }
 
-  @Test("A close before the end of one leaves nothing of it", arguments: Kind.allCases)
+  @Test("A close before the end of a large write leaves nothing of it", arguments: Kind.allCases)
   func closed(kind: Kind) throws {
     let gate = holdUp()
     let writer = Background { [self] in try write(kind) }
@@ -143,7 +144,7 @@ struct LargeWriteTests {
     try again.close()
   }
 
-  @Test("If its condition no longer holds when it is written, it leaves nothing")
+  @Test("If its condition no longer holds when it is written, a large value leaves nothing")
   func condition() throws {
     let version = try #require(try store.info(forKey: "large")).version
     let gate = holdUp()
@@ -158,7 +159,7 @@ struct LargeWriteTests {
     #expect(writer.finishes())
     #expect(writer.error == nil)
     #expect(try store.text("large") == "newer")
-    // The space claimed for it can be used again.
+    // The space claimed for the large value can be used again.
     for number in 0..<200 {
       try store.setValue([UInt8](repeating: 1, count: 1000), forKey: "small \(number)")
     }
@@ -172,7 +173,7 @@ struct LargeWriteTests {
     #expect(try Store.verify(path: scene.path).errors == [])
   }
 
-  @Test("It finishes, however fast others fill segments", arguments: Kind.allCases)
+  @Test("A large write finishes, however fast others fill segments", arguments: Kind.allCases)
   func busy(kind: Kind) throws {
     let syncCount = Atomic(0)
     let others = Mutex<[Background]>([])
@@ -201,7 +202,7 @@ struct LargeWriteTests {
   }
 
   @Test(
-    "If it is unknown whether one is in the log, a backup has what reads find",
+    "If it is unknown whether a large write is in the log, a backup has what reads find",
     arguments: Kind.allCases)
   func failedExchange(kind: Kind) throws {
     scene.queue.runAll()
@@ -220,7 +221,7 @@ struct LargeWriteTests {
   }
 
   @Test(
-    "Without room, for itself or for the manifest that lists it, one throws noSpace and leaves no file",
+    "Without room, for itself or its manifest, a large write throws noSpace and leaves no file",
     arguments: Kind.allCases, [false, true])
   func noSpace(kind: Kind, isForManifest: Bool) throws {
     scene.queue.runAll()
@@ -252,7 +253,7 @@ struct LargeWriteTests {
 struct UnpublishedBatchTests {
   static let count = 5000
 
-  @Test("Writes meanwhile find the batch's values and win; a snapshot waits for all of it")
+  @Test("Writes meanwhile find the batch's values and win; a snapshot waits for the whole batch")
   func meanwhile() throws {
     let directory = try TemporaryDirectory()
     let held = Mutex<Store?>(nil)
@@ -375,7 +376,7 @@ struct UnpublishedBatchTests {
   func compaction() throws {
     let directory = try TemporaryDirectory()
     let store = try withBatch(in: directory, meanwhile: { _ = try $0.compact() }, removeAndFill)
-    // By then, only the removals of the batch's segment are left.
+    // Afterwards, only the removals of the batch's segment are left.
     for number in 0..<4000 { try store.setValue("newer", forKey: "new\(number)") }
     try store.maintain()
     let contents = try store.contents()

@@ -11,7 +11,7 @@ struct LogUseTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// Opens a store whose log calls `body` with it at each message that contains `text`.
+  /// Opens a store whose log calls `body` with the store at each message that contains `text`.
   func open(
     _ text: String, _ fileSystem: any FileSystem = SystemFileSystem(),
     _ body: @escaping @Sendable (Store) throws -> Void

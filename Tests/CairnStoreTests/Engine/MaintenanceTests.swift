@@ -102,7 +102,7 @@ struct MaintenanceTests {
     #expect(try store.statistics().indexedKeyCount == 11)
     process.queue.runAll(dueAfter: .seconds(30))
     #expect(try store.statistics().indexedKeyCount == 10)
-    // And again, and for an entry of a batch.
+    // The same again, for an entry of a batch.
     try store.write { try $0.setValue("v", forKey: "short", options: .lifetime(.seconds(20))) }
     clock.advance(by: .seconds(30))
     process.queue.runAll(dueAfter: .seconds(30))
@@ -162,7 +162,7 @@ struct MaintenanceTests {
   }
 
   @Test(
-    "What processes leave that are killed before a round, later processes reclaim",
+    "Later processes reclaim what processes killed before a round leave",
     arguments: [(expires: true, hasRounds: true), (false, true), (false, false)])
   func killedEarly(expires: Bool, hasRounds: Bool) throws {
     var most = 0
@@ -174,7 +174,7 @@ struct MaintenanceTests {
         try store.setValue(
           [UInt8](repeating: 5, count: 1000), forKey: "\(expires ? session : 0) \(number)",
           lifetime: expires ? .seconds(60) : .standard)
-        // Not before the first write, which requests it.
+        // The queue runs only after a write, which requests maintenance.
         process.queue.runAll(dueAfter: .zero)
       }
       clock.advance(by: .seconds(17))
@@ -186,7 +186,8 @@ struct MaintenanceTests {
   }
 
   @Test(
-    "The same with processes that begin with a removal", arguments: [true, false])
+    "Processes that begin with a removal also reclaim what killed ones leave",
+    arguments: [true, false])
   func killedEarly(removesMany: Bool) throws {
     var most = 0
     for _ in 0..<100 {
@@ -216,13 +217,13 @@ struct MaintenanceTests {
       process.queue.runAll(dueAfter: .zero)
       try store.close()
       process.queue.runAll(dueAfter: .zero)
-      // One session's writes may be added to that.
+      // Allows for one session's writes in addition.
       #expect(disk.allocatedByteCount < (1 << 20) + (256 << 10), "\(session)")
     }
   }
 
   @Test(
-    "Processes that are killed early leave no more to replay than one may",
+    "Processes that are killed early leave no more to replay than one process may",
     arguments: [true, false])
   func replayedEarly(hasRounds: Bool) throws {
     for session in 0..<60 {
@@ -318,7 +319,7 @@ struct MaintenanceTests {
     let value = [UInt8](repeating: 1, count: 1000)
     for number in 0..<80 { try store.setValue(value, forKey: "key \(number)") }
     scene.queue.runAll()
-    // Many bytes are dead in the sealed segment, and in those rolled since.
+    // Many bytes are dead in the sealed segment and in the segments rolled since.
     for number in 0..<160 { try store.setValue(value, forKey: "key \(number % 40)") }
     // No segment can be sealed, and none is compacted.
     scene.fileSystem.setHook { event in

@@ -4,9 +4,9 @@ import Glibc
 import KillWriter
 import Testing
 
-/// A real filesystem with its journal is cut off while a process writes with several threads and
-/// durability classes. Everything acknowledged as durable is there, and nothing of a thread beyond
-/// a gap.
+/// A real journalling filesystem is cut off while a process writes with several threads and
+/// durability classes. Everything acknowledged as durable must exist, and no write of a thread
+/// beyond a gap.
 @Suite("Power cuts of ext4")
 struct PowerCutTests {
   static let threads = 4
@@ -35,7 +35,7 @@ struct PowerCutTests {
           try disk.cut()
         }
       }
-      // An error ends it, or a page that is not available.
+      // An error ends the process, or a page that is not available.
       let status = try process.wait()
       try #require(countBeforeCut != nil && (status == 3 || status == 128 + SIGBUS), "\(status)")
       var (last, lastDurable) = (
@@ -47,7 +47,7 @@ struct PowerCutTests {
         last[thread] = acknowledgement.number
         let operation = Workload(seed: seed, thread: thread).operation(acknowledgement.number)
         // A sync during the cut may succeed and leave zeros: the kernel drops the error of what it
-        // can no longer note in the journal. A real power cut has no such later moment.
+        // can no longer record in the journal. A real power cut has no such later moment.
         if case .durable = operation.durability, start < countBeforeCut ?? 0 {
           lastDurable[thread] = acknowledgement.number
         }

@@ -14,7 +14,7 @@ struct SealingTests {
       return nil
     }
 
-    /// The calls that concern pages, in order. Those that are synced, by the name of their file.
+    /// The calls that concern pages, in order. A sync is recorded by the name of its file.
     func take() -> [String] {
       events.withLock { events in
         defer { events = [] }
@@ -30,12 +30,12 @@ struct SealingTests {
   }
 
   @Test(
-    "Its pages leave the mapping first, and the active segment is not synced with it")
+    "A segment's pages leave the mapping first, and the active segment is not synced with it")
   func syncs() throws {
     let scene = try StoreScene()
     let store = try scene.open()
     let value = [UInt8].filled(1000)
-    // 64 KiB and some more: the last few go into the second segment.
+    // A little more than 64 KiB: the last few values go into the second segment.
     for number in 0..<70 { try store.setValue(value, forKey: "key \(number)") }
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }

@@ -34,7 +34,7 @@ struct SlowSyncTests {
     try write(store, 0..<150)
     #expect(try store.usage().segmentCount > 10)
     for number in 0..<150 { try store.removeValue(forKey: "key \(number)") }
-    // Meanwhile housekeeping waits in a sync.
+    // Meanwhile, housekeeping waits in a sync.
     #expect(system.awaitHeldSync())
     system.releaseSyncs()
     try store.close()
@@ -75,7 +75,7 @@ struct SlowSyncTests {
     let segmentCounts = Mutex<[Int]>([])
     let problems = Messages()
     scene.fileSystem.setHook { event in
-      // Whenever a segment is synced for the first time, another one is left.
+      // Whenever a segment is synced for the first time, another one is filled.
       guard event.call == .synchronizeData, event.file.hasPrefix("seg-"),
         synced.withLock({ $0.count < 50 && $0.insert(event.file).inserted })
       else { return nil }

@@ -59,7 +59,7 @@ struct StatisticsTests {
     #expect(before.liveByteCount == live, Seed.comment)
     #expect(before.tombstoneCount == tombstones, Seed.comment)
     #expect(before.indexedKeyCount == newest.values.count { $0.1 > 0 }, Seed.comment)
-    // The next open finds the same.
+    // The next open finds the same numbers.
     let after = try Store(directory.store).statistics()
     #expect(after.liveByteCount == before.liveByteCount, Seed.comment)
     #expect(after.deadByteCount == before.deadByteCount, Seed.comment)

@@ -32,7 +32,7 @@ final class VanishingTests: StoreSuite {
     #expect(storeError { try store.removeAll() } == vanished)
   }
 
-  @Test("A write a second later is refused, and the log is told once")
+  @Test("A write a second later is refused, and this is logged once")
   func writeLater() throws {
     let store = try openStore()
     try removeDirectory()
@@ -57,7 +57,7 @@ final class VanishingTests: StoreSuite {
     #expect(error == vanished)
   }
 
-  @Test("A round of maintenance finds it")
+  @Test("A round of maintenance notices the removal")
   func maintenance() throws {
     let store = try openStore()
     try removeDirectory()
@@ -65,7 +65,7 @@ final class VanishingTests: StoreSuite {
     #expect(storeError { try store.setValue("w", forKey: "a") } == vanished)
   }
 
-  @Test("Reads go on")
+  @Test("Reads continue")
   func reads() throws {
     let store = try openStore()
     try removeDirectory()
@@ -73,7 +73,7 @@ final class VanishingTests: StoreSuite {
     #expect(try store.text("key") == "v")
   }
 
-  @Test("Closing throws it, and releases everything")
+  @Test("Closing throws the error, and releases everything")
   func closing() throws {
     let store = try openStore()
     try removeDirectory()
@@ -103,7 +103,7 @@ final class VanishingTests: StoreSuite {
     try third.close()
   }
 
-  @Test("Its next segment takes no file of the other store, even within the second")
+  @Test("The next segment takes no file of the other store, even within the second")
   func otherStoresSegment() throws {
     let value = [UInt8](repeating: 1, count: 1000)
     let store = try openStore()
@@ -123,7 +123,7 @@ final class VanishingTests: StoreSuite {
     try third.close()
   }
 
-  @Test("A directory that is renamed is still there")
+  @Test("A renamed directory does not count as removed")
   func renamed() throws {
     let store = try openStore(.durable)
     try FileManager.default.moveItem(atPath: directory.store, toPath: directory("moved"))

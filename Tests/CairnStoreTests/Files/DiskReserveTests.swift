@@ -31,7 +31,7 @@ struct DiskReserveTests {
     #expect(reserve.giveHalf(forLogOf: log))
     #expect(!reserve.giveHalf(forLogOf: log))
     #expect(try byteCount == 512 << 10)
-    // It may belong to a smaller log. A quarter always stays.
+    // The reserve may belong to a smaller log. A quarter always stays.
     for _ in 0..<3 { _ = DiskReserve(directory: directory, isUsed: true).giveHalf(forLogOf: log) }
     #expect(try byteCount == 256 << 10)
     try reserve.ensure(forLogOf: log)
@@ -73,7 +73,7 @@ struct DiskReserveTests {
     #expect(reserve.isShort)
   }
 
-  @Test("A compaction that no removal waits for leaves it whole")
+  @Test("A compaction that no removal waits for leaves the reserve whole")
   func takenBack() throws {
     let reserve = DiskReserve(directory: directory, isUsed: true)
     try reserve.ensure(forLogOf: 20 << 20)
@@ -84,7 +84,7 @@ struct DiskReserveTests {
     // and a trim found no room.
   }
 
-  @Test("A large value that is refused does not leave it larger")
+  @Test("A large value that is refused does not leave the reserve larger")
   func refusedValue() throws {
     let store = try scene.open()
     for number in 0..<300 { try store.setValue([UInt8].filled(1000), forKey: "key\(number)") }
@@ -99,7 +99,8 @@ struct DiskReserveTests {
     try store.close()
   }
 
-  @Test("It has the size that the log needs when a write returns, however large the write")
+  @Test(
+    "When a write returns, the reserve has the size that the log needs, however large the write")
   func growth() throws {
     let store = try Store(scene.path, .small { $0.segmentByteLimit = 256 << 10 })
     for byteCount in [1000, 30_000, 200_000, 30 << 20, 1000] {
@@ -107,7 +108,7 @@ struct DiskReserveTests {
       let log = store.engine.log.withLock { appender in
         appender.segments.reduce(0) { $0 + $1.allocatedByteCount }
       }
-      // A store that never grew has none.
+      // A store that never grew has no reserve.
       if log > Appender.firstAllocation {
         #expect(try self.byteCount >= DiskReserve.byteCount(forLogOf: log), "\(byteCount)")
       }
@@ -135,7 +136,8 @@ struct DiskReserveTests {
     let store = try scene.open()
     #expect(try store.removeValue(forKey: "key200"))
     #expect(throws: StoreError.self) { try store.setValue([UInt8].filled(20_000), forKey: "new") }
-    // Another program took the released space. This is more than the last block had left.
+    // Another program took the released space. The next removals need more than the last block had
+    // left.
     scene.fileSystem.fillDisk()
     for index in 0..<200 { #expect(try store.removeValue(forKey: "key\(index)")) }
     #expect(try scene.killed().open().count() == 99)
@@ -146,7 +148,7 @@ struct DiskReserveTests {
     arguments: [true, false], [true, false])
   func removalOfAll(closed: Bool, atOnce: Bool) throws {
     // The switch needs a new manifest. A recovery may have used up the space kept for it. An
-    // exchange of names keeps the blocks of the one before, which a rename would free.
+    // exchange of names keeps the blocks of the previous manifest, which a rename would free.
     let scene = try fullDisk(closed: closed)
     let fileSystem = scene.fileSystem
     if atOnce {
@@ -179,7 +181,7 @@ struct DiskReserveTests {
 
   @Test("Everything can be removed on a full disk once the manifest has outgrown a block")
   func removalOfAllAfterGrowth() throws {
-    // As before, but the previous manifest has left a block less than this one takes.
+    // As before, but the previous manifest leaves one block less than the current one needs.
     let scene = try StoreScene()
     let store = try scene.open()
     let fileSystem = scene.fileSystem

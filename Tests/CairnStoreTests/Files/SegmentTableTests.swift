@@ -25,7 +25,7 @@ struct SegmentTableTests {
     #expect(other != segment.granule)
     pin.end()
     Reclamation.reclaim()
-    // Another test's pin may delay this for a moment.
+    // Another test's pin may briefly delay this.
     var taken = try table.reserve(capacity: 1 << 20)
     while taken != segment.granule {
       Reclamation.reclaim()

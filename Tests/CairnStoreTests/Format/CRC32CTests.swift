@@ -31,7 +31,7 @@ struct CRC32CTests {
     #expect(vector.bytes.withSpan { ~PortableCRC32C.update(~0, with: $0) } == vector.checksum)
   }
 
-  @Test("Both paths agree on every length to 4,200 bytes")
+  @Test("Both paths agree on every length up to 4,200 bytes")
   func lengths() {
     var generator = Seed.generator()
     let bytes = generator.bytes(count: 4200)
@@ -98,7 +98,7 @@ struct CRC32CTests {
         == bytes.withSpan { ~PortableCRC32C.update(~0, with: $0) }, Seed.comment)
   }
 
-  @Test("In two parts the result is the same, wherever the cut is")
+  @Test("In two parts, the result is the same, wherever the cut is")
   func splits() {
     var generator = Seed.generator()
     let bytes = generator.bytes(count: 3500)

@@ -49,7 +49,7 @@ struct CheckpointFormatTests {
     }
   }
 
-  @Test("Its bytes match the format")
+  @Test("The header's bytes match the format")
   func golden() throws {
     let checkpoint = sample()
     let bytes = checkpoint.encodedHeader()

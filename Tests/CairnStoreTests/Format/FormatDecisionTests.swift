@@ -8,7 +8,7 @@ import Testing
   "The document, the library and the independent reader agree",
   .enabled(if: IndependentReader.isAvailable, "there is no python3"))
 struct FormatDecisionTests {
-  /// What each of them makes of a store.
+  /// The results of the library and of the independent reader for one store.
   private struct Verdict {
     var errors: [Corruption] = []
     /// The result of `verify` if it cannot check at all.
@@ -29,7 +29,7 @@ struct FormatDecisionTests {
   ) throws -> Verdict {
     let directory = try TemporaryDirectory()
     var image = image
-    // The independent reader asks the kernel for the current boot, so the manifest must have
+    // The independent reader gets the current boot from the kernel, so the manifest must have
     // another one.
     if boot != nil { image = try image.changingManifest { $0.bootIdentifier[0] ^= 1 } }
     try image.write(to: directory.store)
@@ -164,7 +164,7 @@ struct FormatDecisionTests {
       try store.close()
       #expect(try Image(of: directory.store).files[fixture.name] != nil)
     }
-    // If there is no checkpoint, no checkpoint has the id 0.
+    // Without a checkpoint, the id 0 names no checkpoint.
     var image = HostileStoreTests.image(isClean: true)
     image.files[FileName.checkpoint(0)] = [1]
     #expect(try verdict(image).errors.map(\.cause) == [.unlistedFile])
@@ -174,7 +174,7 @@ struct FormatDecisionTests {
     #expect(try store.statistics().recovery.quarantinedFiles == [FileName.checkpoint(0)])
   }
 
-  @Test("Without LOCK, no reader opens the store, a writer creates it, and a salvage warns")
+  @Test("Without LOCK, no reader opens the store, a writer creates LOCK, and a salvage warns")
   func missingLock() throws {
     var image = HostileStoreTests.image(isClean: true, records: [Self.record(3, delta: 0)])
     image.files["LOCK"] = nil
@@ -234,8 +234,8 @@ struct FormatDecisionTests {
         #expect(found.errors.first?.cause == .incompleteBatch && found.status == 3)
         #expect(found.reading?.corruption?.cause == .incompleteBatch)
       } else {
-        // The remains of a batch at the end of the log are nothing, or corrupt if a later number
-        // exists.
+        // The remains of a batch at the end of the log count as nothing, or as corrupt if a later
+        // number exists.
         #expect(found.content.isEmpty)
       }
     }
@@ -243,7 +243,7 @@ struct FormatDecisionTests {
 
   // MARK: The end of an unclean log
 
-  /// Two open segments: the first has a put and the rest of another, the second has nothing.
+  /// Two open segments: the first has a put and remains of another, the second has nothing.
   private func torn(secondLength: Int) throws -> Image {
     var image = HostileStoreTests.image(
       isClean: false, records: [Self.record(3, delta: 0), Self.record(4, delta: 1)])
@@ -259,13 +259,13 @@ struct FormatDecisionTests {
     }
   }
 
-  @Test("A length of 72 in an unclean store means nothing", arguments: [nil, otherBoot])
+  @Test("A length of 72 in an unclean store proves nothing", arguments: [nil, otherBoot])
   func lengthOfHeader(boot: [UInt8]?) throws {
     for length in [0, 72] {
       let found = try verdict(try torn(secondLength: length), boot: boot)
       #expect(found.status == 0 && found.content.count == 1, "length \(length)")
     }
-    // If the second has a record that was durable, all of the first was durable.
+    // If the second segment has a durable record, all of the first was durable.
     var image = try torn(secondLength: 0)
     let (header, bytes) = HostileStoreTests.segment(
       2, baseSequence: 1, records: [Self.record(5, delta: 2)])
@@ -313,7 +313,7 @@ struct FormatDecisionTests {
     let found = try verdict(image, boot: boot)
     #expect(found.status == 3)
     #expect(found.errors.map(\.cause) == [.lostRecords])
-    // An open through the checkpoint does not look there.
+    // An open through the checkpoint does not read there.
     #expect(found.reading != nil || found.content.count == 3)
   }
 

@@ -59,7 +59,7 @@ struct GoldenStoreTests {
     }
   }
 
-  @Test("is read with all that it holds, without a change", arguments: names)
+  @Test("is read completely, without a change", arguments: names)
   func read(name: String) throws {
     let directory = try copy(name)
     #expect(try Store.verify(path: directory.store).errors == [])
@@ -85,7 +85,7 @@ struct GoldenStoreTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("is opened after a failed sync, which the length of LOCK says")
+  @Test("is opened after a failed sync, which the length of LOCK shows")
   func failedSync() throws {
     let directory = try copy("1.0-killed")
     try Data([0]).write(to: URL(filePath: directory.store + "/LOCK"))
@@ -128,7 +128,7 @@ struct GoldenStoreTests {
     try check(try Store(directory("salvaged")), "1.0-closed")
   }
 
-  @Test("Each has every kind of file and of record", arguments: names)
+  @Test("Each store has every kind of file and record", arguments: names)
   func kinds(name: String) throws {
     let directory = try copy(name)
     let files = try FileManager.default.contentsOfDirectory(atPath: directory.store)

@@ -44,7 +44,7 @@ enum IndependentReader {
   ) throws -> (status: Int32, lines: [Line], errors: String) {
     let process = Process()
     let output = Pipe()
-    // A file, because two pipes read one after the other could block.
+    // A file is used because two pipes read one after another could block.
     let errors = path + ".errors"
     try Data().write(to: URL(fileURLWithPath: errors))
     process.executableURL = URL(fileURLWithPath: try #require(interpreter))
@@ -95,7 +95,7 @@ enum IndependentReader {
     return String(decoding: text, as: UTF8.self)
   }
 
-  /// The pages of the format that have worked examples, one after the other.
+  /// The concatenated pages of the format that have worked examples.
   static var document: String {
     get throws {
       try ["FileFormat.md", "FileFormat/Recovery.md", "FileFormat/Checkpoint.md"].map { page in

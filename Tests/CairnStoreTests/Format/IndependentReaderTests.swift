@@ -32,7 +32,7 @@ struct IndependentReaderTests {
     for round in 0..<4 {
       let store = try Store(path: scratch.store, configuration: configuration)
       try fill(store, &random)
-      // Then old records are in new segments, in no order.
+      // A compaction puts old records into new segments, in no order.
       if round % 2 == 1 { #expect(try store.compact().writtenSegmentCount > 0) }
       let content = try IndependentReader.content(of: store)
       try store.close()
@@ -191,8 +191,8 @@ struct IndependentReaderTests {
     try scratch.write(manifest.encoded(), to: "MANIFEST", in: path)
   }
 
-  /// So is the second, with an extension, a sealed segment, a checkpoint and an end that must be
-  /// found.
+  /// The second worked example is a valid store too. It has an extension, a sealed segment, a
+  /// checkpoint and an end that must be found.
   @Test(arguments: [false, true])
   func secondWorkedExample(isSameBoot: Bool) throws {
     let path = try writeExample(section: 16, names: Self.secondExample)
@@ -380,8 +380,8 @@ private final class ScratchDirectory {
   }
 
   /// A copy of a store that may be open, as a kill would leave it while nothing is written. The
-  /// manifest is copied first: files that a later one adds are then unlisted, and files that it
-  /// drops are ignored.
+  /// manifest is copied first: files that a later manifest adds are then unlisted, and files that
+  /// it drops are ignored.
   func copy(_ original: String? = nil, as name: String) throws -> String {
     let original = original ?? store
     let copy = path + "/" + name

@@ -13,7 +13,7 @@ struct CandidateSelectionTests {
   static let orders: [String] = ["random", "rising", "falling", "equal", "saw"]
 
   @Test(
-    "The first ones, in order, as a sort returns them", arguments: orders,
+    "The first candidates come in order, as a sort returns them", arguments: orders,
     [1, 2, 100, 4095, 4096, 30_000, 100_000])
   func selection(order: String, limit: Int) {
     var generator = Seed.generator()

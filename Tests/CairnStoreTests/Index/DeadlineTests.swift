@@ -15,14 +15,14 @@ struct DeadlineTests {
     }
 
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
-    /// By location.
+    /// The entries by location.
     var known: [UInt64: Known] = [:]
     var locations: [UInt64] = []
     private var nextLocation: UInt64 = 1
 
     static func earliest(_ location: UInt64) -> Int64 { origin + Int64(location % 5000) * 1000 }
 
-    /// A time, in the units that are distinguished.
+    /// A time, in the units that the index distinguishes.
     static func moment(_ time: Int64) -> Int64 { max(0, (time - origin) / 16) }
 
     private mutating func enter(_ hash: UInt64, using generator: inout FuzzRandom) -> (
@@ -214,7 +214,7 @@ struct DeadlineTests {
     look()
     index.settleDeadline(settled, of: 7, entry, extendedTo: .min, by: now)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .passed])
-    // Another thread found it in time, and reports its access now.
+    // Another thread found the entry in time, and reports its access now.
     index.insert(9, location: Location(rawValue: 3), flags: [])
     index.touch(7, entry)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .inexact])

@@ -2,7 +2,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Keys that were chosen to collide must cost no more than any others.
+/// Keys chosen to collide must cost no more than others.
 @Suite("Hash flooding", .serialized)
 struct HashFloodingTests {
   static let count = 1 << 12
@@ -26,7 +26,8 @@ struct HashFloodingTests {
     #expect(sets.allSatisfy { Set($0).count == Self.count })
     var best = [Duration](repeating: .seconds(1000), count: sets.count)
     let clock = ContinuousClock()
-    // Alternately, taking the best of each, so that other work on the machine matters least.
+    // The two are measured alternately, and the best of each counts, so that other work on the
+    // machine matters least.
     for _ in 0..<5 {
       for (number, keys) in sets.enumerated() {
         let directory = try TemporaryDirectory()

@@ -61,7 +61,7 @@ struct HashIndexTests {
   @Test("An empty index takes 32 KiB: a process may have hundreds")
   func emptySize() { #expect(HashIndex.emptyByteCount <= 32 << 10) }
 
-  @Test("100,000 random operations give what a dictionary gives")
+  @Test("100,000 random operations have the results of a dictionary")
   func model() throws {
     var generator = Seed.generator()
     var pair = Pair()
@@ -187,14 +187,14 @@ struct HashIndexTests {
     var largestStep = 0.0
     for count in 1...200_000 {
       index.insert(generator.next(), location: Location(rawValue: UInt64(count)), flags: [])
-      // In each hundredth of a doubling.
+      // This measures each hundredth of a doubling.
       if count >= 100_000, count % 1000 == 0 {
         let bytes = index.byteCount
         if before > 0 { largestStep = max(largestStep, Double(bytes - before) / Double(before)) }
         before = bytes
       }
     }
-    // Evenly spread it is 1 %. If they grew together it would be nearly all.
+    // 1 % if growth is spread evenly; nearly all if the shards grew together.
     #expect(largestStep < 0.1, Seed.comment)
   }
 
@@ -261,7 +261,7 @@ struct HashIndexTests {
     .timeLimit(.minutes(2)))
   func lookBesideChanges() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
-    // In two shards, so that every change meets a lookup.
+    // All hashes are in two shards, so that every change meets a lookup.
     @Sendable func hash(_ number: Int) -> UInt64 {
       UInt64(number) &* 0x9E37_79B9_7F4A_7C15 & ~0xFF | UInt64(number & 1)
     }
@@ -311,7 +311,7 @@ struct HashIndexTests {
   }
 
   @Test(
-    "Lookups without a lock see all of a removal of all that hands its tables to a snapshot",
+    "Lookups without a lock see a whole removal of all that hands its tables to a snapshot",
     .timeLimit(.minutes(2)))
   func lookBesideHandover() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))

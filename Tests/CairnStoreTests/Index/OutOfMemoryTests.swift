@@ -3,9 +3,9 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Without memory for the index a call throws, and nothing is lost or half done")
+@Suite("Without memory for the index, a call throws, and nothing is lost or half done")
 final class OutOfMemoryTests: StoreSuite {
-  /// How many more bytes may be taken. Tables that are returned do not count.
+  /// How many more bytes may be taken. Freed tables do not increase this number.
   private final class Memory: Sendable {
     private let left = Mutex(Int.max)
 
@@ -53,7 +53,7 @@ final class OutOfMemoryTests: StoreSuite {
     return number
   }
 
-  @Test("A deadline that finds no memory is found again later; until then a count throws")
+  @Test("A deadline for which there is no memory is found later; until then, a count throws")
   func deadlines() throws {
     let store = try open()
     for number in 0..<1000 { try store.setValue("\(number)", forKey: "key \(number)") }
@@ -90,7 +90,7 @@ final class OutOfMemoryTests: StoreSuite {
     #expect(try store.value(forKey: "key \(count)") == nil)
     let second = try reopenedAfterKill("killed")
     #expect(try second.count() == count)
-    // Once there is memory again, it works again.
+    // Once there is memory, writes work again.
     memory.leave(.max)
     try store.setValue("v", forKey: "key \(count)")
     #expect(try store.text("key \(count)") == "v")
@@ -130,14 +130,14 @@ final class OutOfMemoryTests: StoreSuite {
     let store = try open(pause: { _ in
       guard let store = held.withLock({ $0.take() }) else { return }
       memory.leave(0)
-      // Until no shard has room, whatever the hashes are.
+      // Writes continue until no shard has room, whatever the hashes are.
       var refusedCount = 0
       for number in 0..<200_000 where refusedCount < 5000 {
         let isStored = (try? store.setValue("other", forKey: "other \(number)")) != nil
         refusedCount = isStored ? 0 : refusedCount + 1
       }
       if !another { return }
-      // Its operations on this key come first.
+      // The batch's operations on this key come first.
       let error = storeError {
         try store.write { batch in
           try batch.setValue("other", forKey: "key 7999")
@@ -200,7 +200,7 @@ final class OutOfMemoryTests: StoreSuite {
     try store.close()
   }
 
-  @Test("A checkpoint that finds no memory is made later")
+  @Test("A checkpoint for which there is no memory is made later")
   func checkpoint() throws {
     let store = try open()
     for number in 0..<2000 { try store.setValue("v", forKey: "key \(number)") }

@@ -3,9 +3,9 @@ import Testing
 
 @Suite("SipHash-1-3")
 struct SipHashTests {
-  /// The hashes of the first 0, 1, … 63 of the bytes 0, 1, 2, … with the secret 0, 1, … 15. Made
-  /// with an independent implementation in Python, which reproduces the published vectors of
-  /// SipHash-2-4 when it runs two and four rounds.
+  /// The hashes of the first 0, 1, … 63 of the bytes 0, 1, 2, … with the secret 0, 1, … 15. They
+  /// were made with an independent implementation in Python, which reproduces the published vectors
+  /// of SipHash-2-4 when it runs two and four rounds.
   static let vectors: [UInt64] = [
     0xabac0158050fc4dc, 0xc9f49bf37d57ca93, 0x82cb9b024dc7d44d, 0x8bf80ab8e7ddf7fb,
     0xcf75576088d38328, 0xdef9d52f49533b67, 0xc50d2b50c59f22a7, 0xd3927d989bb11140,

@@ -9,7 +9,7 @@ import Testing
 struct HostileStoreTests {
   private static let identifier = [UInt8](repeating: 1, count: 16)
 
-  /// Makes a segment by hand. Each key is as many `a` as it has bytes.
+  /// Makes a segment by hand. Each key consists of the letter `a`.
   static func segment(
     _ id: UInt64, baseSequence: UInt64 = 1, baseTime: Int64 = 1_700_000_000,
     records: [RecordHeader]
@@ -53,7 +53,7 @@ struct HostileStoreTests {
     return image
   }
 
-  /// Does everything with the store that one of its errors does not prevent.
+  /// Makes every call on the store that its errors do not prevent.
   static func use(_ image: Image) throws {
     let directory = try TemporaryDirectory()
     try image.write(to: directory.store)
@@ -79,10 +79,10 @@ struct HostileStoreTests {
   }
 
   /// Found by a review: a compaction wrote a segment for each record, and trapped at the 65,537th.
-  @Test("Numbers that alternate between far apart values end a compaction")
+  @Test("A compaction ends even if sequence numbers alternate between distant values")
   func farNumbers() throws {
     let base: UInt64 = 1 << 40
-    // Each has another key, by its length.
+    // Each record has a different key, by its length.
     func record(_ number: Int, delta: UInt32) -> RecordHeader {
       var record = RecordHeader(kind: .put)
       record.keyByteCount = number + 1
@@ -244,7 +244,7 @@ struct HostileStoreTests {
       guard storeError({ _ = try store.value(forKey: key) })?.corruption?.file == name else {
         throw SupportError(call: "no corruption", number: 0)
       }
-      // Everything before it is unaffected.
+      // Everything before this record is unaffected.
       for record in records.dropLast() {
         guard try store.text(String(decoding: record.key, as: UTF8.self)) == "value" else {
           throw SupportError(call: "another value", number: 0)

@@ -34,7 +34,7 @@ struct LifecycleTests {
         return sum + Int(status.st_blocks) * 512
       }
     }
-    // With segments of the default size.
+    // The segments have the default size.
     let store = try Store(directory.store, StoreConfiguration())
     #expect(try allocated() <= 256 << 10)
     try store.setValue("v", forKey: "key")
@@ -189,8 +189,8 @@ struct LifecycleTests {
 
   @Test("A close during a failure lists every segment or throws")
   func closeBesideFailure() throws {
-    // A job that makes the next segment fails during the close, which then seals nothing. If it
-    // left a segment unlisted, the next open would move it to quarantine.
+    // A job that makes the next segment fails during the close, which then seals nothing. If the
+    // close left a segment unlisted, the next open would move that to quarantine.
     let scene = try StoreScene()
     let store = try scene.open()
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
@@ -214,7 +214,7 @@ struct LifecycleTests {
 
   @Test("A close of a poisoned store waits for a thread that is making the next segment")
   func poisonedClose() throws {
-    // If it released the lock, the segment would be made or removed in the next session's
+    // If the close released the lock, the segment would be made or removed in the next session's
     // directory.
     let scene = try StoreScene()
     let store = try scene.open()

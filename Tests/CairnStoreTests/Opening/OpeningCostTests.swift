@@ -43,8 +43,8 @@ struct OpeningCostTests {
     let fileSystem = FaultyFileSystem()
     let store = try Store(killed.store, configuration(), fileSystem: fileSystem)
     #expect(try store.statistics().recovery.replayedRecordCount == replayedCount)
-    // The end of the log is searched for, then the log is replayed. The records it replaces and the
-    // checkpoint are read.
+    // The open searches for the end of the log, then replays the log. It reads the replaced records
+    // and the checkpoint.
     let tail = byteCounts(image).log - base.log
     let limit = 2 * tail + base.log + base.checkpoint + (1 << 20)
     #expect(fileSystem.readByteCount < limit, "of \(limit)")
@@ -76,7 +76,7 @@ struct OpeningCostTests {
     try image.write(to: damaged.store)
     let fileSystem = FaultyFileSystem()
     let store = try Store(damaged.store, configuration(), fileSystem: fileSystem)
-    // A snapshot that sees shards as they are in the checkpoint needs them too.
+    // A snapshot that shows the state of the checkpoint needs the shards too.
     let snapshot = try store.snapshot()
     try store.checkpoint()
     #expect(try store.contents() == expected)
@@ -106,8 +106,8 @@ struct OpeningCostTests {
     }
     // Processor time, because a busy machine makes everything slow.
     func seconds() throws -> Int {
-      // Not by its members: which module they seem to come from depends on what is compiled
-      // together.
+      // Read without the names of members: which module these seem to come from depends on what is
+      // compiled together.
       let time = UnsafeMutablePointer<timespec>.allocate(capacity: 1)
       defer { unsafe time.deallocate() }
       try check("clock_gettime", unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, time))

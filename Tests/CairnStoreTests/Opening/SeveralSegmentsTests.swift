@@ -15,7 +15,7 @@ struct SeveralSegmentsTests {
     }
   }
 
-  @Test("Everything is there", arguments: [nil, otherBoot])
+  @Test("Every record is found", arguments: [nil, otherBoot])
   func undamaged(boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     #expect(try killed.image.manifest.openSegments.count >= 4)
@@ -23,14 +23,14 @@ struct SeveralSegmentsTests {
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
   }
 
-  /// Found by a review: the last of them was appended to. A kill left the ones before it open,
-  /// without the roll that every open segment has if another follows.
-  @Test("If another program left several at its close, none is appended to")
+  /// Found by a review: the last open segment was appended to. A kill left the earlier ones open,
+  /// without the roll that an open segment has if another follows.
+  @Test("If another program left several open segments at its close, none is appended to")
   func leftByClose() throws {
     let directory = try TemporaryDirectory()
     var store = try Store(directory.store)
     try store.setValue("one", forKey: "one")
-    // Sealed as found after a kill, it ends without a roll.
+    // A segment sealed as found after a kill ends without a roll.
     try Image(of: directory.store).write(to: directory("killed"))
     try store.close()
     store = try Store(directory("killed"))
@@ -54,7 +54,7 @@ struct SeveralSegmentsTests {
     #expect(try Opening(image, boot: otherBoot) == .contents(contents))
   }
 
-  @Test("After the seal, everything is there too")
+  @Test("After the seal, every record is found too")
   func sealed() throws {
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()

@@ -39,7 +39,7 @@ struct TornBatchTests {
     #expect(try store.contents() == killed.before)
   }
 
-  @Test("One record of it damaged", arguments: 0..<4, [nil, otherBoot])
+  @Test("One damaged record", arguments: 0..<4, [nil, otherBoot])
   func damaged(index: Int, boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     let record = try killed.lastRecords[2 + index]
@@ -47,7 +47,7 @@ struct TornBatchTests {
     #expect(try Opening(image, boot: boot) == .contents(killed.before))
   }
 
-  @Test("One value of it damaged", arguments: [0, 1, 3], [nil, otherBoot])
+  @Test("One damaged value", arguments: [0, 1, 3], [nil, otherBoot])
   func damagedValue(index: Int, boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     let record = try killed.lastRecords[2 + index]

@@ -26,7 +26,8 @@ struct TornTailTests {
     #expect(try Self.killed.get().lastRecords.last?.range.count == Self.byteCount)
   }
 
-  @Test("Undamaged, everything is there, in this boot and another", arguments: [nil, otherBoot])
+  @Test(
+    "Without damage, every record is found, in this boot and another", arguments: [nil, otherBoot])
   func undamaged(boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
@@ -95,14 +96,14 @@ struct TornTailTests {
     #expect(try Opening(image, boot: otherBoot) == .contents(killed.after), Seed.comment)
   }
 
-  @Test("Only a header of the segment: nothing is there")
+  @Test("Only the header of the segment is left: no record is found")
   func headerOnly() throws {
     let killed = try Self.killed.get()
     let image = killed.image.changing(try killed.lastSegment) {
       $0.removeLast($0.count - SegmentHeader.byteCount)
     }
-    // In another boot. In this one, no kill loses all three records, but the file itself does not
-    // show it.
+    // The test opens it in another boot: in this boot, no kill loses all three records, but the
+    // file itself does not show this.
     #expect(try Opening(image, boot: otherBoot) == .contents([:]))
   }
 

@@ -3,7 +3,8 @@ import Dispatch
 import Synchronization
 import Testing
 
-/// Counts the threads that were started and those that have ended. Starts none while it must not.
+/// Counts the threads that were started and those that have ended. Starts none while this is
+/// forbidden.
 private final class CountedThreads: Sendable {
   let startedCount = Atomic(0)
   let isAllowed = Atomic(true)
@@ -20,7 +21,7 @@ private final class CountedThreads: Sendable {
     }
   }
 
-  /// Waits until one has ended, but not for ever.
+  /// Waits until a thread has ended, but not for ever.
   func waitForEnd() -> Bool { ended.wait(timeout: .now() + .seconds(100)) == .success }
 }
 

@@ -39,7 +39,7 @@ struct DiskQuotaTests {
     let quota = DiskQuota(byteLimit: 1 << 20)
     quota.begin { 0 }
     #expect(quota.take(600 << 10))
-    // A check that does not find it yet.
+    // A check that does not find the bytes yet.
     #expect(quota.freeByteCount < 400 << 10)
     #expect(!quota.take(600 << 10))
     quota.settle(600 << 10)
@@ -63,7 +63,7 @@ struct DiskQuotaTests {
       })
   }
 
-  @Test("What is written counts")
+  @Test("Written bytes count")
   func written() throws {
     let file = try directory.createFile("file")
     try file.allocate(from: 0, to: 4096, orExtend: true)

@@ -20,7 +20,7 @@ struct MemoryTests {
     #expect(bytes[offset] == 0xEF)
   }
 
-  @Test("A span knows whether it is all zero, wherever the other byte is", arguments: 0..<17)
+  @Test("A span knows whether it is all zero, wherever the non-zero byte is", arguments: 0..<17)
   func zero(offset: Int) {
     var bytes = [UInt8](repeating: 0, count: 17)
     #expect(bytes.withSpan { $0.isZero })
@@ -54,12 +54,12 @@ struct MemoryTests {
 
   @Test("Releasing a table of references touches only its contents")
   func referenceTable() {
-    // FormatFuzzer and CrashFuzzer, by their rates: closing a store walked the whole table of its
-    // segments, 1 MiB of zeros that had never been touched before.
+    // Found by the rates of FormatFuzzer and CrashFuzzer: closing a store walked the whole table of
+    // its segments, 1 MiB of zeros that had never been touched.
     var table: ReferenceTable<Fixture>? = ReferenceTable(slotCount: 1 << 20)
     table?.set(3, to: Fixture())
     #expect(table?[3] != nil)
-    // Only this: the allocator may have to clear memory that was in use before.
+    // Only the release is measured: an allocation may have to clear memory that was in use before.
     let faults = pageFaults { table = nil }
     #expect(faults < 500)
   }
@@ -68,7 +68,7 @@ struct MemoryTests {
 
   @Test("A scan of a small segment takes no more memory than the segment")
   func scanner() throws {
-    // FormatFuzzer, by its limit on memory: each open segment of a few bytes was read through a
+    // Found by FormatFuzzer's memory limit: each open segment of a few bytes was read through a
     // window of 1 MiB, so a manifest of many of them took the time of as many megabytes.
     let scene = try StoreScene()
     try scene.open().setValue("1", forKey: "a")

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Directories above a store")
 struct ParentDirectoryTests {
-  /// Found by a review: only the last of them was durable in its parent.
+  /// Found by a review: only the last created directory was durable in its parent.
   @Test("Created parents survive a power cut", arguments: 0..<20)
   func durable(seed: UInt64) throws {
     let disk = SimulatedDisk()
@@ -23,8 +23,8 @@ struct ParentDirectoryTests {
 
   @Test("A new store's directory is made durable even if it existed before")
   func existing() throws {
-    // An earlier run may have created it without syncing it into its parent. A power cut then takes
-    // it, with everything acknowledged in it.
+    // An earlier run may have created the directory without syncing it into its parent. A power cut
+    // then takes it, with everything acknowledged in it.
     let scene = try StoreScene()
     try FileManager.default.createDirectory(atPath: scene.path, withIntermediateDirectories: false)
     let calls = Mutex<[String]>([])

@@ -5,7 +5,7 @@ import Testing
 /// steps and of the stores' arrival is tried.
 ///
 /// One thread reads, twice. The other unlinks an object, retires it, and frees what it can. The
-/// reader frees if it learns that its object is wanted.
+/// reader frees if it sees that its object is wanted.
 struct PinModel {
   /// What is left out, or done in another order.
   enum Mistake: CaseIterable {
@@ -23,7 +23,7 @@ struct PinModel {
   struct Machine: Hashable {
     var memory = [1, 1, 0, 0, 0, 0]
     var buffers: [[Store]] = [[], []]
-    /// Where each thread is.
+    /// The next step of each thread.
     var steps = [Step.readEpoch, Step.unlink]
     var roundCount = 0
     /// What the reader has loaded.
@@ -220,7 +220,8 @@ struct PinModelTests {
   }
 
   @Test(
-    "With a step left out or in another order, something is", arguments: PinModel.Mistake.allCases)
+    "With a step left out or in another order, something goes wrong",
+    arguments: PinModel.Mistake.allCases)
   func mistaken(mistake: PinModel.Mistake) {
     let (outcome, _) = PinModel(usesHazard: true, mistake: mistake).explore()
     #expect(outcome != PinModel.Outcome())

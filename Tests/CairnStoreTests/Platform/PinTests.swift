@@ -3,8 +3,8 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Other tests pin and retire at the same time, so what they delay is freed a moment later. So the
-/// tests wait for "is freed", while "is kept" holds for certain, by a pin of the test's own.
+/// Other tests pin and retire at the same time, and may briefly delay a free. So the tests wait for
+/// "is freed". "Is kept" is certain, because the test has a pin of its own.
 @Suite("Pins, and what is freed when they end", .serialized, .timeLimit(.minutes(2)))
 struct PinTests {
   final class Probe: Sendable {
@@ -69,7 +69,7 @@ struct PinTests {
     isFreed.wait()
   }
 
-  /// Its deinit waits until a flag is set.
+  /// An object whose deinit waits until a flag is set.
   final class SlowProbe: Sendable {
     let isBegun: Flag, isReleased: Flag
     init(_ isBegun: Flag, until isReleased: Flag) {
@@ -121,7 +121,7 @@ struct PinTests {
     isOther.wait()
   }
 
-  @Test("A slot keeps one object beyond its pin, and not those that others retire")
+  @Test("A slot keeps one object beyond its pin, and none that others retire")
   func hazard() throws {
     let isFreed = Flag(), isOther = Flag()
     let pin = try #require(Pin())
@@ -165,7 +165,7 @@ struct PinTests {
     let counts = Counts()
     besideReaders(readerCount) {
       guard let pin = Pin() else { return }
-      // Without a reference to the object: only the pin keeps it.
+      // No reference to the object is held: only the pin keeps it.
       table.withObject(in: 0) { probe in
         for _ in 0..<8 {
           if probe.isFreed.isSet { counts.bad.add(1, ordering: .relaxed) }

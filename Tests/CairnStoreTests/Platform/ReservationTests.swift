@@ -57,7 +57,7 @@ struct ReservationTests {
     #expect(try scene.killed().open().count() == 1)
   }
 
-  @Test("A lock file that was asked keeps its length")
+  @Test("A check for reserved blocks leaves the length of the lock file unchanged")
   func keepsLockFile() throws {
     try Store(directory.store).close()
     let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory.store)/LOCK")
@@ -112,7 +112,7 @@ struct ReservationTests {
     let fileSystem = FaultyFileSystem()
     let store = try Store("\(overlay.path)/store", fileSystem: fileSystem)
     for number in 0..<100 { try store.setValue("0123456789", forKey: "\(number)") }
-    // tmpfs reserves blocks, but shows nothing of it through a layer above.
+    // tmpfs reserves blocks, but a layer above does not show this.
     let reserves = below == .ext4 || below == .xfs
     try #require((fileSystem.writableMappingCount > 0) == reserves)
     try store.sync()
@@ -131,7 +131,7 @@ struct ReservationTests {
   }
 
   @Test(
-    "A store in the lower layer is judged by the upper one, where its files go when it is written to",
+    "For a store in the lower layer, the upper one decides, because written files go there",
     .enabled(if: !OverlayMount.Below.ext4.isMissing && !OverlayMount.Below.tmpfs.isMissing))
   func lowerLayer() throws {
     let lower = try OverlayMount(over: .ext4)

@@ -76,7 +76,7 @@ struct SecurityTests {
     #expect(try mode("\(directory.store)/quarantine") == 0o700)
   }
 
-  /// The kind of file that is in the place.
+  /// The kind of file in place of the expected one.
   enum Stand: CaseIterable, Sendable {
     case symbolicLink, danglingLink, hardLink, pipe, directory
   }
@@ -114,7 +114,7 @@ struct SecurityTests {
     try writeFile(directory("victim"), [1, 2, 3])
     _ = unsafe unlink(directory.store + "/MANIFEST.new")
     try check("symlink", unsafe symlink(directory("victim"), directory.store + "/MANIFEST.new"))
-    // Refused or replaced, as long as it is not followed.
+    // The link may be refused or replaced, but not followed.
     _ = storeError {
       let store = try Store(directory.store)
       try store.setValue("v", forKey: "new")
@@ -160,7 +160,7 @@ struct SecurityTests {
     for file in names { try change(owner: Self.user, of: "\(directory.store)/\(file)") }
   }
 
-  /// What the user gets when opening, reading and writing.
+  /// The user's results of opening, reading and writing.
   func asUser() throws -> [String] {
     try check("chmod", unsafe chmod(directory.path, 0o755))
     let result = try KillWriterProcess.run("user", directory.store, Self.user)
@@ -189,7 +189,7 @@ struct SecurityTests {
   }
 
   @Test(
-    "A file that belongs to another user than its directory is unsafe",
+    "A file that does not belong to the owner of its directory is unsafe",
     .enabled(if: isRoot, "only root can give files away"),
     arguments: ["LOCK", "MANIFEST", "segment"])
   func foreignFile(name: String) throws {

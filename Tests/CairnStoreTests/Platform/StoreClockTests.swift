@@ -14,10 +14,10 @@ final class SettableClock: WallClock {
 
   func elapsed() -> Duration? { state.withLock { $0.elapsed } }
 
-  /// Time passes.
+  /// Lets time pass.
   func pass(_ duration: Duration) { state.withLock { $0.elapsed += duration } }
 
-  /// The time of day is set.
+  /// Sets the time of day.
   func set(by duration: Duration) { state.withLock { $0.offset += duration } }
 }
 
@@ -93,7 +93,7 @@ struct StoreClockTests {
     let first = try open()
     try first.setValue("v", forKey: "old")
     try first.close()
-    // A machine without a hardware clock starts in the past, and learns the time a little later.
+    // A machine without a hardware clock starts in the past, and gets the time a little later.
     clock.set(by: .seconds(-3600))
     let store = try open()
     clock.pass(.seconds(10))

@@ -5,9 +5,9 @@ import Testing
 /// What a process leaves if it dies during a compaction and the manifest is then lost.
 @Suite("Salvage: the old and the new files of a compaction")
 struct SalvageAfterCompactionTests {
-  /// Found by reading, for the salvage fuzzer. Without a manifest, it is unknown whether the last
-  /// batch of a log was applied, so if it is damaged, its keys are lost. A compaction copies only
-  /// what was applied. But the old record came first, and the sound copy was not used.
+  /// Found by reading the code. Without a manifest, it is unknown whether the last batch of a log
+  /// was applied, so if it is damaged, its keys are lost. A compaction copies only what was
+  /// applied. But the old record came first, and the sound copy was not used.
   @Test("The last batch is damaged, and the copies of its records are sound")
   func batchWithCopies() throws {
     let disk = SimulatedDisk()
@@ -59,9 +59,9 @@ struct SalvageAfterCompactionTests {
   }
 
   /// Found by a review. The copy has the end that an extension gave the put, and the extension
-  /// itself is gone with its segment. Of the put and its copy, the one found first counted, with
-  /// its own end.
-  @Test("The segment of an extension is gone, that of its put is not: the later end counts")
+  /// itself is gone with its segment. The salvage took whichever of the put and its copy it found
+  /// first, with that record's end.
+  @Test("If an extension's segment is gone but its put's is not, the later end counts")
   func laterEndOfCopy() throws {
     let disk = SimulatedDisk()
     let clock = ManualClock()

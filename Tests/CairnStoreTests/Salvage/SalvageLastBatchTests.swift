@@ -2,8 +2,8 @@ import CairnStore
 import Testing
 
 /// An open discards what a crash may have left unfinished at the end of the log. Damage to the last
-/// write looks the same. So a salvage copies what it can of that write, and never calls a copy
-/// complete that lacks it.
+/// write looks the same. So a salvage copies what it can of that write, and never reports a copy
+/// without it as complete.
 @Suite("Salvage at the end of the log")
 struct SalvageLastBatchTests {
   private static let count = 256
@@ -29,7 +29,7 @@ struct SalvageLastBatchTests {
   func flippedHead(number: Int, boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
     let image = try flipped(number) { $0.offset + 9 }
-    // An open cannot distinguish it from a batch that a crash cut short.
+    // An open cannot distinguish this batch from one that a crash cut short.
     #expect(try Opening(image, boot: boot) == .contents(killed.before))
     let salvaged = try Salvaged(image, boot: boot)
     var expected = killed.after
@@ -55,7 +55,7 @@ struct SalvageLastBatchTests {
   }
 
   @Test(
-    "Without the end of the batch it may never have been written: it is left out, and the copy is not complete",
+    "Without its end, a batch may never have been written: it is left out, and the copy incomplete",
     arguments: [nil, otherBoot])
   func withoutEnd(boot: [UInt8]?) throws {
     let killed = try Self.killed.get()
@@ -97,7 +97,8 @@ struct SalvageLastBatchTests {
 
   /// `SalvageFuzzer --seed 11506`: because of a damaged value before the batch, the log was cut
   /// there, and the batch with it.
-  @Test("The same after a record with a damaged value")
+  @Test(
+    "One flipped bit in the last batch costs one record even after a record with a damaged value")
   func damagedValueBefore() throws {
     let killed = try Self.killed.get()
     let value = try killed.lastRecords[2].valueRange.lowerBound
@@ -138,8 +139,7 @@ struct SalvageLastBatchTests {
     #expect(salvaged.report.warnings == [.unlistedSegments] && !salvaged.report.isComplete)
   }
 
-  /// Earlier, a salvage did not look at the checkpoint. It took a loss of covered records for a
-  /// torn tail.
+  /// A salvage once ignored the checkpoint, and treated a loss of covered records as a torn tail.
   @Test("What a checkpoint covers was durable and is not torn", arguments: [nil, otherBoot])
   func covered(boot: [UInt8]?) throws {
     let killed = try KilledStore { store in

@@ -4,7 +4,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Who owns the destination of a salvage, and from when on it is a store.
+/// Who owns the destination of a salvage, and when it becomes a store.
 @Suite("Salvage: the destination's lock")
 struct SalvageLockTests {
   let directory: TemporaryDirectory

@@ -37,7 +37,7 @@ struct SalvagePlaceTests {
     #expect(report.entryCount == 20 && report.isComplete)
   }
 
-  @Test("It is refused while a writer has the store open, but not while a reader does")
+  @Test("A salvage is refused while a writer has the store open, but not while a reader does")
   func locked() throws {
     let writer = try Store(directory.store)
     #expect(
@@ -100,11 +100,11 @@ struct SalvagePlaceTests {
         }
         if error != nil {
           let left = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
-          // If the lock was not available, its file may belong to another store by now.
+          // If the lock was not available, its file may already belong to another store.
           let mayStay = [.lock, .status, .names].contains(call)
           #expect(left == [] || mayStay && left == ["LOCK"], "\(call.rawValue) \(index): \(left)")
         } else {
-          // Only work done ahead for later may fail unnoticed.
+          // Only preparatory work may fail unnoticed.
           #expect([.allocate, .open, .status].contains(call), "\(call.rawValue) \(index)")
           #expect(try Store.verify(path: path).errors == [])
         }
@@ -220,7 +220,7 @@ struct SalvagePlaceTests {
     }
   }
 
-  @Test("A sync mark beyond the end of its segment is no loss, however many there are")
+  @Test("A sync mark beyond the end of its segment is not a loss, however many there are")
   func hostileSyncMarks() async {
     await #expect(processExitsWith: .success) {
       for count in 1...2 {

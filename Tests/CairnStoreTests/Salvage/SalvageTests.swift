@@ -68,7 +68,7 @@ struct SalvageTests {
     try copy.close()
   }
 
-  @Test("A store with every kind of record gives what opening it gives")
+  @Test("From a store with every kind of record, a salvage copies what an open finds")
   func everyRecord() throws {
     let image = try Self.closed.get().image
     let salvaged = try Salvaged(image)
@@ -78,7 +78,7 @@ struct SalvageTests {
   }
 
   @Test(
-    "A killed store gives what opening it gives, in this boot and in another",
+    "From a killed store, a salvage copies what an open finds, in this boot and in another",
     arguments: [false, true])
   func killed(isOtherBoot: Bool) throws {
     let boot = isOtherBoot ? otherBoot : nil
@@ -185,7 +185,8 @@ struct SalvageTests {
     #expect(salvaged.report.warnings == [.olderValuesMayBeBack, .removedDataMayBeBack])
   }
 
-  @Test("Bytes discarded beyond a sealed segment's length stay away while there is a manifest")
+  @Test(
+    "Bytes discarded beyond a sealed segment's length do not reappear while there is a manifest")
   func beyondSealedLength() throws {
     let image = try Self.history.get()
     let records = try image.records(in: image.segmentNames[0])
@@ -281,7 +282,7 @@ struct SalvageTests {
       return
     }
     #expect(reason.contains("2 stores"))
-    // Even a damaged manifest may say which one is meant.
+    // Even a damaged manifest may show which store is meant.
     #expect(Self.text(try Salvaged(mixed.flipping("MANIFEST", at: 70))) == sound)
   }
 
@@ -346,7 +347,7 @@ struct SalvageTests {
     #expect(try Salvaged(damaged).values == killed.before)
     let twice = damaged.flipping(name, at: records[1].offset)
     let salvaged = try Salvaged(twice)
-    // It may or may not have been applied, so neither value of `a` is certain.
+    // The batch may or may not have been applied, so neither value of `a` is certain.
     #expect(Self.text(salvaged) == ["c": "third"])
     #expect(salvaged.report.losses.contains { $0.cause == .unfinishedBatch })
   }

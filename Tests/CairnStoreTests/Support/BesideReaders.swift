@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Calls `write` while separate threads call `read` again and again. Each thread has called it once
+/// Calls `write` while separate threads call `read` repeatedly. Each thread has called it once
 /// before `write` begins.
 func besideReaders(
   _ count: Int, read: @escaping @Sendable () -> Void, write: () throws -> Void

@@ -59,7 +59,7 @@ struct CheckpointFixture {
     }
   }
 
-  /// The image with other bytes in the checkpoint, for which the manifest vouches.
+  /// The image with other bytes in the checkpoint, and a matching manifest.
   func binding(_ bytes: [UInt8]) throws -> Image {
     var image = image
     image.files[name] = bytes

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 /// An ext4 filesystem in a file. It can be cut off from the file as if by a power cut. Only root
-/// may mount one, and not everywhere.
+/// may mount one, and not on every machine.
 final class Ext4Image: Sendable {
   /// Why this machine cannot have one.
   static let missing: String? = {
@@ -43,7 +43,7 @@ final class Ext4Image: Sendable {
     try check("ioctl", unsafe ioctl(directory, shutdown, &withoutLog))
   }
 
-  /// Mounts it again with what the disk has. It must not be in use meanwhile.
+  /// Mounts the filesystem again with what the disk has. Nothing may be using it.
   func mountAgain() throws {
     try Self.run("umount", path)
     try Self.run("mount", "-o", "loop", file, path)

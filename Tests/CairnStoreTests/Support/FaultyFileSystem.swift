@@ -13,7 +13,7 @@ final class FaultyFileSystem: FileSystem {
     case synchronizeData, synchronize, dropCache, map, protect, prefault, unmapPages
     case reservesBlocks, bootIdentifier, randomBytes
 
-    /// Those that can fail.
+    /// The kinds that can fail.
     static let failing = allCases.filter {
       ![.prefault, .unmapPages, .reservesBlocks].contains($0)
     }
@@ -22,7 +22,7 @@ final class FaultyFileSystem: FileSystem {
   /// What to fail.
   struct Fault: Sendable, CustomStringConvertible {
     var call: Call
-    /// How many calls of the kind succeed before.
+    /// How many calls of the kind succeed first.
     var index: Int
     var errorNumber: Int32
     /// Whether all later calls of the kind fail too.
@@ -33,7 +33,7 @@ final class FaultyFileSystem: FileSystem {
     var description: String { "\(call.rawValue)#\(index) errno \(errorNumber)" }
   }
 
-  /// A call that is about to be made.
+  /// A call, before it is made.
   struct Event: Sendable {
     var call: Call
     /// The name of the file, or the path of the directory.
@@ -68,7 +68,7 @@ final class FaultyFileSystem: FileSystem {
   /// The maximum bytes that one read or write transfers.
   private let transferLimit: Int
   private let boot: [UInt8]?
-  /// The answer to whether blocks are reserved, or `nil` for the real one.
+  /// Whether to report blocks as reserved, or `nil` for the real answer.
   private let reservesBlocks: Bool?
 
   init(
@@ -100,7 +100,7 @@ final class FaultyFileSystem: FileSystem {
       usleep(1_000)
     }
   }
-  /// The maximum that were open at once.
+  /// The maximum number of descriptors open at once.
   var mostOpenDescriptorCount: Int { state.withLock { $0.mostOpen } }
   /// Mappings that were made and not removed.
   var mappingCount: Int { state.withLock { $0.mappings } }
@@ -123,8 +123,8 @@ final class FaultyFileSystem: FileSystem {
   /// Runs code before each call of any kind, on the thread that makes it.
   func setWatch(_ watch: (@Sendable (Call) -> Void)?) { state.withLock { $0.watch = watch } }
 
-  /// Runs code before calls that change or read something. It can fail them, look at the disk at
-  /// that moment, or hold up the calling thread.
+  /// Runs code before calls that change or read something. The hook can fail the call, examine the
+  /// disk at that moment, or block the calling thread.
   func setHook(_ hook: Hook?) { state.withLock { $0.hook = hook } }
 
   /// From now on, a file can allocate only blocks that it already has, blocks freed since, and this
@@ -139,7 +139,7 @@ final class FaultyFileSystem: FileSystem {
   /// Makes a call.
   ///
   /// - Parameters:
-  ///   - descriptor: the descriptor it is called on, or `nil` if none is open.
+  ///   - descriptor: the descriptor of the call, or `nil` if none is open.
   ///   - file: the name for a hook, or `nil` for the name of the descriptor. If there is neither,
   ///     no hook runs.
   private func perform<Value>(
@@ -311,7 +311,7 @@ final class FaultyFileSystem: FileSystem {
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
-    // SAFETY: a prefix of the buffer, for which the caller vouches.
+    // SAFETY: a prefix of the buffer, which the caller guarantees to be valid.
     try perform(.read, on: descriptor, isHooked: true) { () throws(SystemError) in
       let short = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(transferLimit))
       let count = unsafe try system.read(descriptor, into: short, at: offset)
@@ -333,7 +333,8 @@ final class FaultyFileSystem: FileSystem {
   func allocate(_ descriptor: Int32, from offset: Int, byteCount: Int) throws(SystemError) {
     try perform(.allocate, on: descriptor, byteCount: byteCount, isHooked: true) {
       () throws(SystemError) in
-      // Files of a store are allocated from their beginning, so their size in blocks shows it.
+      // Files of a store are allocated from their beginning, so their size in blocks shows what is
+      // missing.
       let missing = try offset + byteCount - system.status(of: descriptor).allocatedByteCount
       let isPossible = state.withLock { state in
         guard let free = state.freeByteCount, missing > 0 else { return true }

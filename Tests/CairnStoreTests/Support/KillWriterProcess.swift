@@ -3,7 +3,7 @@ import Glibc
 
 /// The program `KillWriter`, which is next to the program that runs the tests.
 ///
-/// It is killed when its time is over, so that a hang is a failure that names the mode.
+/// The program is killed when its time is over, so that a hang is a failure that names the mode.
 final class KillWriterProcess {
   /// Longer than any mode takes on a busy machine.
   private static let timeLimit = Duration.seconds(300)

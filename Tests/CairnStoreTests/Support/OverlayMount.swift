@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 
 /// An overlayfs whose upper layer is on a filesystem of some kind, like a container's root. Only
-/// root may mount one, and not everywhere.
+/// root may mount one, and not on every machine.
 final class OverlayMount: Sendable {
   /// The filesystem of the upper layer.
   enum Below: String, Sendable, CaseIterable {

@@ -25,7 +25,7 @@ class StoreSuite {
     }
   }
 
-  /// Opens the store as the death of the process leaves it.
+  /// Opens the store as a kill would leave it.
   func reopenedAfterKill(_ name: String, boot: [UInt8]? = nil) throws -> Store {
     try Image(of: directory.store).write(to: directory(name))
     return try Store(

@@ -32,7 +32,7 @@ final class TemporaryDirectory: Sendable {
   var store: String { self("store") }
 }
 
-/// A call that a test needs failed.
+/// The failure of a call that a test needs.
 struct SupportError: Error {
   var call: String
   var number: Int32

@@ -27,7 +27,7 @@ struct CheckpointAuditTests {
     }
   }
 
-  @Test("A sound one has no difference, whatever came after it", arguments: [0, 1, 2])
+  @Test("A sound checkpoint has no difference, whatever came after it", arguments: [0, 1, 2])
   func sound(later: Int) throws {
     let fixture = try CheckpointFixture { store in
       if later == 0 { return }
@@ -95,7 +95,7 @@ struct CheckpointAuditTests {
     let fixture = try CheckpointFixture()
     let entries = try entries(fixture)
     let plain = entries.filter { $0.entry.flags.isEmpty }
-    // Of two shards. For one of them, only the first difference of each kind is reported.
+    // Entries of two shards. For one shard, only the first difference of each kind is reported.
     let (one, other) = (try #require(plain.first), try #require(plain.last))
     let image = try changing(
       fixture,
@@ -136,7 +136,7 @@ struct CheckpointAuditTests {
     }
   }
 
-  /// With a higher one, an open takes the records after the checkpoint for old copies and leaves
+  /// With a higher number, an open takes the records after the checkpoint for old copies and leaves
   /// them out.
   @Test("A last sequence number that is not that of its records is wrong", arguments: [-1, 1])
   func lastSequence(change: Int) throws {
@@ -145,7 +145,7 @@ struct CheckpointAuditTests {
     let last = Int(bytes.withSpan { $0.load(UInt64.self, at: 48) }) + change
     bytes.withMutableSpan { $0.store(UInt64(last), at: 48) }
     let found = try errors(try fixture.binding(bytes))
-    // A lower one contradicts the table of segments too.
+    // A lower number contradicts the table of segments too.
     #expect(found.first?.file == fixture.name)
     if change > 0 {
       #expect(
@@ -153,7 +153,7 @@ struct CheckpointAuditTests {
     }
   }
 
-  @Test("One that does not fit the manifest is reported; an open does without it")
+  @Test("A checkpoint that does not match the manifest is reported; an open does without it")
   func floor() throws {
     let fixture = try CheckpointFixture()
     let image = try fixture.image.changingManifest { $0.floorSequence = 1 }

@@ -11,7 +11,7 @@ struct CacheEventTests {
   /// A cache, or a tier of one, whose events are checked.
   enum Kind: CaseIterable { case memory, disk, memoryTier, diskTier }
 
-  /// A cache of one kind, with what the tests do to it.
+  /// A cache of one kind, with the calls that the tests make.
   struct Subject: Sendable {
     var set: @Sendable (String, Lifetime, Duration?) throws -> Void
     var setMany: @Sendable (String, Lifetime) throws -> Void
@@ -179,7 +179,7 @@ struct CacheEventTests {
     #expect(
       ofTiers.all == told.map { TierEvent($0, in: .memory) }
         + [TierEvent(.inserted(key: 1), in: .disk)])
-    // A read inserts it again, and again it does not stay.
+    // A read inserts the value again, and again it does not stay.
     ofTiers.removeAll()
     #expect(try tiered.value(forKey: 1) == 1)
     #expect(ofTiers.all == told.map { TierEvent($0, in: .memory) })

@@ -52,7 +52,9 @@ struct CacheLifetimeTests {
     #expect(try cache.count() == 5)
   }
 
-  @Test("In both tiers, when it is written and when it is read back from disk", arguments: ends)
+  @Test(
+    "A value has its end in both tiers, both when written and when read back from disk",
+    arguments: ends)
   func bothTiers(lifetime: Lifetime, end: Timestamp?) async throws {
     let cache = try tiered()
     try await cache.setValue(1, forKey: "set", lifetime: lifetime)

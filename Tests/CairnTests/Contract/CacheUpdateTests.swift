@@ -13,7 +13,7 @@ struct CacheUpdateTests {
   /// The update of each cache, by one name.
   enum Kind: CaseIterable { case memory, disk, tiered }
 
-  /// A cache of one kind with what the tests do to it.
+  /// A cache of one kind, with the calls that the tests make.
   struct Subject: Sendable {
     var update: @Sendable (String, Lifetime?, (Int?) throws -> Int?) throws -> Int?
     var set: @Sendable (Int, String, Int?, Lifetime) throws -> Void
@@ -129,7 +129,8 @@ struct CacheUpdateTests {
   }
 
   @Test(
-    "If another write comes in between, it starts over with that value", arguments: Kind.allCases)
+    "If another write comes in between, the update starts over with that value",
+    arguments: Kind.allCases)
   func repeats(kind: Kind) throws {
     let cache = try subject(kind)
     try cache.set(1, "a", nil, .seconds(10))
@@ -148,7 +149,7 @@ struct CacheUpdateTests {
       }
       #expect(result == 5 && seen.count == 2 && seen[1] == expected)
     }
-    // A removal too.
+    // The same holds for a removal.
     var calls = 0
     _ = try cache.update("a", nil) { value in
       calls += 1
@@ -200,7 +201,7 @@ struct CacheUpdateTests {
     #expect(cache.info(forKey: "b")?.cost == 4)
     cache.update(forKey: "b", options: .cost(2)) { $0 }
     #expect(cache.info(forKey: "b")?.cost == 2)
-    // It is not kept, and neither is the old one.
+    // The new value is not kept, and neither is the old one.
     #expect(cache.update(forKey: "a") { _ in "01234567890" }?.value == "01234567890")
     #expect(cache.value(forKey: "a") == nil)
     #expect(cache.audit() == [])

@@ -65,7 +65,7 @@ extension CachingContract {
     var seen: [[UInt8]: [UInt8]] = [:]
     let leftOutCount = try cache.forEachEntry { entry in
       seen[entry.key] = entry.value
-      // It may use the cache.
+      // The closure may use the cache.
       let info = try cache.info(forKey: entry.key)
       #expect(info == entry.info)
       return .next

@@ -154,7 +154,7 @@ where Cache.Key == [UInt8], Cache.Value == [UInt8] {
       }
       #expect(try left(of: 2) == [0])
     case .keys:
-      // Bytes are bytes.
+      // Any bytes can be a key.
       let keys: [[UInt8]] = [[0], [0, 0], [255], Array("../x".utf8), Array(".".utf8)]
       for (number, key) in keys.enumerated() {
         try cache.setValue(value(number), forKey: key, options: .standard)

@@ -287,7 +287,7 @@ struct StatisticsExportTests {
     #expect(recent.hitCount == 2 && recent.missCount == 3 && recent.hitRatio == 0.4)
     #expect(recent.memory?.hitCount == 1 && recent.memory?.hitRatio == 0.2)
     #expect(recent.loads.freshCount == 1 && recent.loads.durations.counts[0] == 1)
-    // The held entries are those of now.
+    // The held entries are the current ones.
     #expect(recent.heldCount == now.heldCount && recent.liveByteCount == now.liveByteCount)
     #expect(recent.memory?.heldCount == 1)
   }
@@ -313,7 +313,7 @@ struct StatisticsExportTests {
     earlier.loads.startedCount += 1
     earlier.memory?.hitCount += 1
     #expect(later.since(earlier) == later)
-    // Before there was a memory tier, it had no counts.
+    // Statistics from before there was a memory tier have no counts of it.
     var without = later
     without.memory = nil
     #expect(later.since(without).memory == later.memory)

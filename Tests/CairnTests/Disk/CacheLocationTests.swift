@@ -10,7 +10,7 @@ struct CacheLocationTests {
     try CacheLocation.path(name: name, namespace: namespace, variables: environment)
   }
 
-  @Test("It is $XDG_CACHE_HOME, or ~/.cache if that is not an absolute path")
+  @Test("The base is $XDG_CACHE_HOME, or ~/.cache if that is not an absolute path")
   func base() throws {
     #expect(try path("n", ["XDG_CACHE_HOME": "/x/c", "HOME": "/h"]) == "/x/c/n")
     #expect(try path("n", ["XDG_CACHE_HOME": "/x/c//", "HOME": "/h"]) == "/x/c/n")
@@ -18,7 +18,7 @@ struct CacheLocationTests {
     #expect(try path("n", ["XDG_CACHE_HOME": "", "HOME": "/h/"]) == "/h/.cache/n")
     #expect(try path("n", ["HOME": "/h"]) == "/h/.cache/n")
     #expect(try path("n", namespace: "space", ["HOME": "/h"]) == "/h/.cache/space/n")
-    // Without the variable, the home directory that the system knows.
+    // Without the variable, the home directory is the one that the system knows.
     #expect(try path("n", [:]).hasSuffix("/.cache/n"))
     #expect(try path("n", ["HOME": "relative"]).hasPrefix("/"))
   }
@@ -104,7 +104,7 @@ struct CacheLocationTests {
       #expect(error?.description.hasPrefix(path) == true, sourceLocation: sourceLocation)
       #expect(
         FileManager.default.fileExists(atPath: store + "/MANIFEST"), sourceLocation: sourceLocation)
-      // It was refused before anything was created.
+      // The open was refused before anything was created.
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: pages).sorted() == before,
         sourceLocation: sourceLocation)
@@ -133,7 +133,7 @@ struct CacheLocationTests {
       atPath: scene("home/other"), withIntermediateDirectories: false)
     try Data().write(to: URL(filePath: scene("home/other/MANIFEST")))
     try open("icons", in: "other", home: scene("home"))
-    // Nor can one be created around another.
+    // Nor can a cache be created around another.
     try FileManager.default.removeItem(atPath: scene("home/other/MANIFEST"))
     try expectStoreError(scene("home/other")) {
       let _: DiskCache<String, Int> = try .open(

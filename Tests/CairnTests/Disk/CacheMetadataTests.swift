@@ -11,7 +11,7 @@ struct CacheMetadataTests {
     }
   }
 
-  @Test("Its bytes match the format")
+  @Test("The bytes of metadata match the format")
   func golden() {
     #expect(
       CacheMetadata(tag: 0x0102_0304, rest: [9, 8]).encoded == [0xCA, 1, 0, 0, 4, 3, 2, 1, 9, 8])
@@ -22,7 +22,7 @@ struct CacheMetadataTests {
         == [0xCA, 2, 5, 0, 1, 0, 0, 0, 1, 97, 2, 98, 99, 9])
   }
 
-  @Test("It is decoded as it was encoded", arguments: [0, 1, 255, UInt32.max])
+  @Test("Metadata is decoded as it was encoded", arguments: [0, 1, 255, UInt32.max])
   func roundTrip(tag: UInt32) throws {
     for rest: [UInt8] in [[], [0], [0xCA, 1], [UInt8](repeating: 3, count: 1000)] {
       for tags: [[UInt8]] in [[], [[97]], (0..<32).map { [UInt8](repeating: $0, count: 255) }] {

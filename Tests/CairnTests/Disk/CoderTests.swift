@@ -12,12 +12,12 @@ struct CoderTests {
     case plain
     case telling(String)
   }
-  /// With its own words, which might be anything.
+  /// An error with a description of its own, which might contain anything.
   enum Speaking: Error, CustomStringConvertible {
     case plain
     var description: String { "the secret value" }
   }
-  /// Debuggers show it with its contents.
+  /// An error that debuggers show with its contents.
   enum Showing: Error, CustomReflectable {
     case telling(String)
     var customMirror: Mirror {
@@ -131,7 +131,7 @@ struct CoderTests {
     #expect(try cache.count() == 2)
   }
 
-  @Test("A custom coder is used, and can be changed on the way")
+  @Test("A custom coder is used, and can be transformed")
   func custom() throws {
     let plain = ValueCoder<Int>.custom(
       encode: { [UInt8](String($0).utf8) },

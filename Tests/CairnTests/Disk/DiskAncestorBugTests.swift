@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// Mistakes of this cache's ancestors, each with a test that this one does not make it.
+/// Mistakes of this cache's ancestors, each with a test that this cache does not make it.
 @Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(10)))
 struct DiskAncestorBugTests {
   let scene = DiskScene()
@@ -138,7 +138,7 @@ struct DiskAncestorBugTests {
     }
     let counted = try cache.totalCost()
     try cache.close()
-    // Counted again from the disk's contents.
+    // The reopened cache counts again from the disk's contents.
     let reopened: DiskCache<Int, [UInt8]> = try scene.cache()
     #expect(try reopened.totalCost() == counted, TestSeed.comment)
     for key in 0..<60 { try reopened.removeValue(forKey: key) }

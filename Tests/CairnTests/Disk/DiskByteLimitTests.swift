@@ -28,7 +28,7 @@ struct DiskByteLimitTests {
   }
 
   @Test(
-    "It holds whenever a write returns, whatever the values' sizes, and the cache uses its limit",
+    "The limit holds whenever a write returns, whatever the values' sizes, and the cache uses it",
     arguments: [(4 << 20, 200), (4 << 20, 20_000), (16 << 20, 3000), (16 << 20, 500_000)])
   func holds(limit: Int, valueByteCount: Int) throws {
     let cache = try open(limit)
@@ -52,7 +52,7 @@ struct DiskByteLimitTests {
     #expect(try Store.verify(path: path).errors == [])
   }
 
-  @Test("It holds without background compaction: writes enforce it, and report this")
+  @Test("The limit holds without background compaction: writes enforce it, and report this")
   func withoutBackground() throws {
     let limit = 4 << 20
     let cache: DiskCache<Int, [UInt8]> = try scene.cache(keys: .standard, values: .bytes) {
@@ -67,7 +67,7 @@ struct DiskByteLimitTests {
     try cache.close()
   }
 
-  @Test("It holds with several writers")
+  @Test("The limit holds with several writers")
   func threads() async throws {
     let limit = 8 << 20
     let cache = try open(limit)
@@ -105,7 +105,7 @@ struct DiskByteLimitTests {
     #expect(try cache.value(forKey: -2000)?.first == 2)
   }
 
-  @Test("A store keeps it too, while a snapshot holds overwritten values")
+  @Test("A store keeps its limit too, while a snapshot holds overwritten values")
   func store() throws {
     var configuration = StoreConfiguration()
     configuration.diskByteLimit = 4 << 20

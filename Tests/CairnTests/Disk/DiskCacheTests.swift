@@ -48,7 +48,7 @@ struct DiskCacheTests {
     #expect(try cache.info(forKey: "key") == entry.info)
     #expect(try cache.metadata(forKey: "key") == [1, 2, 3])
     #expect(try cache.metadata(forKey: "other") == nil)
-    // Without its own cost, it costs its bytes.
+    // Without its own cost, a value costs its bytes.
     try cache.setValue("four", forKey: "other")
     #expect(try cache.info(forKey: "other")?.cost == 4)
     #expect(try cache.metadata(forKey: "other") == [])

@@ -106,7 +106,8 @@ struct DiskEventTests {
       events.all == [.inserted(key: 2), .removed(key: 1, cause: .evicted(.countLimit))])
   }
 
-  @Test("A change by an observer of the store is reported after the write, and to none twice")
+  @Test(
+    "A change by an observer of the store is reported after the write, and to no observer twice")
   func nested() throws {
     let box = Record<DiskCache<Int, Int>>()
     let cache: DiskCache<Int, Int> = try scene.cache {
@@ -291,7 +292,7 @@ struct DiskDamageEventTests {
     #expect(try cache.scrub().damage == [])
   }
 
-  @Test("Maintenance finds it by itself")
+  @Test("Maintenance finds damage by itself")
   func byMaintenance() throws {
     let cache: DiskCache<String, String> = try scene.cache {
       $0.store.scrubBytesPerSecond = 1 << 20

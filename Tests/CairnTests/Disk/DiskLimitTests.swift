@@ -179,7 +179,7 @@ struct DiskLimitTests {
     #expect(summary.count == 4)
     #expect(try cache.keys().sorted() == [1, 2, 4, 5, 6, 7])
     #expect(throws: Stop.self) { try cache.remove { _, _ in throw Stop() } }
-    // Even a key that could be the cache's own.
+    // Even an error that could be the cache's own is passed on.
     #expect(throws: StoreError.closed(path: "mine")) {
       try cache.remove { _, _ in throw StoreError.closed(path: "mine") }
     }
@@ -228,7 +228,7 @@ struct DiskLimitTests {
     #expect(try cache.statistics().expirationCount == 3)
   }
 
-  @Test("Expired entries are removed by themselves, at the interval")
+  @Test("Expired entries are removed automatically, at the interval")
   func maintenance() throws {
     let cache: DiskCache<String, Int> = try scene.cache {
       $0.store.maintenanceInterval = .seconds(60)
@@ -240,7 +240,8 @@ struct DiskLimitTests {
     #expect(try cache.statistics().heldCount == 1)
   }
 
-  @Test("If the disk has too little free space, the least recently used go, with that cause")
+  @Test(
+    "If the disk has too little free space, the least recently used are evicted, with that cause")
   func freeDiskSpace() throws {
     // More than any disk has.
     let messages = Record<String>()

@@ -3,7 +3,7 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// A cache on disk that is simple enough to be right: an array in the order of use.
+/// A cache on disk simple enough to be obviously correct: an array in the order of use.
 private struct ModelDisk {
   struct Entry {
     var key: Int
@@ -52,7 +52,7 @@ private struct ModelDisk {
 @Suite("A cache on disk against a model", .timeLimit(.minutes(10)))
 struct DiskModelTests {
   @Test(
-    "Any sequence of calls gives what the model gives, even after a reopen",
+    "Any sequence of calls returns what the model returns, even after a reopen",
     arguments: 0..<12)
   func model(run: Int) throws {
     let scene = DiskScene()
@@ -63,7 +63,7 @@ struct DiskModelTests {
     func open() throws -> DiskCache<Int, String> {
       let cache: DiskCache<Int, String> = try scene.cache(count: limit) {
         $0.store.maintenanceInterval = nil
-        // Every close keeps the order of use.
+        // Every close records the order of use.
         $0.store.checkpointRecordThreshold = 0
       }
       _ = cache.observeVersions { told.add(($0, $1)) }
@@ -152,7 +152,7 @@ struct DiskModelTests {
         }
       case 24:
         if random.below(6) == 0 {
-          // A close keeps the reads only if something was also written.
+          // A close records the reads only if something was also written.
           try cache.setValue("last", forKey: key)
           model.set(ModelDisk.Entry(key: key, value: "last", written: now, accessed: now))
           try cache.close()
@@ -221,7 +221,7 @@ struct DiskModelTests {
       func now() -> Int64 { scene.clock.now().millisecondsSinceEpoch }
       func check(_ found: String?, _ index: Int, since before: Int64) {
         guard let found else {
-          // Once gone, it does not reappear by itself.
+          // Once gone, a value does not reappear by itself.
           mine[index] = nil
           return
         }
@@ -264,7 +264,7 @@ struct DiskModelTests {
         case 32:
           let value = "\(key) compared \(step)"
           let version = try cache.info(forKey: key)?.version
-          // The others only remove, so a mismatch means that it was removed meanwhile.
+          // Other threads only remove, so a mismatch means that the key was removed meanwhile.
           switch try cache.compareAndSet(value, forKey: key, expecting: version) {
           case .stored:
             mine[index] = value
@@ -289,7 +289,7 @@ struct DiskModelTests {
         case 38: if random.below(20) == 0 { try cache.compact() }
         default:
           let usage = try cache.statistics()
-          // Each of the others may be between its write and the removal for it.
+          // Each of the other threads may be between its write and the eviction for it.
           if usage.heldCount > limit + threads { faults.add("\(usage.heldCount) entries") }
           if usage.liveByteCount > 40_000 + threads * 1000 {
             faults.add("\(usage.liveByteCount) bytes")

@@ -98,7 +98,7 @@ struct DiskOpeningTests {
       log.all == ["writing", "reading"].map { "error: \($0): \(scene.path): \($0) \(reason)" })
   }
 
-  @Test("Caches and their statistics are printed for people")
+  @Test("Caches and their statistics are printed in readable form")
   func descriptions() async throws {
     let cache: DiskCache<String, String> = try scene.cache {
       $0.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
@@ -191,7 +191,7 @@ struct DiskOpeningTests {
     try FileManager.default.createSymbolicLink(
       atPath: scene("to/\(stem)l"), withDestinationPath: scene("to/other"))
     try FileManager.default.linkItem(atPath: scene("to/\(stem)t"), toPath: scene("two"))
-    // This one is in use.
+    // This file is in use.
     let busyName = stem + "b"
     try make(busyName)
     let directory = try Directory(readingOnly: scene("to"), fileSystem: SystemFileSystem())
@@ -202,7 +202,7 @@ struct DiskOpeningTests {
     }
     #expect(try cache.exportValue(forKey: "key", to: scene("to/out")))
     #expect(try names() == (kept + [busyName, "out"]).sorted())
-    // Not every export has to look for them.
+    // Not every export has to look for leftovers.
     try make(stem + "a")
     #expect(try cache.exportValue(forKey: "key", to: scene("to/out")))
     #expect(try names() == (kept + [busyName, stem + "a", "out"]).sorted())
@@ -298,7 +298,7 @@ struct DiskOpeningTests {
     }
   }
 
-  @Test("Generic code works with it as with a cache in memory")
+  @Test("Generic code works with a cache on disk as with one in memory")
   func generic() throws {
     func use<Cache: Caching<String, Int> & Trimming>(_ cache: Cache) throws -> [Int?] {
       try cache.setValue(1, forKey: "a", options: .standard)

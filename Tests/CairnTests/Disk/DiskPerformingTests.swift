@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// How many run at the same time.
+/// Counts how many calls run at the same time.
 private final class Meter: Sendable {
   private let counts = Lock((now: 0, most: 0))
 
@@ -46,7 +46,7 @@ func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
 struct DiskPerformingTests {
   let scene = DiskScene()
 
-  @Test("They do the same as the synchronous forms")
+  @Test("The asynchronous forms do the same as the synchronous ones")
   func forms() async throws {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
       .path(scene.path), configuration: .unlimited)
@@ -202,9 +202,9 @@ struct DiskPerformingTests {
     }
     second.cancel()
     first.cancel()
-    // It does not wait, though the one thread is still at work.
+    // The cancelled task does not wait, although the one thread is still at work.
     await eventually { outcome.all == [.cancelled] }
-    // One that is already queued.
+    // A task that is already queued.
     let third = Task {
       do throws(CacheError) { try await cache.removeAll() } catch { outcome.add(error) }
     }
@@ -280,7 +280,7 @@ struct DiskPerformingTests {
     gate.signal()
     #expect(end.wait(timeout: .now() + 120) == .success)
     #expect(done.all == Array(stride(from: 0, to: count, by: 1000)))
-    // If each moved all that wait, it would take a minute.
+    // If each call moved all that wait, this would take a minute.
     #expect(began.duration(to: .now) < .seconds(10))
   }
 }

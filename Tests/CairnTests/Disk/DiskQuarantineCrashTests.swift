@@ -4,7 +4,8 @@ import Foundation
 import FuzzSupport
 import Testing
 
-/// The same on a simulated disk: whatever call fails, wherever the process dies or the power fails.
+/// Like `DiskQuarantineTests`, on a simulated disk: whatever call fails, wherever the process dies
+/// or the power fails.
 @Suite("A corrupt store under a cache, on a failing disk")
 struct DiskQuarantineCrashTests {
   private static let path = "/cache"
@@ -81,7 +82,7 @@ struct DiskQuarantineCrashTests {
         let cache = try opener.open()
         try cache.setValue("acknowledged", forKey: 100, durability: .durable)
         isWritten = true
-        // Even if the failing call comes later.
+        // The write may succeed even if the failing call comes later.
         isThrough = fileSystem.callCount < step
       } catch {}
       opener.end()
@@ -117,13 +118,13 @@ struct DiskQuarantineCrashTests {
   }
 
   @Test(
-    "If two openers find it corrupt at the same moment, one sets it aside, and nothing is lost")
+    "If two openers find the store corrupt at once, one sets it aside, and nothing is lost")
   func interleaved() throws {
     let disk = try Self.makeDisk()
     let opener = Opener(disk)
     let first = opener.fileSystem
     var written: Set<Int> = []
-    /// Another process, which may or may not manage to open it.
+    /// Another process, which may or may not be able to open the cache.
     func openElsewhere(_ key: Int) {
       let second = Opener(disk, seed: 2)
       do {
@@ -138,7 +139,7 @@ struct DiskQuarantineCrashTests {
     first.intervene = { [unowned first] call in
       if call == .lock, first.currentPath == "\(Self.path)/LOCK" {
         lockCount += 1
-        // The first two are those of the failed open.
+        // The first two locks are those of the failed open.
         if lockCount == 3 { openElsewhere(100) }
       }
       if call == .exchange, first.currentPath == "\(Self.path)" { openElsewhere(200) }

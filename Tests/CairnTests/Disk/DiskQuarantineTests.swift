@@ -29,7 +29,7 @@ struct DiskQuarantineTests {
     }
   }
 
-  @Test("It is left unchanged unless salvage was requested")
+  @Test("A corrupt store is left unchanged unless salvage was requested")
   func refused() throws {
     try makeCorrupt()
     let before = try contents()
@@ -43,7 +43,7 @@ struct DiskQuarantineTests {
     #expect(try scene.names() == ["cache"])
   }
 
-  @Test("It is set aside unchanged, and its sound entries are in its place")
+  @Test("The store is set aside unchanged, and one with its sound entries takes its place")
   func recovered() throws {
     try makeCorrupt()
     let before = try contents()
@@ -70,7 +70,7 @@ struct DiskQuarantineTests {
     #expect(try scene.names("cache.quarantine-") == names)
   }
 
-  @Test("A second opener meanwhile finds it locked, and loses nothing of the first")
+  @Test("A second opener meanwhile finds the store locked, and loses nothing of the first")
   func race() throws {
     try makeCorrupt()
     let attempts = Record<String>()
@@ -134,7 +134,7 @@ struct DiskQuarantineTests {
   }
 
   @Test(
-    "Directories next to it that only look like an attempt's are left alone, with all their contents"
+    "Directories that only look like an attempt's are left alone, with all their contents"
   )
   func lookalikes() throws {
     try makeCorrupt()

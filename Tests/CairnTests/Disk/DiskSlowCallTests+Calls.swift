@@ -35,7 +35,7 @@ extension DiskSlowCallTests {
   static let options = EntryOptions(lifetime: .seconds(60), tags: ["t"])
   static let alone = EntryOptions(placement: .memory)
 
-  /// Each finds "a" and "b", and not "absent".
+  /// Each call finds "a" and "b", and does not find "absent".
   static let calls: [Call] = [
     Call("value", Kept(.read)) { _ = try $0.value(forKey: "a") },
     Call("value of an absent key", Kept(.read, "absent")) { _ = try $0.value(forKey: "absent") },

@@ -177,7 +177,7 @@ struct DiskSlowCallTests {
     #expect(try cache.statistics().writeDurations.count == 3)
   }
 
-  @Test("An async call that waits for a thread takes from the call")
+  @Test("The duration of an async call includes its wait for a thread")
   func queued() async throws {
     let state = QueueState()
     let coder = ValueCoder<String>.custom { value in
@@ -246,7 +246,7 @@ struct DiskSlowCallTests {
     let loaded = try await cache.loaded(forKey: "a") { _ in throw LoadFailure() }
     #expect(loaded?.isStale == true)
     await eventually { cache.loadStatistics.failedCount == 1 }
-    // One looks for a fresh value, and the next one finds the stale value.
+    // One read looks for a fresh value, and the next one finds the stale value.
     #expect(cache.slowCalls().prefix(2).map { Kept($0) } == [Kept(.read), Kept(.read)])
     #expect(cache.slowCalls().last?.operation == .load)
   }
@@ -297,7 +297,7 @@ struct DiskSlowCallTests {
     #expect(cache.slowCalls().map { Kept($0) } == [Kept(.write, nil), Kept(.read, nil)])
   }
 
-  @Test("Threads that read, write, look at the log and set the threshold lose no count")
+  @Test("Threads that read, write, read the log and set the threshold lose no count")
   func threads() async throws {
     let cache = try filled { $0.slowCallThreshold = .zero }
     let before = try cache.statistics()

@@ -24,7 +24,7 @@ struct FullDiskCacheTests {
   }
 
   @Test(
-    "It keeps caching: no write fails, and each value is found",
+    "The cache keeps working: no write fails, and each value is found",
     arguments: [64 << 10, 1 << 20, 64 << 20], [200, 3000, 50_000])
   func goesOn(segmentByteLimit: Int, valueByteCount: Int) throws {
     let disk = try TinyDisk(byteCount: 12 << 20)
@@ -86,12 +86,12 @@ struct FullDiskCacheTests {
   @Test("One write evicts at most a tenth, and none follows at once if others took the room")
   func tenth() throws {
     let disk = try TinyDisk(byteCount: 40 << 20)
-    // After observers were told, the write looks for its room again.
+    // After calling the observers, the write checks for room again.
     let cache = try open(disk) { _ in try? disk.fill() }
     for number in 0..<8000 { try cache.setValue(value(number, 3000), forKey: number) }
     try disk.fill()
     var failureCount = 0
-    // The first go although the log has room.
+    // The first entries are evicted although the log has room.
     for number in 0..<800 where failureCount < 50 {
       let before = try cache.count()
       do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch {

@@ -33,7 +33,7 @@ struct GoldenCacheTests {
     let cache = try GoldenCache.cache(scene.path, keys: keys, values: values)
     for (key, value) in expected {
       #expect(try cache.value(forKey: key) == value)
-      // Written again, it is the same key.
+      // A value written again has the same key.
       let count = try cache.count()
       try cache.setValue(value, forKey: key)
       #expect(try cache.count() == count)

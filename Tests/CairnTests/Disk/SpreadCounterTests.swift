@@ -12,7 +12,7 @@ struct SpreadCounterTests {
   func threads() {
     let holder = Holder()
     let threadCount = 16
-    // None ends before all have counted, so that they are different threads.
+    // No thread ends before all have counted, so that they are different threads.
     let all = DispatchGroup()
     for _ in 0..<threadCount { all.enter() }
     let ended = DispatchGroup()

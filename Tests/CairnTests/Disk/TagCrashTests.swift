@@ -74,8 +74,8 @@ struct TagCrashTests {
         fileSystem.callCount == step ? .die : nil
       }
       var progress = Progress()
-      /// Actions of a dead process do not count: a write into a mapping does not show it that it is
-      /// dead.
+      /// Actions of a dead process do not count: a write into a mapping does not tell the process
+      /// that it is dead.
       func live() throws { if fileSystem.isDead { throw CacheError.cancelled } }
       do {
         let cache = try opener.open(durability, memory: memory)

@@ -77,7 +77,7 @@ struct TagLoadTests {
       #expect(try (cache.value(forKey: "a") != nil) == isKept)
       try await cache.removeAll()
     }
-    // Without tags it is kept, whatever was removed.
+    // A value without tags is kept, whatever was removed.
     let gate = Gate()
     let task = load(cache, gate, tags: nil, policy: policy)
     await eventually { gate.arrivedCount == 1 }
@@ -89,7 +89,7 @@ struct TagLoadTests {
   }
 
   @Test(
-    "A load that began before a tag was removed is not kept if all went since; one that began later is",
+    "A load from before a tag's removal is not kept, even after a removal of all; a later one is",
     arguments: [false, true])
   func allGone(vanishes: Bool) async throws {
     let cache = try scene.disk(.standard)
@@ -222,7 +222,7 @@ struct TagLoadTests {
     #expect(try cache.value(forKey: "b") == "2")
     #expect(try hits() == 1)
     try cache.maintain()
-    // The sweep has spared it, so memory has it again.
+    // The sweep has spared the value, so memory has it again.
     #expect(try cache.value(forKey: "b") == "2")
     #expect(try hits() == 2)
   }

@@ -33,7 +33,7 @@ struct TagRaceTests {
 
   /// Runs the waiting background jobs.
   ///
-  /// - Returns: whether it finished.
+  /// - Returns: whether the jobs finished.
   private func settle() -> Bool {
     for _ in 0..<1000 where !scene.disk.background.runFirst() { return true }
     return false
@@ -55,7 +55,7 @@ struct TagRaceTests {
     #expect(removals == [])
   }
 
-  @Test("A mark that a removal of everything took away before it was published hides nothing")
+  @Test("A mark hides nothing if a removal of everything removed it before its publication")
   func removalOfAllBesideMark() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
@@ -95,7 +95,7 @@ struct TagRaceTests {
     #expect(try cache.store.count() == 0)
   }
 
-  @Test("Memory is emptied before a removal of everything takes the marks away")
+  @Test("Memory is emptied before a removal of everything removes the marks")
   func orderOfRemovalOfAll() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
@@ -178,7 +178,7 @@ struct TagRaceTests {
       try cache.setValue(value, forKey: "\(number)", options: .tags(["x"]))
     }
     told.withLock { $0 = [] }
-    // Their record has to have room.
+    // The record of the marks needs room.
     for number in 0..<100 where told.withLock({ $0.isEmpty }) {
       let tag = "\(number)" + String(repeating: "long", count: 60)
       removed.withLock { $0 = Array(tag.utf8) }
@@ -249,7 +249,7 @@ struct TagRaceTests {
     files.failing.withLock { $0 = [] }
     #expect(try cache.value(forKey: "a") == nil)
     #expect(try cache.keys() == ["b"])
-    // This is not retried over and over.
+    // The failed read is not retried repeatedly.
     let count = files.count.load(ordering: .relaxed)
     try cache.setValue("3", forKey: "c")
     #expect(settle())
@@ -274,7 +274,7 @@ struct TagRaceTests {
     let entry = try #require(try cache.store.entry(forKey: "a"))
     #expect(entry.metadata == metadata)
     #expect(try cache.value(forKey: "a") == "12")
-    // Memory knows that it has tags.
+    // Memory knows that the value has tags.
     let key = try cache.tierKey("a")
     cache.held?.doubt(before: .max)
     #expect(cache.held?.peekValue(forKey: key) == nil)

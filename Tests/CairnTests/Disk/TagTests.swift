@@ -110,14 +110,14 @@ struct TagTests {
     }
     let version = cache.store.lastVersion
     try cache.removeAll(tagged: "many")
-    // However many there are, it is one write.
+    // However many entries there are, the removal is one write.
     #expect(cache.store.lastVersion == version + 1)
     #expect(removed.withLock { $0 } == 0)
     #expect(try cache.statistics().sweepingTagCount == 1)
     var counts: [Int] = []
     while try cache.statistics().sweepingTagCount > 0, scene.disk.background.runFirst() {
       counts.append(removed.withLock { $0 })
-      // In the middle of it, too.
+      // This holds in the middle of the sweep, too.
       #expect(try cache.value(forKey: "9999") == nil)
       #expect(try cache.count() == 10_100 - counts[counts.count - 1])
     }
@@ -278,7 +278,7 @@ struct TagTests {
     let result = try compareAndSet("b", removed, tags)
     #expect(result == .mismatch(current: removed))
     #expect(cache.waits(for: tags, after: result, expecting: removed))
-    // It waits for a removal in progress.
+    // The write waits for a removal in progress.
     let others = try guarded("a", version)
     cache.marks.beginRemoval(of: Array("x".utf8))
     #expect(try compareAndSet("a", version, others) == .mismatch(current: version))
@@ -326,13 +326,13 @@ struct TagTests {
     #expect(error { try cache.removeAll(tagged: "") } == .invalidTag(byteCount: 0, limit: 255))
     #expect(error { _ = try cache.keys(tagged: long) } == .invalidTag(byteCount: 256, limit: 255))
     #expect(try cache.count() == 0)
-    // As many as allowed. A tag that is given twice counts once.
+    // As many tags as allowed. A tag that is given twice counts once.
     let most = (0..<32).map { "\($0)" + String(repeating: "é", count: 126) }
     try cache.setValue("", forKey: "a", options: .tags(most + most))
     #expect(try cache.keys(tagged: most[31]) == ["a"])
     for number in 0..<1000 { try cache.removeAll(tagged: "\(number)") }
     #expect(error { try cache.removeAll(tagged: "x") } == .tooManyRemovedTags(limit: 1000))
-    // One of these may be removed again.
+    // A tag that is already marked can be removed again.
     try cache.removeAll(tagged: "7")
     try sweep(cache)
     try cache.removeAll(tagged: most[0])

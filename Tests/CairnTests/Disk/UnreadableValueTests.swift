@@ -87,7 +87,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "A call that can load it does so, whatever the policy; if the load fails, nothing is there",
+    "A call that can load the value does so under any policy; if the load fails, nothing is there",
     arguments: [true, false], [true, false])
   func loaded(hasOtherTag: Bool, inMemoryToo: Bool) async throws {
     do {
@@ -196,7 +196,8 @@ struct UnreadableValueTests {
     }
   }
 
-  @Test("An iteration skips them and continues", arguments: UnreadableValuePolicy.allCases)
+  @Test(
+    "An iteration skips unreadable values and continues", arguments: UnreadableValuePolicy.allCases)
   func iterating(policy: UnreadableValuePolicy) throws {
     do {
       let old = try cache(tag: 1)
@@ -224,7 +225,7 @@ struct UnreadableValueTests {
     try cache.setValue(String(repeating: "x", count: 2000), forKey: "key")
     try cache.setValue("sound", forKey: "other")
     try cache.close()
-    // So that the next open need not read the log.
+    // With a checkpoint, the next open need not read the log.
     let store = try scene.store()
     try store.checkpoint()
     try store.close()
@@ -237,7 +238,7 @@ struct UnreadableValueTests {
     try CairnTests.damage(scene.path + "/" + segment, at: offset)
   }
 
-  @Test("A value set in memory only takes the place of a damaged value", arguments: Part.allCases)
+  @Test("A memory-only value takes the place of a damaged value", arguments: Part.allCases)
   func damagedDisplaced(part: Part) async throws {
     try damage(part)
     var configuration = DiskCacheConfiguration.unlimited
@@ -253,7 +254,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "A call that can load replaces a damaged value, which then stays; the log reports it",
+    "A call that can load replaces a damaged value, and the new value stays; the log reports it",
     arguments: Part.allCases, [true, false])
   func damagedLoaded(part: Part, inMemoryToo: Bool) async throws {
     try damage(part)
@@ -301,7 +302,7 @@ struct UnreadableValueTests {
   }
 
   @Test(
-    "A value written in place of a damaged one is not taken for it", arguments: Part.allCases
+    "A value written in place of a damaged one is not mistaken for it", arguments: Part.allCases
   )
   func writtenMeanwhile(part: Part) throws {
     try damage(part)
@@ -331,7 +332,7 @@ struct UnreadableValueTests {
     }
     #expect(try cache.contains("key"))
     #expect(try cache.value(forKey: "other") == "sound")
-    // An iteration says so too.
+    // An iteration throws too.
     #expect(throws: CacheError.self) { try cache.forEachEntry { _ in .next } }
   }
 }

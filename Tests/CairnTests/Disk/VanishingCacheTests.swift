@@ -22,7 +22,7 @@ private final class HeldFileSystem: FileSystemDecorator {
   }
 }
 
-/// Lets no sync of data return while it holds.
+/// Lets no sync of data return while the gate holds.
 private final class SyncGate: FileSystemDecorator {
   let base: any FileSystem = SystemFileSystem()
   let isHolding = Atomic(false)
@@ -38,8 +38,8 @@ struct VanishingCacheTests {
   private let scene = TieredScene()
   private var path: String { scene.disk.path }
 
-  /// Removes the directory, like a cleaner of `~/.cache`, and lets the second pass after which this
-  /// is noticed.
+  /// Removes the directory, like a cleaner of `~/.cache`, and lets a second pass, after which the
+  /// cache notices the loss.
   private func removeDirectory() throws {
     try FileManager.default.removeItem(atPath: path)
     scene.clock.advance(by: .seconds(1))
@@ -65,7 +65,7 @@ struct VanishingCacheTests {
     try second.close()
   }
 
-  @Test("A durable write whose sync notices first is written to it, with and without memory")
+  @Test("A durable write whose sync notices the loss is repeated in the new directory")
   func durable() throws {
     for held in [nil, 100] {
       let cache: DiskCache<String, Int> = try scene.cache {
@@ -88,7 +88,7 @@ struct VanishingCacheTests {
     }
   }
 
-  @Test("It does so again and again")
+  @Test("The directory is recreated repeatedly")
   func again() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     var last: UInt64 = 0
@@ -104,7 +104,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("A batch is written to it completely")
+  @Test("A batch is written to the new directory completely")
   func batch() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -148,7 +148,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("Its time continues, even if the clock was set back")
+  @Test("The cache's time continues, even if the clock was set back")
   func time() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -161,7 +161,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("If it cannot be recreated, the write says why, and a later one works")
+  @Test("If the directory cannot be recreated, the write says why, and a later one works")
   func parentMissing() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -190,7 +190,7 @@ struct VanishingCacheTests {
     while try cache.value(forKey: "key") == nil { try await Task.sleep(for: .milliseconds(1)) }
     try removeDirectory()
     scene.clock.advance(by: .seconds(1))
-    // Notices it, and opens another store.
+    // Notices the loss, and opens another store.
     try await cache.setValue(1, forKey: "other", durability: .process)
     files.isHolding.store(false, ordering: .relaxed)
     _ = try await task.value
@@ -237,7 +237,7 @@ struct VanishingCacheTests {
     try cache.close()
   }
 
-  @Test("Closing one that was not recreated creates nothing")
+  @Test("Closing a cache that was not recreated creates nothing")
   func closing() throws {
     let cache: DiskCache<String, Int> = try scene.disk.cache()
     try cache.setValue(0, forKey: "old")
@@ -246,7 +246,7 @@ struct VanishingCacheTests {
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test("Closed while it is recreated, it stays closed and releases the directory")
+  @Test("A cache that is closed while it is recreated stays closed and releases the directory")
   func closedMeanwhile() throws {
     let files = HeldFileSystem()
     var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: nil)
@@ -264,7 +264,7 @@ struct VanishingCacheTests {
     #expect(files.arrived.wait(timeout: .now() + .seconds(100)) == .success)
     let closer = DispatchGroup()
     DispatchQueue.global().async(group: closer) { try? cache.close() }
-    // It has to wait for the other.
+    // The close has to wait for the other thread.
     #expect(closer.wait(timeout: .now() + .milliseconds(300)) == .timedOut)
     files.released.signal()
     group.wait()

@@ -50,7 +50,7 @@ struct FollowingCacheCallTests {
     #expect(try writer.entry(forKey: "a")?.info.version == version)
   }
 
-  @Test("So does every async write")
+  @Test("Every async write throws readOnly too")
   func awaitedWrites() async throws {
     try await scene.writer().close()
     let follower = try scene.follower()
@@ -86,7 +86,7 @@ struct FollowingCacheCallTests {
     #expect(count.load(ordering: .relaxed) == 2)
     #expect(try follower.memory?.contains("b") != true)
     #expect(follower.loadStatistics.unkeptCount == 2)
-    // Once the writer has it, nothing is loaded any more.
+    // Once the writer has the value, nothing is loaded.
     try writer.synchronous { try $0.setValue("written", forKey: "b") }
     #expect(try await follower.value(forKey: "b", orLoad: load) == "written")
     #expect(count.load(ordering: .relaxed) == 2)
@@ -182,7 +182,7 @@ struct FollowingCacheCallTests {
       ])
   }
 
-  @Test("Its tier can be inspected and shrunk, and shows nothing expired")
+  @Test("The memory tier can be inspected and shrunk, and shows nothing expired")
   func tier() throws {
     let writer = try scene.writer()
     for key in ["a", "b", "c"] { try writer.setValue(key, forKey: key) }

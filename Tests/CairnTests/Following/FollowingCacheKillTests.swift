@@ -84,7 +84,7 @@ struct FollowingCacheKillTests {
         }
         readers?.note(last)
         if readers == nil {
-          // With all, some and no entries in memory.
+          // The three readers have all, some and no entries in memory.
           readers = CacheReaders(3) { index in
             var configuration = FollowedCacheWorkload.configuration
             if index < 2 {

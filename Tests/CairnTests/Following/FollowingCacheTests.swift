@@ -101,7 +101,7 @@ struct FollowingCacheTests {
         #expect(try follower.value(forKey: key) == value)
         scene.clock.advance(by: .seconds(61))
         model[key] = nil
-        // It is found again, though memory has dropped it.
+        // The value is found again, although memory has dropped it.
         try writer.setValue(value, forKey: "long", lifetime: .seconds(60))
         #expect(try follower.value(forKey: "long") == value)
         try writer.extendLifetime(forKey: "long", to: .seconds(6000))
@@ -159,7 +159,7 @@ struct FollowingCacheTests {
     #expect(try follower.info(forKey: "a")?.version == 1)
   }
 
-  @Test("A value that was read before another cache came to the path is not kept")
+  @Test("A value that was read before another cache appeared at the path is not kept")
   func readBeforeReplaced() throws {
     let path = scene.disk.path
     for name in ["first", "second"] {
@@ -190,7 +190,7 @@ struct FollowingCacheTests {
     tier.withLock { $0 = nil }
   }
 
-  @Test("It is opened by path or name, and a missing one is not created")
+  @Test("A followed cache is opened by path or name, and a missing one is not created")
   func opening() async throws {
     let path = scene.disk("plain")
     #expect(
@@ -219,7 +219,7 @@ struct FollowingCacheTests {
     #expect(try manual.value(forKey: "a") == "1")
     #expect(manual.memory == nil)
     #expect(follower.name == "plain")
-    // It follows nothing.
+    // The writer follows nothing.
     try writer.catchUp()
     try await writer.close()
   }

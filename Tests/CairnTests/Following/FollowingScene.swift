@@ -13,7 +13,7 @@ final class FollowingScene: Sendable {
 
   var clock: ManualClock { disk.clock }
 
-  /// Values are texts, whose decoding is counted.
+  /// Values are text, and each decoding is counted.
   private var values: ValueCoder<String> {
     .custom {
       Array($0.utf8)
@@ -61,7 +61,7 @@ final class FollowingScene: Sendable {
       valueCoder: values, environment: environment(), memory: memory)
   }
 
-  /// The cache, followed.
+  /// A follower of the cache.
   ///
   /// - Parameter held: the limit of entries in memory, or `nil` for no memory tier.
   func follower(

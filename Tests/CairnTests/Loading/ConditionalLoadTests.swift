@@ -24,7 +24,7 @@ struct ConditionalLoadTests {
   // MARK: Not modified
 
   @Test(
-    "An unmodified value lives on with its version, and is not rewritten",
+    "An unmodified value is renewed with its version, and is not rewritten",
     arguments: LoadingKind.allCases)
   func notModified(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -198,7 +198,7 @@ struct ConditionalLoadTests {
     await eventually { wasCancelled.all == [true] }
     let again = try scene.disk(.standard)
     #expect(try again.value(forKey: "a") == "old")
-    // Nothing begins after it.
+    // No load begins after the close.
     await #expect(throws: CacheError.self) {
       try await cache.loaded(forKey: "a") { _ in .loaded("") }
     }
@@ -241,7 +241,7 @@ struct ConditionalLoadTests {
     let subject = try scene.cache(kind, policy { $0.earlyRefresh = 1 })
     @Sendable func ask() async throws -> Loaded<String>? {
       try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] _ in
-        // It takes ten seconds.
+        // The load takes ten seconds.
         scene.clock.advance(by: .seconds(10))
         return .loaded(try origin.answer(), options: .lifetime(.seconds(100)))
       }
@@ -263,7 +263,7 @@ struct ConditionalLoadTests {
 
   @Test("XFetch draws one number for a call, which also begins the load")
   func oneDraw() async throws {
-    // All further numbers are against a load.
+    // All further numbers decide against a load.
     let first = Lock(0.0)
     let scene = LoadScene { first.withLock { exchange(&$0, with: 0) } }
     let subject = try scene.cache(.tiered, policy { $0.earlyRefresh = 1 })

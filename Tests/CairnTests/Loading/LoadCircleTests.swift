@@ -8,7 +8,7 @@ import Testing
 struct LoadCircleTests {
   let scene = MemoryScene()
 
-  @Test("A load that asks for its own key throws, and does not wait for ever")
+  @Test("A load that requests its own key throws, and does not wait for ever")
   func ownKey() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
@@ -45,14 +45,14 @@ struct LoadCircleTests {
     }
     await eventually { gate.arrivedCount == 2 }
     gate.open()
-    // The one that would have closed the circle fails, and so does the other.
+    // The load that would have closed the circle fails, and so does the other.
     await #expect(throws: CacheError.circularLoad) { try await one.value }
     await #expect(throws: CacheError.circularLoad) { try await two.value }
     await eventually { LoadGraph.count == 0 }
   }
 
   @Test(
-    "A task that a loader starts but does not await may ask for what waits for the load",
+    "A task that a loader starts but does not await may request what waits for the load",
     arguments: [false, true])
   func unawaitedTask(isOwnKey: Bool) async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
@@ -63,7 +63,7 @@ struct LoadCircleTests {
           if isOwnKey { return try await cache.value(forKey: "a") { 0 } }
           return try await cache.value(forKey: "b") { try await cache.value(forKey: "a") { 0 } }
         })
-      // The load ends after the task has asked.
+      // The load ends after the task's call.
       await eventually { cache.loadStatistics.joinedCount == 1 }
       return 7
     }

@@ -52,7 +52,7 @@ struct LoadPolicyTests {
   // MARK: Stampedes
 
   @Test(
-    "At the end of a lifetime, none of ten thousand callers waits for the load, and the origin is asked once",
+    "At the end of a lifetime, none of ten thousand callers waits, and the origin is called once",
     arguments: LoadingKind.allCases, [true, false])
   func stampede(_ kind: LoadingKind, isAhead: Bool) async throws {
     let policy = Self.policy {
@@ -62,7 +62,7 @@ struct LoadPolicyTests {
     #expect(try await ask(subject)?.value == "1")
     scene.advance(by: isAhead ? .seconds(48) : .seconds(60))
     let waits = subject.waitCount()
-    // The origin answers after all have received their values.
+    // The origin returns after all callers have received their values.
     let gate = Gate()
     let given = try await withThrowingTaskGroup(of: Loaded<String>?.self) { group in
       for _ in 0..<10_000 {
@@ -90,7 +90,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "A call for the value alone loads early, too, and not before",
+    "A call for only the value also loads early, but not too early",
     arguments: LoadingKind.allCases, [true, false])
   func valueAlone(_ kind: LoadingKind, isAhead: Bool) async throws {
     let scene = LoadScene { 1 - 0x1p-20 }
@@ -119,7 +119,7 @@ struct LoadPolicyTests {
   }
 
   @Test(
-    "While an origin fails for an hour, all get the stale value, and it is asked with back-off",
+    "While an origin fails for an hour, all get the stale value, and calls to the origin back off",
     arguments: LoadingKind.allCases)
   func failingOrigin(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(7200) })
@@ -156,7 +156,7 @@ struct LoadPolicyTests {
         $0.staleOnError = .seconds(20)
       })
     _ = try await ask(subject)
-    // Another call may allow more. Values that it may receive stay for it.
+    // Another call may allow more. Values that such a call may receive stay for it.
     let longer = Self.policy { $0.staleOnError = .seconds(30) }
     _ = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in .loaded("") }
     origin.isFailing = true
@@ -222,7 +222,7 @@ struct LoadPolicyTests {
       }
       #expect(keys == ["b"])
       #expect(try await !cache.extendLifetime(forKey: "a", to: .seconds(100)))
-      // It exists nevertheless.
+      // The value exists nevertheless.
       let gate = Gate()
       let stale = try await cache.loaded(forKey: "a", policy: nil) { _ in
         await gate.wait()
@@ -273,7 +273,7 @@ struct LoadPolicyTests {
     case .one: #expect(try await !cache.removeValue(forKey: "a"))
     case .many: #expect(try await cache.removeValues(forKeys: ["a"]) == 0)
     case .taken: #expect(try await cache.takeValue(forKey: "a") == nil)
-    // The closure is not asked about expired entries. The load is not notified, and its result is
+    // The closure is not called for expired entries. The load is not notified, and its result is
     // kept, so they are removed first.
     case .byKey:
       try await cache.removeValue(forKey: "a")
@@ -392,7 +392,7 @@ struct LoadPolicyTests {
       try Task.checkCancellation()
       return .loaded("late", options: .lifetime(.seconds(60)))
     }
-    // The timer of the wait may be set a moment later.
+    // The timer of the wait may be set slightly later.
     await eventually { scene.background.delays.contains(.milliseconds(100)) }
     scene.advance(by: .milliseconds(100))
     let stale = try await waiter.value

@@ -16,7 +16,7 @@ enum Ambient {
 struct LoadingTests {
   let scene = MemoryScene()
 
-  @Test("Ten thousand callers of one key have it loaded once")
+  @Test("Ten thousand callers of one key cause one load")
   func thundering() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let gate = Gate()
@@ -66,7 +66,7 @@ struct LoadingTests {
   func looksAgain() async throws {
     let cache: MemoryCache<Int, Int> = scene.cache()
     cache[1] = 5
-    // Like a caller that looked before the value was there.
+    // This call is like a caller that looked before the value was there.
     let value = try await cache.loadValue(forKey: 1) {
       Issue.record("loaded what is there")
       return Loaded(6)
@@ -159,7 +159,7 @@ struct LoadingTests {
     #expect(cache.flights.count == 0)
   }
 
-  @Test("A caller that is cancelled before it asks loads nothing")
+  @Test("A caller that is cancelled before its call loads nothing")
   func cancelledBefore() async {
     let cache: MemoryCache<String, Int> = scene.cache()
     let task = Task {
@@ -261,14 +261,14 @@ struct LoadingTests {
     while gate.arrivedCount < 1 { await Task.yield() }
     let second = Task(priority: .high) { try await cache.value(forKey: 1) { .low } }
     while cache.loadStatistics.joinedCount < 1 { await Task.yield() }
-    // The second has raised it before it waits.
+    // The second caller raises the priority before it waits.
     try await Task.sleep(for: .milliseconds(50))
     gate.open()
     #expect(try await second.value >= .high)
     _ = await first.result
   }
 
-  @Test("Even if the first caller has not started it yet")
+  @Test("A load gets the highest priority even if the first caller has not started it yet")
   func earlyEscalation() async throws {
     let flight = Flight<TaskPriority>()
     let waiters = (Flight<TaskPriority>.Waiter(), Flight<TaskPriority>.Waiter())
@@ -312,7 +312,7 @@ struct LoadingTests {
   }
 
   @Test(
-    "Many tasks ask, write, remove and are cancelled: every value belongs to its key, and no wait is left"
+    "Many tasks read, write, remove and are cancelled: values fit their keys, and no wait is left"
   )
   func crowd() async throws {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 20)

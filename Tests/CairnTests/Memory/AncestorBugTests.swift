@@ -5,7 +5,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-/// Mistakes of this cache's ancestors, each with a test that this one does not make it.
+/// Mistakes of this cache's ancestors, each with a test that this cache does not make it.
 @Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(10)))
 struct AncestorBugTests {
   let scene = MemoryScene()
@@ -20,7 +20,7 @@ struct AncestorBugTests {
       cache.setValue(number, forKey: "\(number)")
     }
     #expect(cache.keys() == ["6", "5", "4"])
-    // If Foundation fixes it, this test shows it, and the table of the benchmark changes.
+    // If Foundation fixes this, the test fails, and the table of the benchmark changes.
     #expect(foundation.object(forKey: "1") != nil && foundation.object(forKey: "6") == nil)
   }
 

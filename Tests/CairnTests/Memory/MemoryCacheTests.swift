@@ -51,7 +51,7 @@ struct MemoryCacheTests {
     #expect(cache.extendLifetimes(forKeys: ["t", "u"], to: .seconds(5)) == 1)
   }
 
-  @Test("An entry has everything known about it, and looking at it is not an access")
+  @Test("An entry has everything known about it, and inspecting it is not an access")
   func entry() throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let start = scene.clock.now()
@@ -137,7 +137,7 @@ struct MemoryCacheTests {
     let data: MemoryCache<Int, Data> = scene.cache()
     data[1] = Data([1, 2])
     #expect(data.totalCost() == 2)
-    // Only the type of the values counts, not what is in one.
+    // Only the type of the values counts, not the contents.
     let optionals: MemoryCache<Int, [UInt8]?> = scene.cache()
     optionals.setValue([1, 2], forKey: 1)
     let any: MemoryCache<Int, any Sendable> = scene.cache()
@@ -322,11 +322,11 @@ struct MemoryCacheTests {
     #expect(info.version == 77)
     // The key has a value.
     #expect(!cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
-    // It was removed meanwhile.
+    // The key was removed meanwhile.
     let beforeRemoval = cache.ticket(forKey: "a")
     cache.removeValue(forKey: "a")
     #expect(!cache.promote(2, forKey: "a", ticket: beforeRemoval))
-    // An absent key was removed, so it may be gone below.
+    // An absent key was removed, so the tier below may have lost it too.
     let absent = cache.ticket(forKey: "a")
     cache.removeValue(forKey: "a")
     #expect(!cache.promote(2, forKey: "a", ticket: absent))

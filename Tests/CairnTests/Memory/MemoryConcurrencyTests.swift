@@ -47,9 +47,9 @@ struct MemoryConcurrencyTests {
     let keys = 100
     onThreads(threads) { thread in
       var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
-      // What the thread last set each of its keys to, or `nil` if it is gone for good.
+      // The value that the thread last set for each of its keys, or `nil` if it is gone for good.
       var mine = [Stamp?](repeating: nil, count: keys)
-      // The latest time at which it is gone, because its lifetime has ended.
+      // The time from which each value must be gone, because its lifetime has ended.
       var ends = [Int64](repeating: .max, count: keys)
       func now() -> Int64 { scene.clock.now().millisecondsSinceEpoch }
       func check(_ found: Stamp?, _ index: Int, since before: Int64) {
@@ -57,7 +57,7 @@ struct MemoryConcurrencyTests {
           if found != mine[index] { faults.add("\(found) instead of \(mine[index] as Any)") }
           if ends[index] <= before { faults.add("\(found) at \(before)") }
         } else {
-          // Once gone, it does not reappear by itself.
+          // Once gone, a value does not reappear by itself.
           mine[index] = nil
         }
       }
@@ -143,7 +143,7 @@ struct MemoryConcurrencyTests {
         + statistics.evictionCount + UInt64(statistics.heldCount), TestSeed.comment)
   }
 
-  @Test("Values are destroyed once each, and none is left, with all threads at work")
+  @Test("Each value is destroyed once, and none is left, with all threads at work")
   func values() {
     let made = Atomic(0)
     let ended = Atomic(0)

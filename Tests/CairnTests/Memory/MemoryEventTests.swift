@@ -148,7 +148,7 @@ struct MemoryEventTests {
     let holder = Record<MemoryCache<Int, Int>>()
     let isInside = Record<Bool>()
     let use: @Sendable () -> Void = {
-      // The closures that it calls here call it again.
+      // The closures that the cache calls call it again here.
       if !isInside.all.isEmpty { return }
       isInside.add(true)
       defer { isInside.removeAll() }

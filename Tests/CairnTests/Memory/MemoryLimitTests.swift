@@ -6,7 +6,7 @@ import Testing
 struct MemoryLimitTests {
   let scene = MemoryScene()
 
-  @Test("The number of entries: the least recently used entry is evicted")
+  @Test("At the limit of the number of entries, the least recently used entry is evicted")
   func count() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 3)
     for number in 1...3 { cache[number] = number }
@@ -20,7 +20,7 @@ struct MemoryLimitTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("The cost, even if a value becomes more expensive in place")
+  @Test("The limit of the cost holds even if a value becomes more expensive in place")
   func cost() {
     let cache: MemoryCache<String, Int> = scene.cache(cost: 10)
     cache.setValue(1, forKey: "a", options: .cost(4))
@@ -138,7 +138,7 @@ struct MemoryLimitTests {
     arguments: [60, 200, 1000, 4000])
   func sieveLockstep(capacity: Int) {
     let cache: MemoryCache<Int, Int> = scene.cache(count: capacity) { $0.policy = .sieve }
-    // All entries that the cache then holds were used twice, and never are again.
+    // All entries that the cache then holds were used twice, and are never used again.
     for key in 0..<20_000 {
       for _ in 0..<2 { _ = use(key, in: cache) }
     }
@@ -151,7 +151,7 @@ struct MemoryLimitTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("With SIEVE, an occasional key that is used twice does not delay that for long")
+  @Test("With SIEVE, an occasional key that is used twice does not delay those hits for long")
   func sieveLockstepWithSurvivors() {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 1000) { $0.policy = .sieve }
     for key in 0..<20_700 {

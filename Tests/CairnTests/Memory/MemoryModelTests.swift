@@ -2,7 +2,7 @@ import Cairn
 import FuzzSupport
 import Testing
 
-/// A cache that is simple enough to be right: an array in the order of use, searched for
+/// A cache simple enough to be obviously correct: an array in the order of use, searched for
 /// everything.
 private struct ModelCache {
   struct Entry {
@@ -67,7 +67,8 @@ private struct ModelCache {
 
 @Suite("A cache in memory against a model")
 struct MemoryModelTests {
-  @Test("Any sequence of calls gives what the model gives, in the same order", arguments: 0..<40)
+  @Test(
+    "Any sequence of calls returns what the model returns, in the same order", arguments: 0..<40)
   func model(run: Int) {
     let scene = MemoryScene()
     var random = FuzzRandom(seed: TestSeed.current &+ UInt64(run))
@@ -158,7 +159,7 @@ struct MemoryModelTests {
       case 18:
         if random.below(10) == 0 {
           cleared += model.entries.map(\.value)
-          // Expired entries that are still held go too, without separate reports.
+          // Expired entries that are still held are removed too, without separate reports.
           cache.removeExpired()
           cache.removeAll()
           model.entries = []
@@ -194,8 +195,8 @@ struct MemoryModelTests {
     "SIEVE follows its published description, except that its hand starts over", arguments: 0..<20)
   func sieve(run: Int) {
     // The description's own form: a queue with the newest at the end, and a hand. One addition: the
-    // hand starts over when it has evicted as many as there are, including the new one, and 16 for
-    // each that it passed over.
+    // hand starts over when it has evicted as many entries as there are, including the new one, and
+    // 16 for each that it passed over.
     var random = FuzzRandom(seed: TestSeed.current &+ UInt64(1000 + run))
     let capacity = 1 + random.below(run % 2 == 0 ? 10 : 100)
     let scene = MemoryScene()

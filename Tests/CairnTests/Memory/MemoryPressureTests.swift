@@ -9,7 +9,7 @@ final class ManualPressureSource: PressureSource {
   private let waiting = Lock<[MemoryPressure?]>([])
   private let available = DispatchSemaphore(value: 0)
 
-  /// `nil` ends it.
+  /// `nil` ends the source.
   func raise(_ pressure: MemoryPressure?) {
     waiting.withLock { $0.append(pressure) }
     available.signal()
@@ -38,7 +38,7 @@ struct MemoryPressureTests {
     return cache
   }
 
-  @Test("First expired entries go, then half, then everything")
+  @Test("First expired entries are removed, then half, then everything")
   func graded() {
     let cache = filled()
     let events = Record<CacheEvent<Int>>()

@@ -8,7 +8,7 @@ import Testing
 struct MemoryReleaseTests {
   let scene = MemoryScene()
 
-  @Test("Not under the lock: a value that is destroyed may use the cache")
+  @Test("Values are not destroyed under the lock: a value may use the cache when it is destroyed")
   func outsideTheLock() {
     let ended = Record<Int>()
     let holder = Record<MemoryCache<Int, Witness>>()
@@ -41,7 +41,9 @@ struct MemoryReleaseTests {
     }
   }
 
-  @Test("A few on the caller's thread, many at once on another", arguments: [true, false])
+  @Test(
+    "A few values are destroyed on the caller's thread, many at once on another",
+    arguments: [true, false])
   func many(all: Bool) {
     let ended = Record<Int>()
     let cache: MemoryCache<Int, Witness> = scene.cache()
@@ -56,7 +58,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 1015)
   }
 
-  @Test("As configured, one or many, and nowhere else")
+  @Test("Values are destroyed where configured, one or many, and nowhere else")
   func chosen() {
     let ended = Record<Int>()
     let jobs = Record<@Sendable () -> Void>()
@@ -76,7 +78,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.count == 101)
   }
 
-  @Test("On the caller's thread, if that is configured")
+  @Test("Values are destroyed on the caller's thread, if that is configured")
   func onCaller() {
     let ended = Record<Bool>()
     let cache: MemoryCache<Int, Witness> = scene.cache { $0.release = .onCaller }
@@ -98,7 +100,7 @@ struct MemoryReleaseTests {
     #expect(ended.all.sorted() == Array(0..<100))
   }
 
-  @Test("In a program, the thread that all caches share does it")
+  @Test("In a program, a thread that all caches share destroys values")
   func realThread() {
     let ended = Record<Int>()
     let cache = MemoryCache<Int, Witness>(configuration: .unlimited)

@@ -48,7 +48,7 @@ struct MemoryS3FIFOTests {
       simulator.set(number, hash: key(number).shortHash, cost: cost, deadline: deadline)
     }
 
-    /// As programs use a cache.
+    /// Uses a key as programs do: reads it, and sets it if it is missing.
     mutating func use(_ number: Int, cost: Int = 0) -> Bool {
       if read(number) { return true }
       set(number, cost: cost)
@@ -128,7 +128,7 @@ struct MemoryS3FIFOTests {
     }
   }
 
-  @Test("On streams like those of programs, each request is the hit or miss of the simulator")
+  @Test("On streams like those of programs, each request is a hit or a miss as in the simulator")
   func streams() {
     var random = FuzzRandom(seed: TestSeed.current)
     // A few keys are hot for a while, there is a scan from time to time, and some keys are
@@ -168,13 +168,14 @@ struct MemoryS3FIFOTests {
   func promotion() {
     let cache: MemoryCache<Int, Int> = MemoryScene().cache(count: 10) { $0.policy = .s3FIFO }
     for key in 0..<10 { cache[key] = key }
-    // The first is in the small queue. The others, for which that was full, are in the main one.
+    // The first key is in the small queue. The others found the small queue full, and are in the
+    // main queue.
     #expect(cache.keys() == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0])
     cache[10] = 10
     #expect(!cache.contains(0))
     cache[0] = 0
-    // It was evicted from the small queue, so it is now in the main one. The other new one was
-    // evicted next.
+    // The returning key was evicted from the small queue, so it is now in the main one. The other
+    // new key was evicted next.
     #expect(cache.keys() == [0, 9, 8, 7, 6, 5, 4, 3, 2, 1])
     cache[11] = 11
     for _ in 0..<2 { #expect(cache[11] == 11) }
@@ -193,7 +194,7 @@ struct MemoryS3FIFOTests {
     for key in 100..<1000 { cache.setValue(key, forKey: key, options: .cost(1 + key % 50)) }
     #expect((0..<90).count { cache.contains($0) } >= 85)
     #expect(cache.totalCost() <= 1000)
-    // One that costs as much as all others replaces all of them.
+    // An entry that costs as much as all others replaces all of them.
     cache.setValue(0, forKey: 5000, options: .cost(1000))
     #expect(cache.keys() == [5000])
     #expect(cache.audit() == [])

@@ -16,7 +16,7 @@ struct MemoryTrimTests {
     return cache
   }
 
-  @Test("To a number: the least recently used entries are removed")
+  @Test("A trim to a number removes the least recently used entries")
   func count() {
     let cache = filled()
     #expect(cache.trim(toCount: 7) == RemovalSummary(count: 3, cost: 10 + 80 + 50))
@@ -50,7 +50,7 @@ struct MemoryTrimTests {
     #expect(cache.audit() == [] && equal.audit() == [])
   }
 
-  @Test("Zero or less of anything leaves nothing", arguments: 0..<7)
+  @Test("A trim to zero or less of anything leaves nothing", arguments: 0..<7)
   func zero(way: Int) {
     let cache = filled()
     cache.setValue(0, forKey: 100, options: .cost(0))

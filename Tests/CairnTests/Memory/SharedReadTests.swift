@@ -100,7 +100,8 @@ struct SharedReadTests {
     for key in 0..<1000 { _ = cache[key] }
     #expect(cache.keys() == Array((0..<1000).reversed()))
     cache[1000] = 1000
-    // It moved 256 entries behind the new one, and evicted the next although it is marked.
+    // The eviction moved 256 entries behind the new one, and evicted the next although it is
+    // marked.
     #expect(Array(cache.keys().prefix(257)) == [1000] + Array((0..<256).reversed()))
     #expect(!cache.contains(256) && cache.contains(257) && cache.count() == 1000)
     // A hit of one thread moves its entry and takes the mark.
@@ -114,7 +115,7 @@ struct SharedReadTests {
   func uses(policy: EvictionPolicy) throws {
     let cache: MemoryCache<Int, Int> = scene.cache(count: 10) { $0.policy = policy }
     for key in 0..<10 { cache[key] = key }
-    // 9 alone is not read.
+    // Only 9 is not read.
     share(cache, policy, reading: 0)
     scene.advance(by: .milliseconds(5))
     for _ in 0..<3 { for key in 0..<9 { _ = cache[key] } }

@@ -38,7 +38,7 @@ struct SystemPressureTests {
     #expect(source.next() == pressure)
   }
 
-  @Test("A shortage that stays is reported again after a while, one that grows at once")
+  @Test("A lasting shortage is reported again after a while, a growing one at once")
   func repeated() throws {
     let root = try tree(limitedGroup(current: 920, inactive: 0, limit: "1000"))
     defer { try? FileManager.default.removeItem(atPath: root) }

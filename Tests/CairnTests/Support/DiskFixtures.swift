@@ -13,7 +13,7 @@ final class DiskScene: Sendable {
   let directory: String
 
   init() {
-    // In memory, where syncs cost nothing.
+    // The directory is in memory if possible, where syncs cost nothing.
     let parent = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
     directory = "\(parent)/cairn-cache-tests.\(UUID().uuidString)"
     do {
@@ -51,7 +51,7 @@ final class DiskScene: Sendable {
         pause: { _ in }))
   }
 
-  /// Opens it with the standard coders.
+  /// Opens the cache with the standard coders.
   func cache<Key: Hashable & Sendable & Codable, Value: Sendable & Codable>(
     at path: String? = nil, count: Int? = nil, bytes: Int? = nil,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
@@ -68,7 +68,7 @@ final class DiskScene: Sendable {
     return try Store(path: path, configuration: configuration)
   }
 
-  /// The names in the directory that begin with this.
+  /// The names in the directory that begin with a prefix.
   func names(_ prefix: String = "") throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: directory)
       .filter { $0.hasPrefix(prefix) }.sorted()
@@ -99,7 +99,7 @@ func damage(_ path: String, at offset: Int) throws {
 }
 
 extension DiskCache {
-  /// Counts each key as just read, in this order, like a front that was asked for them.
+  /// Counts each key as just read, in this order, like a memory tier that returned the values.
   ///
   /// - Returns: how many of them have a value.
   @discardableResult

@@ -1,7 +1,7 @@
 import CairnStore
 import Testing
 
-/// Tasks wait here until a test opens it.
+/// A gate at which tasks wait until a test opens it.
 final class Gate: Sendable {
   private struct State {
     var isOpen = false
@@ -11,7 +11,7 @@ final class Gate: Sendable {
 
   private let state = Lock(State())
 
-  /// How many have arrived so far.
+  /// How many tasks have arrived so far.
   var arrivedCount: Int { state.withLock { $0.arrivedCount } }
 
   func open() {
@@ -22,7 +22,7 @@ final class Gate: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  /// Waits until it is open, even if the task is cancelled.
+  /// Waits until the gate is open, even if the task is cancelled.
   func wait() async {
     await withCheckedContinuation { continuation in
       let isOpen = state.withLock { state in

@@ -61,7 +61,7 @@ final class LoadScene: Sendable {
     }
   }
 
-  /// Lets time pass, and runs what is then due.
+  /// Lets time pass, and runs the jobs that are then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
@@ -91,7 +91,7 @@ struct LoadSubject: Sendable {
   var loads: LoadStatistics { cache.loadStatistics }
 }
 
-/// The origin of loads: counts the calls, and answers as the test wants.
+/// The origin of loads: counts the calls, and returns what the test wants.
 final class Origin: Sendable {
   struct Failure: Error {}
 

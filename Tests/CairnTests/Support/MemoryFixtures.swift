@@ -36,7 +36,7 @@ struct MemoryScene: Sendable {
       environment: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
-  /// Lets time pass, and runs what is then due.
+  /// Lets time pass, and runs the jobs that are then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)
@@ -84,7 +84,7 @@ func onThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
 
 /// Waits until another thread makes `condition` true.
 ///
-/// - Returns: whether it held within a time that no sound run needs.
+/// - Returns: whether it became true within a time that no sound run needs.
 func comesTrue(_ condition: () -> Bool) -> Bool {
   let end = ContinuousClock.now.advanced(by: .seconds(120))
   while !condition() {

@@ -41,7 +41,7 @@ final class TieredScene: Sendable {
       memory: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
-  /// The same with the standard coders.
+  /// A cache with the standard coders.
   func cache<Key: Hashable & Sendable & Codable, Value: Sendable & Codable>(
     held: Int? = nil, cost: Int? = nil, count: Int? = nil, bytes: Int? = nil,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in },
@@ -52,7 +52,7 @@ final class TieredScene: Sendable {
       files: nil, path: nil, change, costing: costing)
   }
 
-  /// Lets time pass, and runs what is then due.
+  /// Lets time pass, and runs the jobs that are then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)
     background.runAll(dueAfter: duration)

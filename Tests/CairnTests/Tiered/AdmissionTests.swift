@@ -34,7 +34,7 @@ struct AdmissionTests {
     #expect(try cache.audit() == [])
   }
 
-  @Test("What is set is written at once, and so is everything by default")
+  @Test("A value that is set is written at once, and so is every value by default")
   func set() async throws {
     let cache = try cache()
     try cache.synchronous { try $0.setValue("set", forKey: "a") }
@@ -47,7 +47,7 @@ struct AdmissionTests {
     #expect(try always.statistics().admissionRefusedCount == 0 && always.sketch == nil)
   }
 
-  @Test("Without memory, what is refused is given to the caller and loaded again")
+  @Test("Without memory, a refused value is returned to the caller and loaded again")
   func diskOnly() async throws {
     let cache: DiskCache<String, String> = try scene.disk.cache { $0.admission = .secondRequest }
     #expect(try await cache.value(forKey: "a") { "first" } == "first")
@@ -83,7 +83,7 @@ struct AdmissionTests {
       for key in keys {
         let value = String(repeating: key, count: 400)
         #expect(try await cache.value(forKey: String(key)) { value } == value)
-        // Memory has it in any case.
+        // Memory has the value in any case.
         #expect(try cache.value(forKey: String(key)) == value)
       }
       return try keys.filter { try cache.storedValue(forKey: String($0)) != nil }
@@ -120,7 +120,7 @@ struct AdmissionTests {
     #expect(try cache.storedValue(forKey: "a") == "new")
     #expect(try await cache.value(forKey: "b") { "b" } == "b")
     #expect(try cache.storedValue(forKey: "b") == nil)
-    // Placement on disk only is an order, and does not count.
+    // Disk-only placement always writes, and does not count.
     _ = try await cache.loaded(forKey: "c") { _ in
       LoadResult.loaded("c", options: EntryOptions(placement: .disk))
     }
@@ -130,7 +130,7 @@ struct AdmissionTests {
     #expect(try await cache.value(forKey: "a") { throw Down() } == "new")
   }
 
-  @Test("A budget of nothing is refused", arguments: [0, -1])
+  @Test("A budget of zero or less is refused", arguments: [0, -1])
   func noBudget(bytesPerDay: Int) throws {
     #expect {
       _ = try cache { $0.loadedBytesPerDay = bytesPerDay }
@@ -142,7 +142,7 @@ struct AdmissionTests {
     }
   }
 
-  @Test("A value in memory only is refreshed ahead and served stale as others are")
+  @Test("A memory-only value is refreshed ahead and served stale like others")
   func policy() async throws {
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(60)
@@ -160,11 +160,11 @@ struct AdmissionTests {
       return .loaded("second", options: .lifetime(.seconds(100)))
     }
     #expect(loaded?.value == "second" && seen.all == ["first"])
-    // That was its second load.
+    // That was the key's second load.
     #expect(try cache.storedValue(forKey: "a") == "second" && cache.value(forKey: "a") == "second")
   }
 
-  @Test("A value in memory only is loaded again ahead of its end, and then goes to disk")
+  @Test("A memory-only value is loaded again ahead of its end, and then goes to disk")
   func refreshAhead() async throws {
     var policy = LoadPolicy()
     policy.refreshAhead = 0.5
@@ -176,7 +176,7 @@ struct AdmissionTests {
     #expect(try cache.value(forKey: "a") == "second" && cache.audit() == [])
   }
 
-  @Test("What the origin finds not modified lives on in memory only")
+  @Test("A memory-only value that the origin finds unmodified stays in memory only")
   func notModified() async throws {
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(60)
@@ -190,7 +190,7 @@ struct AdmissionTests {
     #expect(loaded?.value == "first")
     #expect(try cache.value(forKey: "a") == "first" && cache.storedValue(forKey: "a") == nil)
     #expect(cache.loadStatistics.outdatedCount == 0)
-    // A loader that is told of it and finds that there is none any more.
+    // A loader that receives the value and finds that the origin no longer has one.
     scene.clock.advance(by: .seconds(101))
     let absent = try await cache.loaded(forKey: "a") { _ in .absent(for: .seconds(1)) }
     #expect(absent == nil)
@@ -236,7 +236,7 @@ struct AdmissionTests {
     mistakes = 0
     for number in 100_000..<200_000 where note(number) { mistakes += 1 }
     #expect(mistakes < 2_000)
-    // The second hundred thousand, and then those before are gone.
+    // After the second hundred thousand, the first are gone.
     #expect((100_000..<200_000).allSatisfy { note($0) })
     for number in 200_000..<310_000 { _ = note(number) }
     var known = 0
@@ -246,15 +246,15 @@ struct AdmissionTests {
 
   // MARK: A trace
 
-  /// What a trace gave.
+  /// The results of a trace.
   private struct Outcome {
     var hitRatio = 0.0
     var writtenByteCount = 0
     var statistics: DiskCacheStatistics
   }
 
-  /// Pages of 1 KiB: six of ten requests by Zipf's law with exponent 0.9 over 5,000 keys, the others for keys
-  /// that nobody asks for again.
+  /// Pages of 1 KiB: six of ten requests by Zipf's law with exponent 0.9 over 5,000 keys, the
+  /// others for keys that are never requested again.
   private static func trace(count: Int) -> [String] {
     var random = FuzzRandom(seed: 29)
     var sums: [Double] = []
@@ -291,14 +291,14 @@ struct AdmissionTests {
     let statistics = try cache.statistics()
     #expect(statistics.insertionCount + statistics.admissionRefusedCount == UInt64(loadCount))
     let onDisk = try cache.keys()
-    // A Bloom filter takes a few keys for known ones.
+    // A Bloom filter mistakes a few new keys for known ones.
     if admission == .secondRequest { #expect(onDisk.count { $0.hasPrefix("once") } <= 5) }
     return Outcome(
       hitRatio: 1 - Double(loadCount) / Double(trace.count),
       writtenByteCount: Int(statistics.insertionCount) * 1000, statistics: statistics)
   }
 
-  @Test("Keys that are asked for once cost no write, and those asked for again are hit more often")
+  @Test("Keys that are requested once cost no write, and those requested again are hit more often")
   func oneHitWonders() async throws {
     let trace = Self.trace(count: 30_000)
     let always = try await outcome(of: trace, .always)
@@ -314,7 +314,7 @@ struct AdmissionTests {
 }
 
 extension EntryOptions {
-  /// In memory only.
+  /// Options for memory only.
   static var alone: EntryOptions { EntryOptions(placement: .memory) }
 }
 

@@ -43,7 +43,7 @@ struct PlacementModelTests {
       case .possible(let value):
         #expect(found == nil || found == value, "\(call) \(key)")
         counts[found == nil ? "lost" : "found", default: 0] += 1
-        // Once it is gone it stays away.
+        // Once a value is gone, it stays away.
         if found == nil { known[key] = .nothing }
       }
     }
@@ -111,7 +111,7 @@ struct PlacementModelTests {
         loaded = []
         for case (let key, .possible) in known { known[key] = .nothing }
       default:
-        // Those that the disk has, and no others.
+        // The keys that the disk has, and no others.
         let certain = known.filter { if case .certain = $0.value { true } else { false } }
         #expect(try Set(cache.keys()) == Set(certain.keys))
       }
@@ -166,7 +166,7 @@ struct PlacementModelTests {
     #expect(faults.all == [])
   }
 
-  @Test("In the end no key is in memory only and on disk, whatever threads did")
+  @Test("In the end, no key is both memory-only and on disk, whatever threads did")
   func rest() throws {
     let scene = TieredScene()
     let cache: DiskCache<String, Int> = try scene.cache(held: 8) {

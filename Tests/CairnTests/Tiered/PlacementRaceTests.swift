@@ -4,8 +4,9 @@ import Testing
 
 @testable import Cairn
 
-/// What may come between the steps of a placement in memory only, and what calls see of such an entry.
-@Suite("Placement in memory only, and what comes in between", .timeLimit(.minutes(10)))
+/// What may happen between the steps of a memory-only placement, and what calls see of such an
+/// entry.
+@Suite("Memory-only placement, and calls between its steps", .timeLimit(.minutes(10)))
 struct PlacementRaceTests {
   let scene = TieredScene()
 
@@ -13,7 +14,7 @@ struct PlacementRaceTests {
 
   private struct Down: Error {}
 
-  /// Places a value in memory as if the disk had nothing of its key and this newest version.
+  /// Places a value in memory as if the disk had no value of its key, and this newest version.
   private func place(
     _ value: Int, at version: UInt64, _ cache: DiskCache<String, Int>
   ) throws -> Bool {
@@ -25,13 +26,13 @@ struct PlacementRaceTests {
 
   // MARK: Versions
 
-  @Test("An entry placed beside a batch that is not published yet comes after it", arguments: 0..<3)
+  @Test("An entry placed beside an unpublished batch comes after the batch", arguments: 0..<3)
   func besideBatch(kind: Int) async throws {
     let cache: DiskCache<String, Int> = try scene.cache { $0.store.asideOperationCount = 100 }
     let placed = Record<UInt64>()
     scene.pause.withLock {
       $0 = {
-        // Nothing of it in the index yet.
+        // The index has nothing of the batch yet.
         #expect((try? cache.storedValue(forKey: "a")) == .some(nil))
         placed.add((try? cache.setValue(2, forKey: "a", options: .alone)) ?? 0)
       }
@@ -62,16 +63,16 @@ struct PlacementRaceTests {
     let old = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     #expect(try place(2, at: 10, cache))
     cache.tier.trim(toCount: 0)
-    // Its writer learns only now that it is on disk, where it is no more.
+    // The old value's writer updates memory only now, when the disk no longer has the value.
     old.publish(to: cache.tier.held, version: 9, byteCount: 1)
     #expect(try cache.value(forKey: "a") == nil)
-    // A later one does.
+    // A later write enters memory.
     let new = PublishedEntry(3, key("a"), .standard, in: cache.tier.held)
     new.publish(to: cache.tier.held, version: 11, byteCount: 1)
     #expect(cache.tier.held.peekValue(forKey: key("a")) == 3)
   }
 
-  @Test("Nothing is placed below a version that memory knows: the store was made anew meanwhile")
+  @Test("Nothing is placed below a version that memory knows: the store was recreated meanwhile")
   func storeMadeAnew() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     cache.tier.held.noteShown(21, of: key("a"))
@@ -106,7 +107,7 @@ struct PlacementRaceTests {
     try cache.setValue(1, forKey: "a")
     let seen = Record<Int?>()
     cache.observe { event in
-      // A read of an absent key with the same hash bits has no say in it.
+      // A read of an absent key with the same hash bits makes no difference.
       _ = cache.tier.held.noteAbsent(self.key("b"))
       if case .removed("a", _) = event { seen.add(cache["a"]) }
     }
@@ -120,7 +121,7 @@ struct PlacementRaceTests {
   func removedBeforePlacement() async throws {
     let removal = Lock<(@Sendable () -> Void)?>(nil)
     let values = ValueCoder<Int>.custom { value in
-      // The load has looked whether it is outdated.
+      // The load has checked whether it is outdated.
       removal.withLock { $0.take() }?()
       return [UInt8(value)]
     } decode: { bytes in
@@ -140,7 +141,7 @@ struct PlacementRaceTests {
     let gate = Gate()
     cache.memory?.observe { event, value in
       guard event == .inserted(key: "a"), value == 5 else { return }
-      // As one that looked just before.
+      // This acts like a load whose lookup came just before.
       let load = SingleFlight<[UInt8], Loaded<Int>?>.Load {
         nil
       } load: { flight in
@@ -156,7 +157,7 @@ struct PlacementRaceTests {
     #expect(try cache.value(forKey: "a") == 5 && cache.storedValue(forKey: "a") == nil)
   }
 
-  @Test("A value that expired on disk is not served after one in memory only", arguments: 0..<2)
+  @Test("A value that expired on disk is not served after a memory-only one", arguments: 0..<2)
   func expiredBelow(kind: Int) async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.synchronous { try $0.setValue(1, forKey: "a", options: .lifetime(.seconds(1))) }
@@ -168,7 +169,7 @@ struct PlacementRaceTests {
     }
     #expect(try cache.value(forKey: "a") == 2)
     cache.tier.removeAll()
-    // The first policy that serves such values comes now.
+    // Only now comes the first policy that serves such values.
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(3600)
     await #expect(throws: Down.self) {
@@ -187,7 +188,7 @@ struct PlacementRaceTests {
 
   // MARK: Calls that go through the disk
 
-  @Test("A read that finds nothing on disk leaves it in memory")
+  @Test("A read that finds nothing on disk leaves a memory-only entry in place")
   func readsLeaveIt() throws {
     let cache: DiskCache<String, [UInt8]> = try scene.cache()
     try cache.setValue([1, 2, 3], forKey: "a", options: .alone)
@@ -195,10 +196,11 @@ struct PlacementRaceTests {
     #expect(try cache.exportValue(forKey: "a", to: path))
     #expect(try [UInt8](bytes(ofFile: path)) == [1, 2, 3])
     #expect(try !cache.exportValue(forKey: "b", to: path))
-    // As `entry`, `info`, `lookUp` and others do if it is placed just after they asked memory.
+    // As `entry`, `info`, `lookUp` and others do if the value is placed just after they checked
+    // memory.
     try cache.noteShown(nil, of: "a")
     #expect(try cache.value(forKey: "a") == [1, 2, 3])
-    // What the disk should have leaves memory.
+    // A value that the disk should have leaves memory.
     try cache.setValue([4], forKey: "b")
     try cache.noteShown(nil, of: "b")
     #expect(try !cache.tier.contains("b"))
@@ -225,7 +227,7 @@ struct PlacementRaceTests {
     #expect(try cache.value(forKey: "a") == expected && cache.storedValue(forKey: "a") == expected)
   }
 
-  @Test("Each call that finds it counts one hit and no miss", arguments: 0..<6)
+  @Test("Each call that finds a memory-only entry counts one hit and no miss", arguments: 0..<6)
   func counts(kind: Int) throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     func call(_ key: String) throws -> Bool {
@@ -248,7 +250,7 @@ struct PlacementRaceTests {
     }
   }
 
-  @Test("Entries in memory only stay if a removal by a closure is given up, and else go with it")
+  @Test("Memory-only entries stay if a removal by a closure fails, and otherwise are removed too")
   func removingWhere() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", options: .alone)

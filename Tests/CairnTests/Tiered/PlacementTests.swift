@@ -10,7 +10,7 @@ struct PlacementTests {
 
   private func key(_ key: String) -> TierKey<String> { TierKey(key) }
 
-  @Test("The options take no more room for it")
+  @Test("The placement takes no extra room in the options")
   func size() {
     // Its byte is where there was padding.
     #expect(MemoryLayout<EntryOptions>.size == 76 && MemoryLayout<EntryOptions>.stride == 80)
@@ -18,7 +18,7 @@ struct PlacementTests {
 
   // MARK: Memory only
 
-  @Test("An entry in memory only takes the place of an older one on disk, also after a reopen")
+  @Test("A memory-only entry takes the place of an older one on disk, also after a reopen")
   func older() throws {
     for isReopened in [false, true] {
       var cache: DiskCache<String, Int> = try scene.cache()
@@ -36,7 +36,7 @@ struct PlacementTests {
     }
   }
 
-  @Test("A stale value on disk is not served after one in memory only")
+  @Test("A stale value on disk is not served after a memory-only one")
   func stale() async throws {
     var policy = LoadPolicy()
     policy.staleOnError = .seconds(3600)
@@ -49,7 +49,7 @@ struct PlacementTests {
     await #expect(throws: Down.self) { try await cache.value(forKey: "a") { throw Down() } }
   }
 
-  @Test("All reads of a key find an entry in memory only, with what is known of it")
+  @Test("All reads of a key find a memory-only entry, with what is known of it")
   func reads() throws {
     let cache: DiskCache<String, String> = try scene.cache()
     let options = EntryOptions(
@@ -68,19 +68,19 @@ struct PlacementTests {
     #expect(try cache.withValue(forKey: "a") { $0.byteCount } == 1)
     #expect(try cache.values(forKeys: ["a", "q"]) == ["x", nil])
     #expect(try cache.entries(forKeys: ["a", "q"]).map { $0?.value } == ["x", nil])
-    // What goes through the disk does not show it, and it is still there.
+    // Calls that go through the disk do not show the entry, but memory still has it.
     #expect(try cache.count() == 1 && cache.keys() == ["z"])
     #expect(try cache.value(forKey: "a") == "x")
     scene.clock.advance(by: .seconds(9))
     #expect(try cache.value(forKey: "a") == nil && cache.info(forKey: "a") == nil)
   }
 
-  @Test("Its cost is its bytes if nobody says, and its life can be extended")
+  @Test("By default, a memory-only entry costs its bytes; its lifetime can be extended")
   func costAndLife() throws {
     let cache: DiskCache<String, [UInt8]> = try scene.cache(cost: 100)
     try cache.setValue([1, 2, 3], forKey: "a", options: .alone)
     #expect(try cache.info(forKey: "a")?.cost == 3)
-    // One that memory has no room for is nowhere.
+    // A value that memory has no room for is kept nowhere.
     try cache.setValue([UInt8](repeating: 1, count: 101), forKey: "a", options: .alone)
     #expect(try cache.value(forKey: "a") == nil)
     try cache.setValue(
@@ -94,7 +94,7 @@ struct PlacementTests {
     #expect(try cache.value(forKey: "a") == [1] && cache.value(forKey: "b") == [2])
   }
 
-  @Test("Every removal reaches it", arguments: 0..<9)
+  @Test("Every removal reaches a memory-only entry", arguments: 0..<9)
   func removals(kind: Int) async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try await cache.setValue(1, forKey: "a", options: .alone)
@@ -113,7 +113,8 @@ struct PlacementTests {
     #expect(try !cache.synchronous { try $0.removeValue(forKey: "a") })
   }
 
-  @Test("The removal of a tag reaches it, before and after the sweep, and later ones are found")
+  @Test(
+    "A tag's removal reaches a memory-only entry, before and after the sweep; later ones are found")
   func tags() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let options = EntryOptions(tags: ["x"], placement: .memory)
@@ -139,7 +140,7 @@ struct PlacementTests {
     #expect(try cache.value(forKey: "a") == 2)
   }
 
-  @Test("The first removal of a tag reaches it in a cache that has written nothing")
+  @Test("A cache's first tag removal reaches a memory-only entry, even if nothing was ever written")
   func firstTag() throws {
     let cache: DiskCache<String, Int> = try scene.cache { $0.memory?.policy = .s3FIFO }
     let options = EntryOptions(tags: ["x"], placement: .memory)
@@ -153,24 +154,24 @@ struct PlacementTests {
     #expect(try cache.value(forKey: "a") == 2)
   }
 
-  @Test("Whatever came to the disk later stays, in whichever order memory hears of both")
+  @Test("Whatever reached the disk later stays, in whichever order memory is told of both")
   func order() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     func entry(_ value: Int) -> PublishedEntry<String, Int> {
       PublishedEntry(value, key("a"), .standard, in: cache.tier.held)
     }
-    // On disk before, and told afterwards.
+    // A value that reached the disk before, and is reported afterwards.
     let old = entry(1)
     let oldVersion = try cache.setStored(1, forKey: "a")
     try cache.setValue(2, forKey: "a", options: .alone)
     old.publish(to: cache.tier.held, version: oldVersion, byteCount: 0)
     #expect(try cache.value(forKey: "a") == 2 && cache.storedValue(forKey: "a") == nil)
-    // On disk after, and told afterwards.
+    // A value that reached the disk after, and is reported afterwards.
     let new = entry(3)
     let newVersion = try cache.setStored(3, forKey: "a")
     new.publish(to: cache.tier.held, version: newVersion, byteCount: 0)
     #expect(try cache.value(forKey: "a") == 3)
-    // Until memory hears of it, no read sees the later value.
+    // Until memory is told, no read sees the later value.
     try cache.setValue(4, forKey: "a", options: .alone)
     let next = entry(5)
     let nextVersion = try cache.setStored(5, forKey: "a")
@@ -182,7 +183,7 @@ struct PlacementTests {
     #expect(try cache.value(forKey: "a") == 5 && cache.entry(forKey: "a")?.value == 5)
   }
 
-  @Test("It is refused where it cannot be, and nothing has changed then")
+  @Test("An impossible placement is refused, and nothing has changed then")
   func refused() async throws {
     let error = CacheError.store(.unsupportedOption(name: "entry in memory only"))
     let plain: DiskCache<String, Int> = try scene.disk.cache(at: scene.disk("plain"))
@@ -194,7 +195,7 @@ struct PlacementTests {
     #expect(try plain.value(forKey: "a") == 1)
     let cache: DiskCache<String, Int> = try scene.cache()
     try checkRefusals(of: cache, error)
-    // A load that asks for it gives its value all the same.
+    // A load with this placement returns its value all the same.
     #expect(try await plain.value(forKey: "b", options: .alone) { 3 } == 3)
     #expect(try plain.value(forKey: "b") == nil && plain.loadStatistics.unkeptCount == 1)
     #expect(try await cache.value(forKey: "b", options: .alone) { 3 } == 3)
@@ -219,7 +220,7 @@ struct PlacementTests {
 
   // MARK: Disk only
 
-  @Test("A write of what is for the disk drops what memory has, and the first read brings it there")
+  @Test("A disk-only write drops what memory has, and the first read brings the value there")
   func disk() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let options = EntryOptions(placement: .disk)
@@ -233,7 +234,7 @@ struct PlacementTests {
       #expect(try !cache.tier.contains("a"))
       #expect(try cache.value(forKey: "a") == 2 && cache.tier.contains("a"))
     }
-    // An older write that memory hears of later stays away.
+    // An older write that reaches memory later stays away.
     let old = PublishedEntry(3, key("a"), .standard, in: cache.tier.held)
     let version = try cache.setStored(3, forKey: "a")
     try cache.synchronous { _ = try $0.setValue(4, forKey: "a", options: options) }

@@ -59,7 +59,7 @@ struct SharedCacheTests {
     withExtendedLifetime(first) {}
   }
 
-  @Test("It is released with the last reference and then reopened; so it is after a close")
+  @Test("A cache is released with its last reference, and is then opened anew, as after a close")
   func ends() throws {
     do {
       let cache: DiskCache<String, Int> = try shared("a")
@@ -73,7 +73,7 @@ struct SharedCacheTests {
     #expect(try next.value(forKey: "k") == 1)
   }
 
-  @Test("If it cannot be opened, the next caller tries again")
+  @Test("If a cache cannot be opened, the next caller tries again")
   func failure() throws {
     let before: DiskCache<String, Int> = try shared("a")
     try before.close()
@@ -87,7 +87,7 @@ struct SharedCacheTests {
     #expect(throws: CacheError.self) { let _: DiskCache<String, Int> = try shared("x/y") }
   }
 
-  @Test("Many callers at once, while others release it, never find it locked")
+  @Test("Many callers at once, while others release the cache, never find it locked")
   func crowd() throws {
     let faults = Record<String>()
     onThreads(6) { thread in
@@ -115,7 +115,7 @@ struct SharedCacheTests {
     let next = try #require(found.all.first ?? nil)
     #expect(next !== cache && found.all.count == 1)
     #expect(try next.value(forKey: "k") == 1)
-    // The end of the close does not drop the new one, nor does another close of the old one.
+    // The end of the close does not drop the new cache, nor does another close of the old one.
     try cache.close()
     try cache.close()
     let last: DiskCache<String, Int> = try shared("a")
@@ -133,7 +133,7 @@ struct SharedCacheTests {
     #expect(try next.value(forKey: "k") == 1)
   }
 
-  @Test("While some close it, others always get one that no other process has open")
+  @Test("While some close the cache, others always get one that no other process has open")
   func closingCrowd() throws {
     let faults = Record<String>()
     let closed = Record<Int>()
@@ -149,7 +149,7 @@ struct SharedCacheTests {
               closed.add(thread)
             }
           } catch CacheError.store(.closed) {
-            // By another; not before it was returned, as far as one can see.
+            // Another thread closed the cache after this one received it.
           }
         } catch { faults.add("\(error)") }
       }
@@ -164,13 +164,13 @@ struct SharedCacheTests {
   func secondClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // What another thread does that came first and closes the store last.
+    // This acts like a thread that came first and closes the store last.
     SharedCaches.beginClosing(cache)
     #expect(SharedCaches.count(below: scene.directory) == 1)
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 0)
     let next: DiskCache<String, Int> = try shared("a")
-    // Its own second close, which comes when the place belongs to another cache.
+    // That thread's own close, which comes when the place belongs to another cache.
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
     let last: DiskCache<String, Int> = try shared("a")
@@ -181,7 +181,7 @@ struct SharedCacheTests {
   func closeUnderWay() throws {
     let cache: DiskCache<String, Int> = try shared("a")
     try cache.setValue(1, forKey: "k")
-    // As long as a first close is in progress.
+    // This acts like a first close in progress.
     try #require(try cache.store.closeOnce())
     try cache.close()
     #expect(SharedCaches.count(below: scene.directory) == 1)
@@ -200,7 +200,7 @@ struct SharedCacheTests {
       }
       withExtendedLifetime((cache, onDisk)) {}
     }
-    // Threads of the store may hold it a little longer.
+    // Threads of the store may hold the cache a little longer.
     #expect(comesTrue { SharedCaches.count(below: scene.directory) == 0 })
   }
 
@@ -228,7 +228,7 @@ struct SharedCacheTests {
     #expect(try both.value(forKey: "k") == 1)
   }
 
-  @Test("The asynchronous forms return the same ones")
+  @Test("The asynchronous forms return the same caches")
   func asynchronous() async throws {
     let variables = ["XDG_CACHE_HOME": scene.directory]
     let tiered = try await DiskCache<String, Int>.open(
@@ -247,10 +247,10 @@ struct SharedCacheTests {
     #expect(try opened.value(forKey: "k") == 1)
   }
 
-  @Test("An open that fails does not drop the one that is closing")
+  @Test("An open that fails does not drop the cache that is closing")
   func failedOpenBesideClose() throws {
     let cache: DiskCache<String, Int> = try shared("a")
-    // As far as another thread may have got with its close.
+    // Another thread may have got this far with its close.
     SharedCaches.beginClosing(cache)
     #expect(throws: CacheError.self) {
       let _: DiskCache<String, Int> = try SharedCaches.cache(at: place("a")) {
@@ -262,7 +262,7 @@ struct SharedCacheTests {
     #expect(SharedCaches.count(below: scene.directory) == 0)
   }
 
-  @Test("A thread that opens it and asks for it meanwhile gets locked")
+  @Test("A thread that requests the cache while it is opening it gets locked")
   func openerAsks() throws {
     let found = Record<CacheError?>()
     let ended = DispatchSemaphore(value: 0)

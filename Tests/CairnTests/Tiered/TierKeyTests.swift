@@ -29,7 +29,7 @@ struct TierKeyTests {
     try cache.removeValue(forKey: Self.composed)
     #expect(try cache.value(forKey: Self.composed) == nil)
     #expect(try cache.value(forKey: Self.decomposed) == 2)
-    // With equal lengths in UTF-8, too.
+    // This holds for equal lengths in UTF-8 too.
     let (one, other) = ("a\u{323}\u{302}", "a\u{302}\u{323}")
     #expect(one == other && one.utf8.count == other.utf8.count)
     try cache.setValue(3, forKey: one)

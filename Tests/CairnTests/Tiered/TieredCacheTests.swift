@@ -145,7 +145,7 @@ struct TieredCacheTests {
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "configured") == nil)
     #expect(try !cache.contains("configured") && cache.count() == 1)
-    // A value from disk lives no longer either.
+    // A value read from disk does not live longer either.
     cache.tier.removeAll()
     #expect(try cache.value(forKey: "own") == 2)
     scene.advance(by: .seconds(10))
@@ -159,7 +159,7 @@ struct TieredCacheTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", options: .idleLimit(.seconds(100)))
     try cache.setValue(2, forKey: "b", options: .idleLimit(.seconds(100)))
-    // The background never runs.
+    // Background jobs never run.
     for _ in 0..<10 {
       scene.clock.advance(by: .seconds(60))
       #expect(try cache.value(forKey: "a") == 1)
@@ -276,7 +276,7 @@ struct TieredCacheTests {
     #expect(try cache.value(forKey: "b") == nil)
   }
 
-  @Test("A batch is in both tiers; of a key that occurs twice, the later value is")
+  @Test("A batch is in both tiers; if a key occurs twice, its later value is")
   func batches() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(0, forKey: "b")
@@ -299,7 +299,7 @@ struct TieredCacheTests {
     try cache.setValue(2, forKey: "b", lifetime: .seconds(10))
     #expect(try cache.extendLifetime(forKey: "a", to: .seconds(30)))
     #expect(try !cache.extendLifetime(forKey: "c", to: .seconds(30)))
-    // Never shortened.
+    // A lifetime is never shortened.
     #expect(try cache.extendLifetime(forKey: "a", to: .seconds(5)))
     #expect(try cache.audit() == [])
     scene.advance(by: .seconds(9))
@@ -322,7 +322,7 @@ struct TieredCacheTests {
     let entry = try #require(try cache.entry(forKey: "a"))
     #expect(entry.value == [1, 2, 3] && entry.metadata == [9] && entry.key == "a")
     #expect(entry.info.cost == 5 && entry.info.valueByteCount == 3)
-    // Which the disk does not know yet.
+    // The disk does not know this access yet.
     #expect(entry.info.accessed == scene.clock.now())
     #expect(try cache.info(forKey: "a")?.accessed == scene.clock.now())
     #expect(try cache.entry(forKey: "b") == nil && cache.info(forKey: "b") == nil)
@@ -346,7 +346,7 @@ struct TieredCacheTests {
     #expect(try Data(contentsOf: URL(filePath: path)) == Data([1, 2, 3]))
   }
 
-  @Test("By subscript; failures are counted and logged")
+  @Test("Subscripts read and write; failures are counted and logged")
   func subscripts() throws {
     let lines = Record<String>()
     let cache: DiskCache<String, Int> = try scene.cache {
@@ -380,7 +380,7 @@ struct TieredCacheTests {
     #expect(cache.tier.count() == 0)
   }
 
-  @Test("It survives a reopen, and after a close every call throws")
+  @Test("A cache survives a reopen, and after a close every call throws")
   func reopening() throws {
     do {
       let cache: DiskCache<String, Int> = try scene.cache()

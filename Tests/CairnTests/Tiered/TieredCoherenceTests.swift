@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-/// What several concurrent calls may do to each other, in one order after the other.
+/// What concurrent calls may do to each other, one order at a time.
 @Suite("No read finds a value older than one found before", .timeLimit(.minutes(10)))
 struct TieredCoherenceTests {
   let scene = TieredScene()
@@ -20,7 +20,7 @@ struct TieredCoherenceTests {
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let old = try #require(try cache.fetchedValue(forKey: "a"))
     try cache.setValue(2, forKey: "a")
-    // Even if memory had to drop the new one.
+    // This holds even if memory had to drop the new value.
     cache.tier.removeAll()
     cache.tier.held.promote(
       old.value, forKey: key("a"), ticket: ticket, version: old.version)
@@ -91,7 +91,7 @@ struct TieredCoherenceTests {
     let version = try cache.setStored(1, forKey: "a")
     let entry = PublishedEntry(1, key("a"), .standard, in: cache.tier.held)
     let ticket = cache.tier.held.ticket(forKey: key("a"))
-    // It was removed, and memory was not updated yet.
+    // The key was removed, and memory was not updated yet.
     #expect(cache.tier.held.noteAbsent(key("a")) == nil)
     entry.publish(to: cache.tier.held, version: version, byteCount: 0)
     cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version)
@@ -112,7 +112,7 @@ struct TieredCoherenceTests {
     case 0: cache.tier.held.noteShown(new, of: key("a"))
     // A promotion whose ticket is void.
     case 1: cache.tier.held.promote(2, forKey: key("a"), ticket: ticket, version: new)
-    // One for which memory has no room.
+    // A value for which memory has no room.
     case 2:
       let now = cache.tier.held.ticket(forKey: key("a"))
       cache.tier.held.promote(2, forKey: key("a"), ticket: now, cost: 0, version: new)
@@ -219,7 +219,7 @@ struct TieredCoherenceTests {
     for isHeld in [true, false] {
       let version = try await cache.setValue(1, forKey: "a")
       try await cache.removeAll()
-      // As if memory had not been updated after that yet.
+      // As if memory had not been updated after the removal yet.
       let ticket = cache.tier.held.ticket(forKey: key("a"))
       if isHeld { cache.tier.held.promote(1, forKey: key("a"), ticket: ticket, version: version) }
       told.removeAll()
@@ -285,7 +285,7 @@ struct TieredCoherenceTests {
   func ends() throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
-    // As far as another thread may have got with it.
+    // As far as another thread may have got with the extension.
     #expect(try cache.store.extendLifetime(forKey: "a", to: .seconds(30)))
     scene.advance(by: .seconds(10))
     #expect(try !cache.tier.contains("a"))

@@ -27,14 +27,14 @@ struct Observed: Sendable {
   var kind: Kind
 }
 
-/// Everything that happened to one key, in the order in which it ended, and what is impossible in
+/// Everything that happened to one key, in the order in which it ended, and the contradictions in
 /// it.
 ///
 /// The versions are the order of the writes on disk. So it is enough to look for contradictions:
 /// something that was seen after something newer certainly existed.
 struct KeyHistory {
   var events: [Observed] = []
-  /// Whether values may be removed by themselves.
+  /// Whether the cache may remove values by itself.
   var mayVanish: Bool
 
   private func wasExtended(during other: Observed) -> Bool {
@@ -71,7 +71,7 @@ struct KeyHistory {
             // The extension found the value alive by a time before its end.
             break
           case .removed, .sawNothing:
-            // Everything that certainly existed before that was gone by then.
+            // Everything that certainly existed before was gone.
             if writes.contains(where: { $0.version == version && $0.end < earlier.start }) {
               faults.append("\(event) after \(earlier)")
             }
@@ -141,7 +141,7 @@ struct TieredConcurrencyTests {
     let versions = Record<(number: Int, version: UInt64)>()
     let faults = Record<String>()
     let steps = 500
-    // So that the clock never goes back.
+    // This lock prevents the clock from going back.
     let advancing = Shared(())
     onThreads(Self.threads) { thread in
       var random = FuzzRandom(seed: TestSeed.current &+ UInt64(thread))
@@ -174,8 +174,8 @@ struct TieredConcurrencyTests {
             let version = try cache.setStored(
               number, forKey: key, options: EntryOptions(lifetime: lifetime, idleLimit: idleLimit))
             versions.add((number, version))
-            // Its thread would not have returned yet: memory may have entries whose removal it has
-            // not seen. Any caller that knows this version was shown it.
+            // The writing thread would not have returned yet: memory may have entries whose removal
+            // it has not seen. Any caller that knows this version was shown it.
             try cache.noteShown(version, of: key)
             return .wrote(version)
           }
@@ -213,7 +213,7 @@ struct TieredConcurrencyTests {
           }
         case 16:
           note {
-            // If it finds nothing, a removal may be in progress.
+            // If the call finds nothing, a removal may be in progress.
             try cache.removeValue(forKey: key) ? .removed : nil
           }
         case 17: note { try cache.contains(key) ? nil : .sawNothing }

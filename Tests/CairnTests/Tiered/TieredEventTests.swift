@@ -87,7 +87,7 @@ struct TieredEventTests {
   }
 
   @Test(
-    "A close ends the streams, and those that are made later", .timeLimit(.minutes(10)))
+    "A close ends all streams, even those made later", .timeLimit(.minutes(10)))
   func streamsEndWithClose() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     let stream = cache.events()
@@ -98,7 +98,7 @@ struct TieredEventTests {
     }
     try await cache.setValue(1, forKey: 1)
     try await cache.close()
-    // Held, so that the streams are not ended by the end of the cache.
+    // Held, so that the release of the cache does not end the streams.
     #expect(await told.value == [.inserted(key: 1)])
     for await event in cache.events() { Issue.record("\(event)") }
     #expect(cache.observerCount == 0)
@@ -108,7 +108,7 @@ struct TieredEventTests {
   @Test("Memory's contents are released with the cache; reads were reported to the disk before")
   func cacheGone() throws {
     var cache: DiskCache<Int, Int>? = try scene.cache {
-      // Every close keeps the order of use.
+      // Every close records the order of use.
       $0.store.checkpointRecordThreshold = 0
     }
     weak let held = cache?.held
@@ -153,7 +153,7 @@ struct TieredEventTests {
     #expect(values["memory.evictions.count"] == 4)
     #expect(values["insertions"] == 3)
     #expect(try values["liveBytes"] == UInt64(cache.totalCost()))
-    // Each part by itself has the same, without its prefix.
+    // Each part alone has the same metrics, without the prefix.
     let memory = try #require(statistics.memory)
     for (prefix, part) in [("memory.", memory.metrics), ("loads.", statistics.loads.metrics)] {
       for (name, value) in part { #expect(values[prefix + name] == value, "\(prefix)\(name)") }

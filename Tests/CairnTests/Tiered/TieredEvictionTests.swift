@@ -29,7 +29,7 @@ struct TieredEvictionTests {
     for key in 0..<2000 { try cache.setValue(key, forKey: key) }
     for next in 2000..<9000 {
       if next % 50 == 0 { for hot in 0..<20 { _ = try cache.value(forKey: hot) } }
-      // For a user's coder that compares by equality, the disk does not ask.
+      // With a custom coder that compares by equality, the disk does not query memory.
       if coder.identity == .equality && next % 50 == 0 { cache.recency?.tell() }
       try cache.setValue(next, forKey: next)
     }
@@ -82,7 +82,7 @@ struct TieredEvictionTests {
     try write(6000)
     cache.recency?.tell()
     for key in 5000..<5092 { _ = try cache.value(forKey: key) }
-    // Fewer than a sixty-fourth of the entries. It evicts a hundredth of them.
+    // Fewer reads than a sixty-fourth of the entries. The write evicts a hundredth of the entries.
     try write(1)
     #expect(cache.tier.held.untoldReadCount == 92)
     try write(61)
@@ -150,7 +150,7 @@ struct TieredEvictionTests {
     }
   }
 
-  @Test("A write reports all reads of keys that the disk cannot ask about")
+  @Test("A write reports all reads of keys for which the disk cannot query memory")
   func manyUnasked() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(
       keys: .json().comparingByEquality(), values: .standard, count: 500)

@@ -8,7 +8,7 @@ import Testing
 struct TieredLoadingTests {
   let scene = TieredScene()
 
-  @Test("Ten thousand callers of one key have it loaded once, and both tiers keep it")
+  @Test("Ten thousand callers of one key cause one load, and both tiers keep the value")
   func thundering() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let calls = Record<Int>()
@@ -40,7 +40,7 @@ struct TieredLoadingTests {
     cache.tier.removeAll()
     #expect(try await cache.value(forKey: "a") { 2 } == 1)
     #expect(try cache.tier.contains("a"))
-    // Even if it appeared since the caller looked.
+    // This holds even if the value appeared after the caller's lookup.
     cache.tier.removeAll()
     #expect(try await cache.loadValue(forKey: "a") { Loaded(3) } == 1)
     #expect(try cache.tier.contains("a"))
@@ -111,7 +111,7 @@ struct TieredLoadingTests {
   func appeared() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()
     let value = try await cache.value(forKey: "a") {
-      // Not noted, because no method of the cache did it.
+      // This write is not recorded, because no method of the cache did it.
       try cache.store.setValue("2", forKey: "a")
       return 1
     }
@@ -276,7 +276,7 @@ struct TieredLoadingTests {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<400 {
       let waiter = Task { try await cache.value(forKey: key) { key } }
-      // Once the load has begun, everything after the removal is the removal's.
+      // Once the load has begun, no read after the removal may find the value.
       while cache.loadStatistics.startedCount <= UInt64(key) { await Task.yield() }
       try await cache.removeValue(forKey: key)
       let afterwards = try cache.value(forKey: key)

@@ -30,7 +30,8 @@ struct TieredLookingTests {
     let old = try #require(try cache.info(forKey: "a")).version
     try cache.setValue(2, forKey: "a")
     cache.tier.removeAll()
-    // Another thread read the first value before the second was written, and keeps it late.
+    // Another thread read the first value before the second was written, and puts it into memory
+    // late.
     let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
     #expect(try cache.peekValue(forKey: "a") == 2)
     cache.tier.held.promote(1, forKey: TierKey("a"), ticket: ticket, version: old)
@@ -76,8 +77,8 @@ struct TieredLookingTests {
     let cache: DiskCache<String, Int> = try scene.cache(keys: hook.coder, values: .standard)
     let version = try cache.setValue(1, forKey: "a")
     try cache.removeValue(forKey: "a")
-    // For memory, for the first read, and for the second: by then another thread keeps what it read
-    // before the removal.
+    // The key is encoded for memory, for the first read, and for the second. Before the last,
+    // another thread keeps what it read before the removal.
     hook.arm(after: 2) { [unowned cache] in
       guard let key = try? cache.tierKey("a") else { return }
       let held = cache.tier.held

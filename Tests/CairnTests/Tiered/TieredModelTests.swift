@@ -4,7 +4,7 @@ import Testing
 @Suite("Both tiers against a model", .timeLimit(.minutes(10)))
 struct TieredModelTests {
   @Test(
-    "Any sequence of calls to either tier gives what the model gives, to the millisecond",
+    "Any sequence of calls to either tier returns what the model returns, to the millisecond",
     arguments: 0..<20)
   func model(run: Int) throws {
     let tally = try TieredModelRun.run(seed: TestSeed.current &+ UInt64(run))
@@ -12,7 +12,7 @@ struct TieredModelTests {
   }
 
   @Test(
-    "Values loaded with a policy are returned as the model says, and the origin is asked as it says",
+    "Loads with a policy return what the model returns, and call the origin when it says so",
     arguments: 0..<20)
   func loads(run: Int) async throws {
     let tally = try await LoadModelRun.run(seed: TestSeed.current &+ UInt64(run))

@@ -40,7 +40,7 @@ struct TieredRecencyTests {
   }
 
   @Test(
-    "Even with the policies that do not keep the order of use in memory",
+    "Reads are reported even with policies that do not keep the order of use in memory",
     arguments: [EvictionPolicy.sieve, .s3FIFO])
   func sieve(policy: EvictionPolicy) throws {
     let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = policy }
@@ -61,7 +61,7 @@ struct TieredRecencyTests {
     #expect(try cache.keysByRecency() == [2, 0, 1, 3])
   }
 
-  @Test("With LRU too, when its hits are shared")
+  @Test("Reads are also reported with LRU when its hits are shared")
   func sharedLRU() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 4)
     func share() { cache.tier.held.shareHits() }
@@ -75,7 +75,7 @@ struct TieredRecencyTests {
     #expect(cache.tier.held.sharedHitCount == 1)
     scene.advance(by: .seconds(1))
     #expect(try cache.keysByRecency() == [1, 2, 0, 3])
-    // 0 is marked, so it moves when it is the oldest. But it is not reported again.
+    // 0 is marked, so it moves when it is the oldest. But its access is not reported again.
     for key in 4..<6 { try cache.setValue(key, forKey: key) }
     _ = try cache.value(forKey: 3)
     _ = try cache.value(forKey: 4)
@@ -126,7 +126,7 @@ struct TieredRecencyTests {
     #expect(try cache.keysByRecency().suffix(5000) == Array((0..<5000).reversed()))
   }
 
-  @Test("An entry that is about to be reported counts as used until it is")
+  @Test("An entry whose report is pending counts as used until the report")
   func sparedWhileTold() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -145,7 +145,7 @@ struct TieredRecencyTests {
     #expect(try !isInUse(0) && !isInUse(1))
   }
 
-  @Test("A late report of a read does not prolong the life of an entry with a short idle limit")
+  @Test("A late report of a read does not prolong the lifetime of an entry with a short idle limit")
   func idleToldLater() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(held: 1)
     func isThereAfterTelling() throws -> Bool {
@@ -183,7 +183,7 @@ struct TieredRecencyTests {
     scene.monitor.tell(.critical)
     #expect(found.all == [[0, 1, 2]])
     #expect(try cache.keysByRecency() == [1, 2, 0])
-    // It holds the scene, whose queue holds what holds it.
+    // The observation holds the scene, whose queue holds what holds the observation.
     observation.cancel()
   }
 
@@ -321,7 +321,7 @@ struct TieredRecencyTests {
 }
 
 extension MemoryCache {
-  /// A read by a front.
+  /// A read by the cache in front of the disk.
   func read(_ key: Key) {
     var ticket = CacheTicket()
     var notice: PendingNotice = []

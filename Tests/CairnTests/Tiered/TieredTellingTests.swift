@@ -36,7 +36,7 @@ struct TieredTellingTests {
     #expect(try !cache.tier.contains(3))
     cache.recency?.tell()
     #expect(try keysByRecency(cache) == [2, 4, 0, 1, 3])
-    // Once.
+    // A report happens only once.
     _ = try cache.storedValue(forKey: 2)
     cache.recency?.tell()
     #expect(try keysByRecency(cache) == [4, 0, 1, 3, 2])
@@ -107,10 +107,10 @@ struct TieredTellingTests {
   }
 }
 
-/// The time, for which one thread has to wait.
+/// A clock for which one thread has to wait.
 private final class GatedClock: WallClock {
   private struct State {
-    // By identity: a thread holds what it runs, which may hold this.
+    // By identity: a thread holds what it runs, which may hold this clock.
     var waiter: ObjectIdentifier?
     var isWaiting = false
   }
@@ -120,7 +120,7 @@ private final class GatedClock: WallClock {
 
   var isWaiting: Bool { state.withLock { $0.isWaiting } }
 
-  /// Makes this thread wait when it next asks for the time.
+  /// Makes this thread wait when it next reads the time.
   func waitsHere() { state.withLock { $0.waiter = ObjectIdentifier(Thread.current) } }
 
   func open() { gate.signal() }

@@ -2,13 +2,13 @@ import Glibc
 
 /// The built command, and how tests run it.
 enum Command {
-  /// All its options and commands, in the order of its help.
+  /// All options and commands, in the order of the help.
   static let names = [
     "put", "get", "info", "delete", "expire", "keys", "stats", "top", "verify", "scrub", "salvage",
     "trim", "compact", "backup", "import", "export", "completions", "version", "help",
   ]
 
-  /// It is next to the program that runs the tests, in whatever scratch path was built.
+  /// The command is next to the program that runs the tests, in whatever scratch path was built.
   static let path: String = {
     // SAFETY: the call writes at most the size of the buffer.
     var buffer = [CChar](repeating: 0, count: 4096)

@@ -50,7 +50,7 @@ struct ChildProcess {
   }
 }
 
-/// A call that a test needs failed.
+/// The failure of a call that a test needs.
 struct SupportError: Error {
   let call: String
   let number: Int32

@@ -9,8 +9,8 @@ final class PseudoTerminal {
     controller = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
     var isLocked: Int32 = 0
     var number: Int32 = 0
-    // SAFETY: both calls take the place of a number. They are TIOCSPTLCK and TIOCGPTN, which Glibc's
-    // module does not expose.
+    // SAFETY: both calls take a pointer to a number. They are TIOCSPTLCK and TIOCGPTN, which
+    // Glibc's module does not expose.
     guard controller >= 0, unsafe ioctl(controller, 0x4004_5431, &isLocked) == 0,
       unsafe ioctl(controller, 0x8004_5430, &number) == 0
     else { throw SupportError(call: "open /dev/ptmx", number: errno) }
@@ -26,7 +26,7 @@ final class PseudoTerminal {
   /// returns everything that the terminal received.
   func cairn(_ arguments: String...) throws -> String { try run(arguments).text }
 
-  /// The same, with its status in the form of `waitpid`.
+  /// Like `cairn`, but also returns the status in the form of `waitpid`.
   ///
   /// - Parameter isEnough: called with what the terminal has received so far. Once it returns true,
   ///   the command is interrupted.
@@ -34,7 +34,7 @@ final class PseudoTerminal {
     _ arguments: [String], environment: [String] = [],
     interruptedWhen isEnough: (String) -> Bool = { _ in false }
   ) throws -> (text: String, status: Int32) {
-    // Without it, the output would be gone when the last process closes the terminal.
+    // Without this descriptor, the output would be gone when the last process closes the terminal.
     let user = unsafe open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
     defer { close(user) }
     let process = try spawn(

@@ -57,7 +57,7 @@ struct CheckpointDamageTests {
       #expect(
         try Store.verify(path: directory.store).errors.map(\.file) == [fixture.name])
       try fixture.expectSound(at: directory.store, makesDirectory ? "directory" : "FIFO")
-      // Another checkpoint takes its place, and then it does no more harm.
+      // The next checkpoint takes its place.
       for _ in 0..<2 {
         let store = try Store(directory.store, .small())
         for number in 0..<20 { try store.setValue("x", forKey: "x\(number)") }
@@ -130,7 +130,7 @@ struct CheckpointDamageTests {
     #expect(try store.value(forKey: "b3") == nil)
   }
 
-  @Test("Lengths and counts of any size that the manifest vouches for never trap")
+  @Test("With a matching manifest, lengths and counts of any size never trap")
   func hostileFields() throws {
     let fixture = try CheckpointFixture()
     let bytes = try #require(fixture.image.files[fixture.name])
@@ -204,8 +204,8 @@ struct CheckpointDamageTests {
     }
   }
 
-  /// A review: a lookup that reached the second of two entries with one hash and one location began
-  /// again at the first of them, for ever, if the record there had another key.
+  /// Found by a review: a lookup that reached the second of two entries with the same hash and
+  /// location started again at the first, for ever, if the record there had another key.
   @Test("A shard that names a record twice is rebuilt")
   func recordTwice() throws {
     // More keys than shards, so that some shard has two keys whatever the seed of the hash.
@@ -229,7 +229,7 @@ struct CheckpointDamageTests {
     #expect(count > 0)
   }
 
-  @Test("A shard whose hashes are crowded together, as no real keys' are, is rebuilt")
+  @Test("A shard whose hashes are more crowded than those of real keys is rebuilt")
   func crowdedHashes() throws {
     let directory = try TemporaryDirectory()
     var expected: [String: [UInt8]] = [:]
@@ -274,7 +274,7 @@ struct CheckpointDamageTests {
     #expect(try store.statistics().recovery.source == .checkpoint)
     for (key, value) in expected { #expect(try store.value(forKey: key) == value) }
     #expect(try store.auditUsage() == [])
-    // As much memory as any other.
+    // The index takes as much memory as any other.
     #expect(try store.statistics().indexByteCount < expected.count * 40)
   }
 
@@ -288,7 +288,7 @@ struct CheckpointDamageTests {
     try fixture.image.write(to: directory.store)
     let fileSystem = FaultyFileSystem()
     let store = try Store(directory.store, .small(), fileSystem: fileSystem)
-    // Not an error of the medium: an error, not absence.
+    // If the error is not the medium's, the read throws it.
     let outOfMemory: Int32 = 12
     fileSystem.arm(.init(call: .read, index: 0, errorNumber: outOfMemory))
     guard case .system(let failure)? = storeError({ _ = try store.value(forKey: "key1") }) else {
@@ -373,7 +373,7 @@ struct CheckpointDamageTests {
     #expect(try again.auditUsage() == [])
     try again.close()
     let reader = try Store(copy.store, .small())
-    #expect(try reader.keysByRecency() == order, "a compaction is no access")
+    #expect(try reader.keysByRecency() == order, "a compaction is not an access")
     // With another damaged shard, the whole log is read.
     let name = FileName.checkpoint(try image.manifest.checkpointID)
     let bytesOfCheckpoint = try #require(image.files[name])

@@ -7,8 +7,8 @@ struct CheckpointExtensionTests {
   /// Found by a review, and by `CrashFuzzer` once it extended more often. A checkpoint covers a
   /// segment that has only extensions, live and dead. A compaction moves the live ones, and the
   /// process dies before the next checkpoint. The open assumed that the missing segment affected no
-  /// entry. It kept the locations of the extensions there, and counted those in the new segment as
-  /// dead. The next compaction dropped the new segment unread, and with it durable data.
+  /// entry. So it kept the locations of the extensions there, and counted the copies in the new
+  /// segment as dead. The next compaction dropped the new segment unread, and with it durable data.
   @Test("A segment of extensions alone is compacted, and the process dies")
   func segmentOfExtensions() throws {
     let directory = try TemporaryDirectory()
@@ -30,7 +30,7 @@ struct CheckpointExtensionTests {
         [UInt8](repeating: 1, count: 290), forKey: "key \(number)", lifetime: .seconds(3600))
     }
     let segmentCount = try store.statistics().segments.count
-    // Until the segment is full.
+    // These writes fill the segment.
     for number in 0... {
       let left = try (64 << 10) - store.statistics().segments[segmentCount - 1].byteCount
       if left < 80 { break }

@@ -54,7 +54,7 @@ struct CheckpointTests {
     try process.close()
     let writer = SimulatedProcess.start(on: disk, seed: 2)
     let again = try writer.open(.simulated(clock))
-    // Twice, so that a record also replaces one of the same stretch of the log.
+    // Twice, so that a record also replaces one of the same part of the log.
     for byteCount in [20, 30] {
       for number in stride(from: 0, to: 1000, by: 4) { try put(number, byteCount, in: again) }
     }
@@ -70,7 +70,8 @@ struct CheckpointTests {
     let found = try reader.open(.simulated(clock))
     reader.fileSystem.intervene = nil
     #expect(try found.statistics().recovery.replayedRecordCount == 625)
-    // 50 of the 250 keys are long. One of their heads takes two calls, and the tail has the others.
+    // 50 of the 250 keys are long. The head of a long key takes two calls. The search for the end
+    // of the log takes the other calls.
     #expect(readCount < 200, "\(readCount) reads")
     for number in 0..<1000 {
       let byteCount = number % 8 == 0 ? nil : number % 4 == 0 ? 30 : 100
@@ -79,7 +80,7 @@ struct CheckpointTests {
     #expect(try found.auditUsage() == [])
   }
 
-  @Test("A session that writes nothing leaves every file unchanged, even one that reads")
+  @Test("A session that writes nothing leaves every file unchanged, even if it reads")
   func readingSession() throws {
     let fixture = try CheckpointFixture()
     let directory = try TemporaryDirectory()
@@ -165,7 +166,7 @@ struct CheckpointTests {
     #expect(try again.statistics().recovery.source == .scan)
   }
 
-  @Test("The log reports once that no checkpoint can be made, until one was made")
+  @Test("The log reports once that no checkpoint can be made, until one succeeds")
   func toldOnce() throws {
     let directory = try TemporaryDirectory()
     let messages = Messages()

@@ -24,7 +24,7 @@ struct ClosingCheckpointTests {
       try store.close()
     }
 
-    /// Reads one key in each of this many sessions, so that no other key is left.
+    /// Reads one key in each of this many sessions. In the end, no other key must be left.
     func readOne(inSessions count: Int, each pause: Duration) throws {
       for _ in 0..<count {
         clock.advance(by: pause)
@@ -57,7 +57,7 @@ struct ClosingCheckpointTests {
     #expect(try Store.verify(path: scene.directory.store).errors == [])
   }
 
-  @Test("Before that, or if nothing was read, the files stay unchanged")
+  @Test("Within the hour, or if nothing was read, the files stay unchanged")
   func files() throws {
     let scene = try Scene()
     let files = try scene.files()
@@ -76,7 +76,7 @@ struct ClosingCheckpointTests {
   }
 
   /// Found by a review: the newest access in the checkpoint was in the future, by as much as the
-  /// clock had been ahead. Until that time, no short session kept any access.
+  /// clock had been ahead. Until that time, no short session recorded any access.
   @Test("A clock that was once ahead does not keep keys that nobody reads")
   func clockWasAhead() throws {
     let scene = try Scene()
@@ -107,7 +107,7 @@ struct ClosingCheckpointTests {
     #expect(try scene.files() != files)
   }
 
-  @Test("Few writes after an hour are also a reason")
+  @Test("A few writes after an hour also cause a checkpoint")
   func fewWrites() throws {
     let scene = try Scene()
     scene.clock.advance(by: .seconds(3601))

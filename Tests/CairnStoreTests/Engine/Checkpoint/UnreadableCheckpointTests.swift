@@ -5,7 +5,7 @@ import Testing
 @Suite("A checkpoint that is temporarily unreadable")
 struct UnreadableCheckpointTests {
   @Test(
-    "A write that needs part of it throws, and has not happened after a kill either",
+    "A write that needs part of the checkpoint throws, and has not happened after a kill either",
     arguments: [false, true])
   func write(inBatch: Bool) throws {
     let directory = try TemporaryDirectory()

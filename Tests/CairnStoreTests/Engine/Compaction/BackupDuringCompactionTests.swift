@@ -4,9 +4,9 @@ import Synchronization
 import Testing
 
 /// A compaction adds the new segments while the old ones are still there, and then makes the
-/// entries name the copies, some at a time. A snapshot of a moment in between had both, so each
-/// copied record was there twice, with one number. Replay keeps the one that it reads first; the
-/// index named either. A backup of it was sound as long as its checkpoint was. If a shard of that
+/// entries name the copies, some at a time. A snapshot in between had both, so each copied record
+/// existed twice, with one number. Replay keeps the one that it reads first; the index named
+/// either. A backup of that snapshot was sound as long as its checkpoint was. If a shard of that
 /// checkpoint was damaged, the shard was rebuilt from the log and named old records that counted as
 /// dead. A compaction could then remove the segment under them, or drop a tombstone that the other
 /// copy needed.
@@ -15,7 +15,7 @@ struct BackupDuringCompactionTests {
   let directory: TemporaryDirectory
   let contents: [String: [UInt8]]
   let ends: [String: Timestamp]
-  /// A backup that was begun when some of the entries had been moved.
+  /// A backup that began when some of the entries had been moved.
   let copy: Image
 
   init() throws {
@@ -25,7 +25,7 @@ struct BackupDuringCompactionTests {
     let backup = Mutex<Background?>(nil)
     let held = Mutex<Store?>(nil)
     let pauses = Atomic(0)
-    // The first pause comes when some groups of entries have been moved.
+    // The first pause comes after some groups of entries have been moved.
     let environment = Environment(
       fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
       pause: { _ in
@@ -35,7 +35,7 @@ struct BackupDuringCompactionTests {
           try store.backup(to: copyPath)
         }
         backup.withLock { $0 = background }
-        // Time for a snapshot that does not wait.
+        // Enough time for a snapshot that does not wait.
         _ = background.finishes(within: 1)
       })
     let store = try Store(
@@ -119,12 +119,12 @@ struct BackupDuringCompactionTests {
     }
   }
 
-  @Test("No record is in it twice")
+  @Test("No record is in the backup twice")
   func numbers() throws {
     let header = try CheckpointFixture.header(
       of: #require(copy.files[FileName.checkpoint(copy.manifest.checkpointID)]), "")
     #expect(header.segments.reduce(0) { $0 + $1.livePutCount } == contents.count)
-    // The segments of one moment: dead records are removed keys only, or are gone.
+    // The segments are of one moment: dead records belong only to removed keys, or are gone.
     #expect(header.segments.reduce(0) { $0 + $1.putCount } <= 1500)
   }
 }

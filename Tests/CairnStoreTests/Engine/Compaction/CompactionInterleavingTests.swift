@@ -8,9 +8,9 @@ import Testing
 struct CompactionInterleavingTests {
   private func key(_ number: Int) -> [UInt8] { Array("key \(number)".utf8) }
 
-  /// A review: a value was copied, then removed, then a checkpoint was made. It had neither the key
-  /// nor the copy's segment, and covered the tombstone. After a kill, the copy was taken for a
-  /// later record, and the key was back.
+  /// Found by a review: a value was copied, then removed, then a checkpoint was made. The
+  /// checkpoint had neither the key nor the copy's segment, but covered the tombstone. After a
+  /// kill, the copy counted as a later record, and the key reappeared.
   @Test("A checkpoint between the copy and the switch makes no removed key reappear")
   func checkpointAfterCopy() throws {
     let disk = SimulatedDisk()
@@ -51,9 +51,9 @@ struct CompactionInterleavingTests {
     #expect(try store.auditUsage() == [])
   }
 
-  /// A review: a removal of all frees the places of segments, new segments get them, and the same
-  /// keys written again get the same offsets. A move that continued took their entries for the ones
-  /// to move, and they named segments that were gone.
+  /// Found by a review: after a removal of all, new segments reuse the places of the old ones, and
+  /// the same keys written again get the same offsets. A move still in progress took their entries
+  /// for the ones to move, and made them name missing segments.
   ///
   /// Which places new segments get depends on how many came before. In some of these cases, each
   /// key gets its old place.
@@ -75,7 +75,7 @@ struct CompactionInterleavingTests {
         guard let store = held.withLock({ $0 }) else { return }
         do {
           try store.removeAll()
-          // Each fills a segment.
+          // Each value fills a segment.
           for _ in 0..<fillerCount {
             try store.setValue([UInt8](repeating: 0, count: 65_400), forKey: "filler")
           }
@@ -107,9 +107,9 @@ struct CompactionInterleavingTests {
   @Test(
     "A removal of expired entries during a compaction's moves misses none of them later")
   func removeExpiredDuringMoves() throws {
-    // A check of all entries that can expire tells each segment when the first lifetime among its
-    // entries ends. A check between two moves of a compaction must not derive this for the new
-    // segment only from the entries already there.
+    // A check of all entries that can expire records for each segment when the first lifetime in it
+    // ends. A check between two moves of a compaction must not derive this for the new segment only
+    // from the entries already there.
     let directory = try TemporaryDirectory()
     let clock = ManualClock()
     let held = Mutex<Store?>(nil)

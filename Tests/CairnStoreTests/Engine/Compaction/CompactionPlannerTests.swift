@@ -42,7 +42,7 @@ struct CompactionPlannerTests {
     let open = facts(4, candidate: false, live: 0, livePuts: 0, lowest: 60)
     #expect(planner([dead, laterTombstones, blocker, open]).wholeDeadSegments() == Set(ids(1)))
     #expect(planner([dead, laterTombstones, open]).wholeDeadSegments() == Set(ids(1, 2)))
-    // One that has to stay keeps another's tombstones.
+    // A segment that has to stay keeps another's tombstones.
     let both = facts(
       5, live: 0, livePuts: 0, deadPuts: 1, tombstones: 500, highestTombstone: 39, lowest: 30)
     let needsBoth = facts(
@@ -75,14 +75,14 @@ struct CompactionPlannerTests {
     let young = aged(2, live: 480, lowest: 950)
     let newest = facts(3, candidate: false, livePuts: 400, lowest: 1000)
     #expect(first(young, old, newest) == ids(1))
-    // When writers are about to wait, only the gain counts.
+    // When writers will soon have to wait, only the gain counts.
     #expect(first(young, old, newest, isUrgent: true) == ids(2))
     let nearlyDead = aged(4, live: 20, lowest: 950)
     #expect(first(nearlyDead, old, newest) == ids(4))
-    // A segment that was copied lately is young, however old its records are.
+    // A recently copied segment is young, however old its records are.
     let copied = aged(5, live: 480, lowest: 1, compactedAt: 990)
     #expect(first(copied, old, newest) == ids(1))
-    // Beyond as many writes as there are entries, age makes no more difference.
+    // After as many writes as there are entries, age makes no further difference.
     let last = facts(6, candidate: false, livePuts: 400, lowest: 1_000_000)
     #expect(first(young, old, last) == ids(2))
   }
@@ -93,10 +93,10 @@ struct CompactionPlannerTests {
     let waiting = facts(
       2, live: 100, deadPuts: 0, tombstones: 900, highestTombstone: 90, lowest: 50)
     #expect(planner([blocker, waiting]).nextRound(isOverBound: true) == ids(1))
-    // Once rewritten, it needs no tombstone that existed by then.
+    // Once rewritten, a segment needs no tombstone from before.
     let rewritten = facts(3, live: 990, deadPuts: 1, lowest: 1, compactedAt: 95)
     #expect(planner([rewritten, waiting]).nextRound(isOverBound: true) == ids(2))
-    // Segments that cannot be compacted keep them for good.
+    // Segments that cannot be compacted keep tombstones for good.
     let damaged = facts(1, candidate: false, live: 990, deadPuts: 1, lowest: 1)
     #expect(planner([damaged, waiting]).nextRound(isOverBound: true) == [])
   }
@@ -118,9 +118,9 @@ struct CompactionPlannerTests {
     #expect(planner(segments).allRounds() == [ids(3, 2), ids(1)])
   }
 
-  @Test("Tombstones that waited for a segment of a later round go after it")
+  @Test("Tombstones that waited for a segment of a later round are dropped after it")
   func remainders() {
-    // Written by a compaction after the other had begun and before its tombstones came.
+    // Written by a compaction after the other segment was begun and before it got its tombstones.
     let copied = facts(1, live: 900, lowest: 27, compactedAt: 43)
     let writtenTo = facts(2, live: 900, tombstones: 50, highestTombstone: 46, lowest: 43)
     #expect(planner([copied, writtenTo]).allRounds() == [ids(2), ids(1)])

@@ -19,17 +19,17 @@ final class CompactionTests: StoreSuite {
     }
   }
 
-  /// A segment that a compaction wrote while another was being written to has a barrier below
-  /// tombstones of that other segment, and came after it. These tombstones were kept, though no
-  /// segment needed them any more. `CrashFuzzer --seed 902175`.
-  @Test("Tombstones that wait for a segment of a later round go too")
+  /// Found by `CrashFuzzer --seed 902175`: a segment that a compaction wrote while another one was
+  /// active has a barrier below tombstones of the active one, and came after it. These tombstones
+  /// were kept although no segment needed them.
+  @Test("Tombstones that wait for a segment of a later round are dropped too")
   func tombstonesOfEarlierRound() throws {
     let store = try makeStore()
     let large = [UInt8](repeating: 5, count: 7000)
     for number in 0..<8 { try store.setValue(large, forKey: "old\(number)") }
     for _ in 0..<2 { try store.setValue("v", forKey: "leaves a dead record") }
     queue.runAll()
-    // The segment that is then active has no dead record.
+    // The active segment then has no dead record.
     try store.compact()
     try store.setValue(large, forKey: "new0")
     try store.setValue(large, forKey: "old0")
@@ -88,9 +88,9 @@ final class CompactionTests: StoreSuite {
     #expect(report.droppedTombstoneCount == old.tombstoneCount)
     #expect(report.unreadableSegmentCount == 0)
     #expect(report.byteCountAfter < report.byteCountBefore)
-    // An operation of another test may keep a segment for a moment.
+    // An operation of another test may briefly keep a segment.
     try waitUntil { try store.statistics().pinnedByteCount == 0 }
-    // Killed or closed, it is the same.
+    // The result is the same after a kill and a close.
     try Image(of: directory.store).write(to: directory("killed"))
     let killed = try Store(directory("killed"), .small(clock: clock))
     #expect(try entries(killed).mapValues(\.value) == before.mapValues(\.value))
@@ -100,13 +100,13 @@ final class CompactionTests: StoreSuite {
     try killed.close()
     try store.close()
     #expect(try Store.verify(path: directory.store).errors == [])
-    // A second one finds nothing to do.
+    // A second compaction finds nothing to do.
     let again = try makeStore()
     #expect(try again.compact().removedSegmentCount == 0)
     try again.close()
   }
 
-  @Test("The least recently read stay so, even when the store is reopened")
+  @Test("The least recently read entries stay so, even when the store is reopened")
   func recency() throws {
     let store = try makeStore()
     try fill(store, 200)
@@ -115,7 +115,7 @@ final class CompactionTests: StoreSuite {
     let copy = directory("copy")
     try Image(of: directory.store).write(to: copy)
     try store.trim(toCount: 101)
-    // The odd ones were written first. Of these, only the one that was read stays.
+    // The odd keys were written first. Of these, only the one that was read stays.
     for number in stride(from: 0, to: 200, by: 2) { #expect(try store.contains("key\(number)")) }
     #expect(try store.contains("key1"))
     let opened = try Store(copy, .small(clock: clock))
@@ -132,7 +132,7 @@ final class CompactionTests: StoreSuite {
     let expected = value(1)
     try store.withValue(forKey: "key1") { bytes in
       let report = try store.compact()
-      // An operation of another test may have kept more for a moment.
+      // An operation of another test may briefly have kept more.
       let pinned = try store.statistics().pinnedByteCount
       #expect(pinned > 0 && pinned <= report.pinnedByteCount)
       #expect(bytes.copied() == expected)
@@ -166,13 +166,13 @@ final class CompactionTests: StoreSuite {
     try store.close()
   }
 
-  @Test("Without room it throws noSpace, loses nothing, and leaves no file")
+  @Test("Without room, a compaction throws noSpace, loses nothing, and leaves no file")
   func noRoom() throws {
     let system = FaultyFileSystem()
     let store = try makeStore(fileSystem: system)
     try fill(store)
     queue.runAll()
-    // What housekeeping leaves for a manual compaction.
+    // Dead space that housekeeping leaves for a manual compaction.
     try fill(store)
     let before = try entries(store)
     try store.sync()
@@ -201,7 +201,7 @@ final class CompactionTests: StoreSuite {
     queue.runAll()
     let before = try store.statistics().allocatedByteCount
     system.fillDisk()
-    // Some in each segment, and all in the first ones.
+    // Removes some values in each segment, and all in the first ones.
     try store.remove { key, _ in key.copied().last != UInt8(ascii: "1") }
     queue.runAll()
     try store.compact()
@@ -221,7 +221,7 @@ final class CompactionTests: StoreSuite {
     let store = try makeStore()
     try fill(store)
     let isFirst = Mutex(true)
-    // When asked about the first, it moves all, including those asked about before.
+    // The first call of the predicate moves all entries.
     let removed = try store.remove { key, _ in
       if isFirst.withLock({ first in
         defer { first = false }; return first
@@ -268,7 +268,7 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
-  @Test("Readers and writers on other threads do not notice it")
+  @Test("Readers and writers on other threads do not notice a compaction")
   func beside() throws {
     let store = try Store(directory.store, .small { $0.deadByteFloor = 0 })
     for number in 0..<500 { try store.setValue(value(number), forKey: "fixed\(number)") }
@@ -297,7 +297,7 @@ final class CompactionTests: StoreSuite {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("A close does not wait for it, and leaves no file of it")
+  @Test("A close does not wait for a compaction, and leaves none of its files")
   func closedMeanwhile() throws {
     let system = FaultyFileSystem()
     let store = try makeStore(fileSystem: system)
@@ -338,7 +338,7 @@ final class CompactionTests: StoreSuite {
   @Test("A manual compaction reports a failed sync, even if it got what it needed")
   func failedSync() throws {
     // The log is synced up to the end of the segment to be sealed. Then the sync of the next one
-    // fails. From then on, the store accepts no more writes and compacts nothing.
+    // fails. From then on, the store refuses writes and compacts nothing.
     let scene = try StoreScene()
     let store = try scene.open()
     // Each value goes into the next segment. Two are rolled but not sealed yet.

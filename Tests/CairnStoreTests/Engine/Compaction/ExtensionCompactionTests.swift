@@ -45,7 +45,8 @@ final class ExtensionCompactionTests: StoreSuite {
     #expect(try makeStore().ends() == ends)
   }
 
-  @Test("Extensions whose values take the end along go too, even those in the active segment")
+  @Test(
+    "Extensions whose ends were copied with the values are dropped too, even in the active segment")
   func foldedFromElsewhere() throws {
     let store = try makeStore()
     try fillAround(store) {
@@ -55,7 +56,7 @@ final class ExtensionCompactionTests: StoreSuite {
     }
     queue.runAll()
     try store.compact()
-    // The segment that is then active has no dead record until the values have been copied.
+    // The active segment then has no dead record until the values have been copied.
     try store.extendLifetimes(forKeys: (0..<30).map { "key\($0)" }, to: .seconds(200))
     // Another value in the same segment dies.
     try store.setValue("w", forKey: "filler101")
@@ -76,7 +77,7 @@ final class ExtensionCompactionTests: StoreSuite {
       try store.setValue(
         [UInt8](repeating: 7, count: 2500), forKey: "key\(number)", lifetime: .seconds(10))
     }
-    // In separate segments, together with values that die.
+    // The extensions are in separate segments, together with values that die.
     try fillAround(store) {
       for number in 0..<20 {
         try store.extendLifetime(forKey: "key\(number)", to: .seconds(Int64(100 + number)))

@@ -28,7 +28,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "Without room a write throws noSpace, reads and removals work, and all works again once there is room",
+    "Without room, a write throws noSpace, and reads and removals work; with room, all works again",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [1, 2, 4], [Durability.process, .durable])
   func full(megabytes: Int, durability: Durability) throws {
@@ -127,11 +127,11 @@ struct FullDiskTests {
   }
 
   @Test(
-    "On a full disk everything can be removed, which makes room",
+    "On a full disk, everything can be removed, which makes room",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: 0..<17)
   func removeAll(pages: Int) throws {
-    // Whatever is left when the last segment has been made.
+    // The space left after the last segment was made varies.
     let disk = try TinyDisk(byteCount: (1 << 20) + pages * 4096)
     // Nothing runs in the background: on a busy machine, a job may hold a segment for longer than a
     // write waits.
@@ -140,7 +140,7 @@ struct FullDiskTests {
     try disk.fill()
     try store.removeAll()
     #expect(try store.count() == 0)
-    // An operation of another test may keep a segment for a moment.
+    // An operation of another test may briefly keep a segment.
     try waitUntil { try store.statistics().pinnedByteCount == 0 }
     for number in 0..<20 { try store.setValue(value, forKey: "after\(number)") }
   }
@@ -163,7 +163,7 @@ struct FullDiskTests {
       }
     }
     #expect(try store.count() == count - removed)
-    // A batch that also adds something is refused like any write that adds something.
+    // A batch that also adds a value is refused like any write that adds one.
     guard
       case .noSpace = storeError({
         try store.write { batch in
@@ -215,18 +215,18 @@ struct FullDiskTests {
         return
       }
       #expect(pauses.withLock { $0 } == 1000)
-      // No write waits for it twice.
+      // No write waits twice for the same reader.
       #expect(storeError { try store.setValue(value, forKey: "after") } != nil)
       #expect(pauses.withLock { $0 } == 1000)
     }
   }
 
   @Test(
-    "A store that was closed on a full disk is freed, though it had something to retry")
+    "A store that was closed on a full disk is freed, although it had something to retry")
   func freedOnceClosed() throws {
     let directory = try TemporaryDirectory()
     let files = FaultyFileSystem()
-    // It holds the waiting jobs, and runs none by itself.
+    // The queue holds the waiting jobs, and runs none by itself.
     let queue = ManualBackgroundQueue()
     do {
       let store = try Store(directory.store, fileSystem: files, background: queue)
@@ -254,7 +254,7 @@ struct FullDiskTests {
       environment: Environment(fileSystem: files, background: ManualBackgroundQueue()),
       readOnly: false)
     for number in 0..<400 { try store.setValue(value, forKey: "key\(number)") }
-    // For a tenth, it is not worth it that a writer compacts.
+    // A tenth is not worth a compaction by a writer.
     for number in stride(from: 0, to: 400, by: distance) {
       try store.removeValue(forKey: "key\(number)")
     }
@@ -263,7 +263,7 @@ struct FullDiskTests {
     let isCopying = Atomic(false)
     files.setHook { event in
       if pthread_equal(pthread_self(), writer) != 0 {
-        // It is about to find no room.
+        // This allocation finds no room.
         if event.call == .allocate { gate.open() }
       } else if event.call == .read, event.file.hasPrefix("seg-") {
         isCopying.store(true, ordering: .relaxed)
@@ -276,7 +276,7 @@ struct FullDiskTests {
     }
     let compaction = Background {
       do { _ = try store.compact() } catch StoreError.noSpace {
-        // An operation of another test may keep a segment for a moment.
+        // An operation of another test may briefly keep a segment.
         try waitUntil { try store.statistics().pinnedByteCount == 0 }
         _ = try store.compact()
       }
@@ -291,10 +291,10 @@ struct FullDiskTests {
     #expect(try Store.verify(path: disk.path + "/store").errors == [])
   }
 
-  @Test("A manual compaction reclaims dead space though no segment can be sealed at first")
+  @Test("A manual compaction reclaims dead space although no segment can be sealed at first")
   func compactionBeforeSealing() throws {
-    // Sealing segments comes first, and a manifest that needs a second block finds none. But half
-    // of the log is dead, and reclaiming that makes the manifest shorter.
+    // Sealing segments comes first, but a manifest that needs a second block finds no room. But
+    // half of the log is dead, and reclaiming that makes the manifest shorter.
     let fileSystem = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
     let directory = try TemporaryDirectory()
@@ -310,7 +310,7 @@ struct FullDiskTests {
       guard event.call == .allocate, event.file == FileName.newManifest else { return nil }
       return refusals.withLock { count in
         count += 1
-        // One for the segment after the active one, and one to seal the first.
+        // One allocation for the segment after the active one, and one to seal the first.
         return count <= 2 ? SystemError.noSpace : nil
       }
     }
@@ -384,7 +384,7 @@ struct FullDiskTests {
   }
 
   @Test(
-    "A limit on the size of files is noSpace and not a signal, ignored or not",
+    "A file-size limit causes noSpace and no signal, ignored or not",
     arguments: [true, false])
   func fileSizeLimit(ignoring: Bool) throws {
     let directory = try TemporaryDirectory()

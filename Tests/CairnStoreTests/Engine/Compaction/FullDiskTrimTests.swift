@@ -31,13 +31,13 @@ struct FullDiskTrimTests {
     }
   }
 
-  /// Puts a value once no reader holds removed bytes. A read of another test may hold them for
-  /// longer than a write waits.
+  /// Puts a value once no reader holds removed bytes. A read of another test may hold such bytes
+  /// for longer than a write waits.
   func put(
     _ value: [UInt8], _ key: String, in store: Store, durability: Durability = .process
   ) throws {
     let limit = ContinuousClock.now + .seconds(60)
-    // A reader may end between a failure and the look at the bytes that it held.
+    // A reader may end between a failure and the check of the bytes that it held.
     var isHeld = true
     while true {
       do {
@@ -135,7 +135,7 @@ struct FullDiskTrimTests {
     arguments: [Durability.process, .durable])
   func overwriting(durability: Durability) throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    // With segments of 64 MiB; the disk has no room for one.
+    // The segments have 64 MiB, and the disk has no room for one.
     let store = try Store(path: disk.path + "/store", configuration: .quiet)
     for round in 0..<40 {
       for number in 0..<1000 {
@@ -173,7 +173,7 @@ struct FullDiskTrimTests {
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func afterKill() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    // It fills the disk, and ends without a close.
+    // This process fills the disk and ends without a close.
     let result = try KillWriterProcess.run("fill", disk.path + "/store")
     #expect(result.status == 0, "\(result.output)")
     try disk.fill()
@@ -207,7 +207,7 @@ struct FullDiskTrimTests {
     try store.withValue(forKey: "key998") { (bytes) throws in
       for byteCount in [50_000, 20_000] { try store.compactByPieces(of: byteCount) }
       #expect(bytes.copied() == value(998))
-      // The snapshot sees what was cut off.
+      // The snapshot still shows what was cut off.
       for number in 0..<1000 {
         #expect(try snapshot.value(forKey: "key\(number)") == value(number))
       }
@@ -225,7 +225,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "A snapshot of a closed store reads on while the next session cuts its segments",
+    "A snapshot of a closed store can be read while the next session cuts its segments",
     arguments: [false, true])
   func snapshotAfterClose(isCutBefore: Bool) throws {
     let directory = try TemporaryDirectory()
@@ -261,7 +261,7 @@ struct FullDiskTrimTests {
     for number in 0..<100 { try store?.setValue(value, forKey: "key\(number)") }
     var snapshot: Snapshot? = try store?.snapshot()
     try store?.close()
-    // Its file is longer than its records, and the snapshot reads it.
+    // The segment's file is longer than its records, and the snapshot reads it.
     let others = ManualBackgroundQueue()
     let next = try Store(directory.store, configuration, background: others)
     for number in 100..<3000 { try next.setValue(value, forKey: "key\(number)") }
@@ -284,7 +284,7 @@ struct FullDiskTrimTests {
   func givenBackLater(isCutBefore: Bool) throws {
     let directory = try TemporaryDirectory()
     let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
-    // Its jobs hold it until they run.
+    // The store's jobs hold it until they run.
     let queue = ManualBackgroundQueue()
     var store: Store? = try Store(directory.store, configuration, background: queue)
     for number in 0..<1000 {

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// Damage to a closed store: each key returns its value or an error that names file and offset. It
-/// never returns another value or nothing, and nothing removed reappears.
+/// Damage to a closed store: each key returns its value or an error that names the file and the
+/// offset. A read never returns another value or `nil`, and nothing removed reappears.
 @Suite("Damage after a clean close")
 struct BitFlipTests {
   /// A closed store with every kind of record, flag and file, in small segments.
@@ -11,7 +11,7 @@ struct BitFlipTests {
     var image: Image
     var contents: [String: [UInt8]]
     var removed: [String] = []
-    /// Bytes of values so large that only a sample of them is damaged.
+    /// The bytes of large values, of which only a sample is damaged.
     var largeRanges: [String: Range<Int>] = [:]
 
     static let shared = Result { try ClosedStore() }
@@ -126,7 +126,7 @@ struct BitFlipTests {
     return nil
   }
 
-  /// Whether a check of every byte finds an error in a file that exists.
+  /// Whether verification finds an error in an existing file.
   func isFoundByVerify(_ closed: ClosedStore, at path: String) throws -> Bool {
     var errors: [Corruption] = []
     let error = storeError { errors = try Store.verify(path: path).errors }
@@ -163,7 +163,7 @@ struct BitFlipTests {
     try closed.image.write(to: directory.store)
     let bytes = try #require(closed.image.files[name])
     let path = "\(directory.store)/\(name)"
-    // `DamageFuzzer --all-bits` does all of them, in less time.
+    // `DamageFuzzer --all-bits` covers all bits, in less time.
     var generator = Seed.generator("\(#function)\(name)")
     let first = Int.random(in: 0..<8, using: &generator)
     for offset in closed.offsets(in: name) where (offset + first) % 8 == 0 {
@@ -256,7 +256,7 @@ struct BitFlipTests {
     let report = try Store.verify(path: directory.store)
     let records = try closed.image.segmentNames.flatMap { try closed.image.records(in: $0) }
     #expect(report.recordCount == records.count { $0.header.kind != .roll })
-    // The next session's manifest is no part of the store yet.
+    // The next session's manifest is not part of the store yet.
     let files = closed.image.files.filter { $0.key != "MANIFEST.next" }
     #expect(report.byteCount == files.values.reduce(0) { $0 + $1.count })
     #expect(report.tornByteCount == 0)

@@ -49,13 +49,14 @@ struct DamageTests {
     let damaged = try store.statistics().recovery.damagedValues
     #expect(damaged.map(\.file) == [name])
     #expect(try store.contains("key\(index)"))
-    // A write heals it.
+    // A write heals the key.
     try store.setValue("healed", forKey: "key\(index)")
     #expect(try store.text("key\(index)") == "healed")
   }
 
   @Test(
-    "In another boot, without proof of durability, the same is a torn tail", arguments: 0..<4)
+    "In another boot, without proof of durability, the same damage is a torn tail", arguments: 0..<4
+  )
   func otherBootHead(index: Int) throws {
     let killed = try Self.five.get()
     let record = try killed.lastRecords[index]
@@ -75,7 +76,8 @@ struct DamageTests {
 
   // MARK: Proof that something was durable
 
-  /// Two records, a sync, and two more. The first of these vouches for those before the sync.
+  /// Two records, a sync, and two more records. The third record proves that the first two are
+  /// durable.
   static let synced = Result {
     try KilledStore { store in
       try store.setValue("value", forKey: "key0")
@@ -120,7 +122,7 @@ struct DamageTests {
     #expect(storeError { _ = try store.value(forKey: "key\(index)") }?.corruption != nil)
   }
 
-  @Test("A batch vouches for what was durable before it")
+  @Test("A batch proves which earlier records were durable")
   func batchMark() throws {
     let killed = try KilledStore { store in
       try store.setValue("value", forKey: "key0", durability: .durable)
@@ -165,7 +167,7 @@ struct DamageTests {
     "What a clean close made durable is not a torn tail when the store is killed later",
     arguments: [nil, otherBoot], [2, 4])
   func durableByClose(boot: [UInt8]?, index: Int) throws {
-    // The one more write did not reach the disk. The manifest still knows how far the log was
+    // The last write did not reach the disk. The manifest still records how far the log was
     // durable.
     let (image, name) = try Self.closedAndKilled()
     let records = try image.records(in: name)

@@ -2,8 +2,8 @@ import CairnStore
 import FuzzSupport
 import Testing
 
-/// If an iteration ended at the first damage, everything after it would be out of reach: a user
-/// could list, copy and count nothing of a store with one bad byte.
+/// If an iteration ended at the first damage, everything after it would be out of reach: one bad
+/// byte would prevent listing, copying or counting the rest of a store.
 @Suite("Iterations over damage")
 struct DamagedIterationTests {
   private let directory: TemporaryDirectory
@@ -45,7 +45,7 @@ struct DamagedIterationTests {
     if case .corrupt? = error { true } else { false }
   }
 
-  @Test("All others are visited, and then the damage is reported", arguments: [false, true])
+  @Test("All other entries are visited, and then the damage is reported", arguments: [false, true])
   func others(inSnapshot: Bool) throws {
     let store = try Store(directory.store, .small())
     #expect(try store.statistics().recovery.source == .checkpoint)

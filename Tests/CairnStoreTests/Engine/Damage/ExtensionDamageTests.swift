@@ -30,7 +30,7 @@ final class ExtensionDamageTests: StoreSuite {
     #expect(damaged.report.warnings.contains(.olderValuesMayBeBack))
   }
 
-  @Test("Extensions of absent puts, or of records to come, mean nothing")
+  @Test("Extensions of absent puts, or of later records, have no effect")
   func hostile() throws {
     let store = try makeStore()
     try store.setValue("v", forKey: "mortal", lifetime: .seconds(100))
@@ -77,7 +77,7 @@ final class ExtensionDamageTests: StoreSuite {
     #expect(try hostile.count() == 3)
   }
 
-  /// The fixture's store with another checkpoint, which the manifest vouches for.
+  /// The fixture's store with another checkpoint and a matching manifest.
   private func forged(
     _ fixture: CheckpointFixture, shard number: Int,
     change: (inout Checkpoint) -> Void = { _ in }, changeShard: (inout [UInt8], Int) -> Void
@@ -94,7 +94,7 @@ final class ExtensionDamageTests: StoreSuite {
     return try fixture.binding(bytes)
   }
 
-  @Test("Extensions in a checkpoint that fit nothing cost rebuilding their shard")
+  @Test("Extensions in a checkpoint that match no entry cost rebuilding their shard")
   func hostileExtensions() throws {
     let fixture = try CheckpointFixture()
     let header = try fixture.header
@@ -122,7 +122,8 @@ final class ExtensionDamageTests: StoreSuite {
     }
   }
 
-  @Test("A checkpoint that lies about extensions never traps, and the next one is right again")
+  @Test(
+    "A checkpoint that lies about extensions never causes a trap, and the next one is right again")
   func lyingCheckpoint() throws {
     let fixture = try CheckpointFixture()
     let number = try #require(try fixture.header.shards.firstIndex { $0.extensionCount > 0 })
@@ -130,7 +131,7 @@ final class ExtensionDamageTests: StoreSuite {
       for size in [0, 1, 0xFF_FFFF] as [UInt64] {
         for counts in [0, 1] {
           let image = try forged(fixture, shard: number) { header in
-            // Fewer than there are, so that the count ends below zero.
+            // Claims fewer than there are, so that the count would end below zero.
             for index in header.segments.indices {
               header.segments[index].liveExtensionCount = counts
               header.segments[index].liveByteCount = counts

@@ -3,7 +3,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Damaged records that were replaced since")
+@Suite("Damaged records that have been replaced")
 struct ReplacedDamageTests {
   @Test(
     "A damaged record that the checkpoint covers does not prevent an open once its key was rewritten",
@@ -45,7 +45,7 @@ struct ReplacedDamageTests {
         } else {
           #expect(try store.value(forKey: "key7") == fixture.contents["key7"])
           #expect(try store.count() == fixture.contents.count)
-          // How many bytes died can no longer be determined.
+          // The number of bytes that died can no longer be determined.
           #expect(
             try store.statistics().liveByteCount == fixture.usage.liveByteCount + record.range.count
           )
@@ -53,7 +53,7 @@ struct ReplacedDamageTests {
         }
         try store.close()
       }
-      // And it opens again, with and without the checkpoint.
+      // The store opens again, with and without the checkpoint.
       let again = try Store(directory.store, .small())
       if kind != "extension" {
         #expect(try again.value(forKey: "key7") == fixture.contents["key7"])
@@ -66,7 +66,8 @@ struct ReplacedDamageTests {
 
   @Test("The bytes of an unreadable record count as live until its segment is compacted")
   func unreadableRecord() throws {
-    // Its size is in its header. Nothing else is wrong meanwhile, and nothing is counted twice.
+    // The record's size is in its unreadable header. Nothing else is wrong meanwhile, and nothing
+    // is counted twice.
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
     func open(_ path: String, _ system: FaultyFileSystem = FaultyFileSystem()) throws -> Store {

@@ -75,7 +75,7 @@ struct VerificationTests {
     #expect(isRefused(store, "key 59"))
   }
 
-  @Test("What was found sound no longer counts once its segment is written to again")
+  @Test("A sound value is checked again once its segment is written to again")
   func resumed() throws {
     let first = try scene.open()
     try scene.fill(first, 0..<2, byteCount: 5000)
@@ -83,7 +83,7 @@ struct VerificationTests {
     let store = try scene.open { $0.verification = .firstRead }
     _ = try store.value(forKey: "key 1")
     try scene.fill(store, 2..<3, byteCount: 5000)
-    #expect(try Image(of: scene.directory.store).segmentNames.count == 1, "it goes on there")
+    #expect(try Image(of: scene.directory.store).segmentNames.count == 1, "the log continues there")
     _ = try scene.damageValue("key 1")
     #expect(isRefused(store, "key 1"))
   }

@@ -49,7 +49,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all == [event, event])
   }
 
-  @Test("Without the option nothing is read")
+  @Test("Without the option, nothing is read")
   func off() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -59,7 +59,7 @@ struct ScrubMaintenanceTests {
     #expect(try scrub(store).readByteCount == 0)
   }
 
-  @Test("It reads no more than the rate allows, whatever else requests passes")
+  @Test("Scrubbing reads no more than the rate allows, whatever else requests passes")
   func pace() throws {
     let store = try open { $0.maintenanceInterval = .milliseconds(100) }
     try scene.fill(store, 0..<2000)
@@ -74,7 +74,7 @@ struct ScrubMaintenanceTests {
     #expect(read >= 5 * Self.rate, "\(read)")
   }
 
-  @Test("It makes up for delays, up to a second of them")
+  @Test("Scrubbing makes up for delays of up to a second")
   func catchesUp() throws {
     let store = try open(rate: 2 << 20)
     try scene.fill(store, 0..<4000)
@@ -120,7 +120,7 @@ struct ScrubMaintenanceTests {
     pass(8)
     #expect(try scrub(next).lastCompleted != nil, "it does not begin anew")
     #expect(try scrub(next).readByteCount < 2 << 20)
-    // That too is known after a restart.
+    // This is also known after a restart.
     try next.close()
     let last = try Store(
       path: directory,
@@ -216,7 +216,7 @@ struct ScrubMaintenanceTests {
     }
   }
 
-  @Test("Endless compactions do not starve it")
+  @Test("Endless compactions do not starve scrubbing")
   func notStarved() throws {
     let store = try open {
       $0.spaceBound = 1.1
@@ -228,13 +228,13 @@ struct ScrubMaintenanceTests {
     for round in 0..<30 {
       try scene.fill(store, 20..<60, byteCount: 1000 + round)
       scene.clock.advance(by: .seconds(1))
-      // Passes alone, as when one follows the other: the scrub's timer does not run.
+      // Only passes run, as when one follows another: the scrub's timer does not.
       try store.maintain()
     }
     #expect(scene.events.all.contains(event))
   }
 
-  @Test("A failing chore does not starve it, and it starves no chore")
+  @Test("A failing chore does not starve scrubbing, and scrubbing starves no chore")
   func failingChores() throws {
     let store = try open { $0.maintenanceInterval = .seconds(1) }
     try scene.fill(store)
@@ -255,7 +255,7 @@ struct ScrubMaintenanceTests {
     scene.files.setHook { event in
       if event.call == .read, event.file.hasPrefix("seg-"), isInside.all.isEmpty {
         isInside.add(1)
-        // On this very thread: it would wait for ever for a lock that the step holds.
+        // On the step's own thread, which would wait for ever for a lock that the step holds.
         _ = try? store.setValue("v", forKey: "meanwhile")
         _ = try? store.value(forKey: "key 1")
         _ = try? store.statistics()
@@ -311,7 +311,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all == [event])
   }
 
-  @Test("A clock that is set back or ahead does not stop it")
+  @Test("A clock that is set back or ahead does not stop scrubbing")
   func clock() throws {
     let store = try open()
     try scene.fill(store, 0..<600)
@@ -324,7 +324,7 @@ struct ScrubMaintenanceTests {
     #expect(scene.events.all.contains(event))
   }
 
-  @Test("Without an interval only maintain takes steps")
+  @Test("Without an interval, only maintain takes steps")
   func byHand() throws {
     let store = try open { $0.maintenanceInterval = nil }
     try scene.fill(store)

@@ -51,7 +51,7 @@ final class ScrubScene {
     throw SupportError(call: "no \(key)", number: 0)
   }
 
-  /// Changes a byte of a record, at an offset in it, on the disk.
+  /// Changes a byte of a record on the disk, at an offset in the record.
   @discardableResult
   func damage(_ key: String, at offset: Int) throws -> Corruption {
     let (file, record) = try place(of: key)
@@ -71,7 +71,7 @@ final class ScrubScene {
   }
 }
 
-@Suite("A scrub by hand")
+@Suite("A manual scrub")
 struct ScrubTests {
   let scene: ScrubScene
 
@@ -104,7 +104,7 @@ struct ScrubTests {
     #expect(scene.log.all.contains { $0.hasPrefix("damage: \(event.place)") })
     #expect(!scene.log.all.contains { $0.contains("key \(number)") }, "the log has no keys")
     #expect(try store.statistics().scrub.lastDamageCount == 1)
-    // It is not removed.
+    // The value is not removed.
     #expect(storeError { _ = try store.value(forKey: "key \(number)") }?.corruption == event.place)
     try scene.fill(store, number..<(number + 1))
     #expect(try store.scrub().damage == [], "a write heals it")
@@ -196,7 +196,7 @@ struct ScrubTests {
     let damage = try store.scrub().damage
     #expect(damage.map(\.place) == [Corruption(file: file, offset: 0, cause: .missingFile)])
     #expect(damage.map(\.keyCount) == [keys.count])
-    // Without a mapping, nothing shows them.
+    // Without a mapping, the keys are unknown.
     #expect(damage.map { Set($0.keys) } == [isMapped ? Set(keys) : []])
   }
 
@@ -211,7 +211,7 @@ struct ScrubTests {
 
   // MARK: Pace, end
 
-  @Test("It reads as many bytes a second as configured, in small steps")
+  @Test("A scrub reads as many bytes a second as configured, in small steps")
   func pace() throws {
     let store = try scene.open()
     try scene.fill(store, 0..<600)
@@ -229,7 +229,7 @@ struct ScrubTests {
     #expect(report.isComplete)
   }
 
-  @Test("It stops when the caller says so, even while it pauses")
+  @Test("A scrub stops when the caller says so, even during a pause")
   func stopped() throws {
     let store = try scene.open()
     try scene.fill(store, 0..<600)
@@ -247,7 +247,7 @@ struct ScrubTests {
     #expect(try store.statistics().scrub.lastCompleted == nil)
   }
 
-  @Test("It ends when the store is closed, even while it pauses")
+  @Test("A scrub ends when the store is closed, even during a pause")
   func closed() throws {
     let store = try scene.open()
     try scene.fill(store)
@@ -260,7 +260,7 @@ struct ScrubTests {
     #expect(error == .closed(path: scene.directory.store))
   }
 
-  @Test("A cancelled task ends it")
+  @Test("Cancelling the task ends a scrub")
   func cancelled() async throws {
     let store = try scene.open()
     try scene.fill(store, 0..<200)
@@ -289,7 +289,7 @@ struct ScrubTests {
     #expect(try DirectoryListing(of: scene.directory.store) == before)
   }
 
-  @Test("A concurrent compaction and removal of all hide nothing from it")
+  @Test("A concurrent compaction and removal of all hide nothing from a scrub")
   func compactedMeanwhile() throws {
     let store = try scene.open { $0.spaceBound = 1000 }
     try scene.fill(store, 0..<200)

@@ -22,7 +22,7 @@ struct ByteLimitTests {
   func allSizes() throws {
     var random = Seed.generator()
     let limit = 200_000
-    // Records that a compaction moves count twice for a moment.
+    // Records that a compaction moves briefly count twice.
     let queue = ManualBackgroundQueue()
     let store = try Store(
       directory.store, .small { $0.byteLimit = limit }, background: queue)
@@ -34,7 +34,7 @@ struct ByteLimitTests {
       #expect(live <= limit, Seed.comment)
       #expect(try store.contains("\(step % 1000)"), "the newest stays")
     }
-    // Those after the last large value are there, whatever its size.
+    // The values after the last large one exist, whatever its size.
     #expect(try store.count() >= 50)
   }
 
@@ -58,7 +58,7 @@ struct ByteLimitTests {
       } != nil)
   }
 
-  @Test("A value of nearly the whole limit is there after it was set")
+  @Test("A value of nearly the whole limit can be read after it was set")
   func nearlyTheLimit() throws {
     let store = try Store(directory.store, .small { $0.byteLimit = 65_536 })
     for (number, byteCount) in [65_000, 65_100, 65_200, 65_000].enumerated() {
@@ -91,7 +91,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("The limit holds if every candidate was read since")
+  @Test("The limit holds even if every candidate has been read since")
   func allRead() throws {
     let limit = 24_000_000
     let store = try makeStore(byteLimit: limit)
@@ -107,7 +107,7 @@ struct ByteLimitTests {
     }
   }
 
-  @Test("The limit holds if everything was removed and written again")
+  @Test("The limit holds even if everything was removed and written again")
   func refilled() throws {
     let limit = 24_000_000
     let store = try makeStore(byteLimit: limit)

@@ -11,7 +11,7 @@ struct EvictionTests {
 
   init() throws { directory = try TemporaryDirectory() }
 
-  /// The time of each access, in the least recently used order.
+  /// The order of recency: the time of each key's last access.
   struct Order {
     private var accesses: [Int: Int] = [:]
     private var last = 0
@@ -25,7 +25,7 @@ struct EvictionTests {
 
     var count: Int { accesses.count }
 
-    /// Keeps only this many, those accessed last.
+    /// Keeps only this many of the most recently accessed keys.
     mutating func keep(_ count: Int) {
       let sorted = accesses.sorted { $0.value > $1.value }
       accesses = Dictionary(uniqueKeysWithValues: sorted.prefix(count).map { ($0.key, $0.value) })
@@ -39,7 +39,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "The least recently used go, exact to the access, and no write returns above the limit",
+    "The least recently used are evicted, in the exact order, and no write returns above the limit",
     arguments: [1, 2, 7, 100, 3000])
   func exactOrder(limit: Int) throws {
     var random = Seed.generator("\(#function)\(limit)")
@@ -71,7 +71,7 @@ struct EvictionTests {
   }
 
   @Test(
-    "Limits hold even if every entry is said to be in use elsewhere",
+    "Limits hold even if every entry is reported to be in use elsewhere",
     arguments: [1, 2, 100, 5000])
   func allInUse(limit: Int) throws {
     var configuration = StoreConfiguration.small { $0.countLimit = limit }
@@ -117,7 +117,7 @@ struct EvictionTests {
 
   @Test("The order stays exact while the next victims are being collected")
   func exactOrderOfMany() throws {
-    // So many that a list has only some of them.
+    // So many entries that a list has only some of them.
     let limit = 20_000
     var random = Seed.generator()
     let store = try Store(
@@ -199,7 +199,7 @@ struct EvictionTests {
     try store.setValue("v", forKey: "5000")
     #expect(try numbers(store) == Array(4991...5000))
     try store.close()
-    // Even a first write that is a removal (CrashFuzzer --seed 5004444).
+    // The limit holds even if the first write is a removal (CrashFuzzer --seed 5004444).
     let lower = try Store(directory.store, .small { $0.countLimit = 5 })
     try lower.removeValue(forKey: "5000")
     #expect(try numbers(lower) == Array(4995...4999))
@@ -309,7 +309,7 @@ struct EvictionTests {
     try onThreads(4) { thread in
       for number in 0..<3000 {
         try store.setValue("v", forKey: "\(thread) \(number)")
-        // Each of the others may have one more that it is about to remove.
+        // Each of the other threads may have one more entry still to remove.
         #expect(try store.count() <= 304)
       }
     }
@@ -358,7 +358,7 @@ struct EvictionTests {
     }
   }
 
-  /// If the chosen entries were forgotten, the next write would take those after them.
+  /// If the chosen entries were forgotten, the next write would evict the entries after them.
   @Test(
     "If a read fails once, the least recently used go with the next write",
     arguments: [EIO, EMFILE])
@@ -410,7 +410,7 @@ struct EvictionTests {
     for number in 1..<30 {
       let error = storeError { try store.setValue("v", forKey: key(number)) }
       #expect(try store.contains(key(number)) == (error == nil))
-      // One write may have come before the lack of room was known.
+      // One write may come before the lack of room is known.
       #expect(try store.count() <= 3)
       guard let error else { continue }
       failureCount += 1

@@ -36,7 +36,7 @@ final class ExpiryCostTests: StoreSuite {
     try expect(0, reads: 0) { try store.removeExpired().count }
     clock.advance(by: .seconds(11))
     try expect(keyCount - 25, reads: 0) { try store.count() }
-    // Once for its key, once more when it goes.
+    // Each entry is read for its key, and once more when it is removed.
     try expect(25, reads: 75) { try store.removeExpired().count }
     try expect(0, reads: 0) { try store.removeExpired().count }
     try expect(keyCount - 25, reads: 0) { try store.count() }
@@ -50,7 +50,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.removeExpired().count == keyCount - 25)
   }
 
-  @Test("A count reads only entries that expire at that very moment")
+  @Test("A count reads only entries that expire at the moment of the count")
   func border() throws {
     let store = try open()
     for number in 0..<2000 {
@@ -81,7 +81,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(lookCount <= 4)
     clock.advance(by: .seconds(101))
     #expect(try store.count() == 0)
-    // By now, they are known to have expired.
+    // They are already known to have expired.
     try expect(0, reads: 0) { try store.count() }
     #expect(try store.removeExpired().count == 100)
   }
@@ -136,7 +136,7 @@ final class ExpiryCostTests: StoreSuite {
     try expect(0, reads: 0) { try store.removeExpired().count }
     try expect(5000 + shortCount, reads: 0) { try store.count() }
     clock.advance(by: .milliseconds(10_500))
-    // The shards of a checkpoint, one segment or two, and the one that is removed.
+    // Reads of the shards of a checkpoint, one or two segments, and the removed segment.
     try expect(4999 + shortCount, reads: 256 + 4) { try store.count() }
     try expect(1, reads: 3) { try store.removeExpired().count }
     clock.advance(by: .seconds(25))
@@ -151,7 +151,7 @@ final class ExpiryCostTests: StoreSuite {
     #expect(try store.auditUsage() == [])
   }
 
-  @Test("A session that removed expired entries leaves none to check to the next")
+  @Test("A session that removed expired entries leaves none for the next one to check")
   func nextSession() throws {
     do {
       let store = try open()

@@ -69,8 +69,8 @@ struct RemoveAllBesideTests {
   @Test(
     "No write is acknowledged while a removal of all fails to become durable", arguments: 0..<10)
   func writeBesideFailedRemoval(attempt: Int) throws {
-    // The directory's sync fails after the exchange. Until that is noted, writers must not continue
-    // in segments that the manifest on disk no longer lists.
+    // The directory's sync fails after the exchange. Until the failure is recorded, writers must
+    // not continue in segments that the manifest on disk no longer lists.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")
@@ -99,7 +99,8 @@ struct RemoveAllBesideTests {
     for key in stored.withLock({ $0 }) { #expect(try again.contains(key), "\(key)") }
   }
 
-  /// Found by CrashFuzzer: the sync left out what the removal had taken, but called it durable.
+  /// Found by CrashFuzzer: the sync left out what the removal had taken, but reported it as
+  /// durable.
   @Test("A sync during a removal of all makes durable what existed before, or the removal")
   func inSync() throws {
     var emptyCount = 0

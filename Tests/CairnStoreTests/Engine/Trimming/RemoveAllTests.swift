@@ -39,7 +39,9 @@ struct RemoveAllTests {
     #expect(try again.contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("It is reported even if nothing is left: the call that removed it may be about to report")
+  @Test(
+    "A removal of all is reported even if nothing is left: an earlier one may be still unreported"
+  )
   func toldOfNothing() throws {
     let directory = try TemporaryDirectory()
     let told = Messages()
@@ -69,7 +71,7 @@ struct RemoveAllTests {
   }
 
   @Test(
-    "Progress is reported file by file, when nothing can be found any more; the callee may write")
+    "Progress is reported file by file, once nothing can be found; the callee may write")
   func progress() throws {
     let fileCount = try Image(of: directory.store).segmentNames.count
     var told: [WorkProgress] = []
@@ -98,7 +100,7 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).setValue("v", forKey: "key") > last + 1)
   }
 
-  @Test("In an empty store it does nothing")
+  @Test("In an empty store, a removal of all does nothing")
   func empty() throws {
     let other = try TemporaryDirectory()
     let store = try Store(other.store)
@@ -142,10 +144,9 @@ struct RemoveAllTests {
     }
   }
 
-  @Test("A manifest that could not be prepared does not make the ids of removed segments stay")
+  @Test("A manifest that could not be prepared does not keep the ids of removed segments in use")
   func retiredIDsAfterFailure() throws {
-    // Which files were unlinked must not be forgotten before the replacement is known to have
-    // succeeded.
+    // The store must remember the unlinked files until the replacement is known to have succeeded.
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("1", forKey: "a")
@@ -189,7 +190,7 @@ struct RemoveAllTests {
     return (store, directory, files, queue, calls)
   }
 
-  @Test("In a store of class .process it waits for no sync; the files go once it is on disk")
+  @Test("With .process, a removal of all waits for no sync; the files go once it is on disk")
   func withoutSync() throws {
     let (store, directory, _, queue, calls) = try readyStore()
     let last = try store.statistics().lastVersion
@@ -199,7 +200,7 @@ struct RemoveAllTests {
     #expect(told >= 3)
     #expect(try store.contents() == [:])
     #expect(try Image(of: directory.store).segmentNames.count == told)
-    // If killed now, everything is gone too.
+    // After a kill at this moment, everything is gone too.
     try Image(of: directory.store).write(to: directory("killed"))
     let killed = try Store(directory("killed"))
     #expect(try killed.contents() == [:])
@@ -225,13 +226,13 @@ struct RemoveAllTests {
     case 2: try store.setValue("new", forKey: "new", durability: .durable)
     default: try store.close()
     }
-    // Before a file is removed.
+    // This happens before a file is removed.
     #expect(calls.all.prefix(2) == ["exchange", "sync"])
     if choice == 3 { #expect(try Image(of: directory.store).segmentNames == []) }
     queue.runAll()
   }
 
-  @Test("The first write after it waits for no sync either; a power cut undoes both")
+  @Test("The first write after the removal waits for no sync either; a power cut undoes both")
   func writeAfter() throws {
     let (store, directory, _, queue, calls) = try readyStore()
     try store.removeAll()
@@ -249,7 +250,7 @@ struct RemoveAllTests {
   }
 
   @Test(
-    "Nor does it wait for one in a session that has written nothing, nor a second time after that")
+    "A removal waits for no sync in a session without writes, nor does the next one")
   func beforeTheFirstWrite() throws {
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
@@ -281,7 +282,7 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).contents() == ["key2": Array("new".utf8)])
   }
 
-  @Test("In a durable store it is on disk when it returns")
+  @Test("In a durable store, a removal of all is on disk when it returns")
   func durable() throws {
     let (store, directory, _, _, calls) = try readyStore(.durable)
     try store.removeAll()
@@ -290,7 +291,7 @@ struct RemoveAllTests {
     #expect(try Image(of: directory.store).segmentNames == [])
   }
 
-  @Test("Everything that the manifest lists by then is removed", arguments: [0, 200])
+  @Test("Everything that the manifest lists at the removal is removed", arguments: [0, 200])
   func afterMoreSegments(count: Int) throws {
     let (store, directory, _, queue, calls) = try readyStore()
     for number in 0..<count {
@@ -345,7 +346,7 @@ struct RemoveAllTests {
     let closing = Background { try store.close() }
     #expect(!closing.finishes(within: 1))
     guard case .locked = storeError({ _ = try scene.open() }) else {
-      Issue.record("the lock was given up")
+      Issue.record("the lock was released")
       return
     }
     gate.open()

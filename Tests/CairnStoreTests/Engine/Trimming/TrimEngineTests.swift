@@ -133,8 +133,8 @@ final class TrimEngineTests: StoreSuite {
 
   // MARK: During other work
 
-  /// Lets another thread in after a trim has chosen its victims and before it takes them: at the
-  /// first of its calls of the observer.
+  /// Runs another thread's work after a trim has chosen its victims and before it removes them: at
+  /// its first call of the observer.
   func interrupting(
     _ trim: (Store) throws -> Int, by action: @escaping @Sendable (Store) throws -> Void
   ) throws -> (count: Int, store: Store) {
@@ -156,7 +156,7 @@ final class TrimEngineTests: StoreSuite {
 
   @Test("Entries written or read after they were chosen stay")
   func rechecked() throws {
-    // The first 64 are gone when the observer is told of the first.
+    // The first 64 are gone when the observer is called for the first.
     let (_, store) = try interrupting {
       try $0.trim(toCount: 100).count
     } by: { other in
@@ -168,7 +168,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(try store.text("key150") == "new")
     #expect(try store.contains("key151"))
     #expect(!(try store.contains("key152")))
-    // Others go in their place.
+    // Other entries were removed in their place.
     #expect(try store.count() == 100)
     #expect(!(try store.contains("key153")))
     #expect(!(try store.contains("key201")))
@@ -200,7 +200,7 @@ final class TrimEngineTests: StoreSuite {
     for number in 90..<100 { #expect(try store.text("key\(number)") == "new") }
   }
 
-  @Test("Concurrent readers, writers and trims: none sees anything false")
+  @Test("Concurrent readers, writers and trims see no wrong result")
   func concurrent() throws {
     let store = try Store(directory.store, .small())
     let isDone = Atomic(false)
@@ -271,7 +271,7 @@ final class TrimEngineTests: StoreSuite {
     #expect(summary.count == 12)
     #expect(try store.removeValues(forKeys: ["11", "12"]) == 2)
     #expect(try store.count() == count - 13)
-    // Until the reserve is used up. Removed entries stay removed.
+    // Removals work until the reserve is used up. Removed entries stay removed.
     let error = storeError {
       while try store.count() > 1 { try store.trim(toCount: 1) }
     }
@@ -297,7 +297,7 @@ final class TrimEngineTests: StoreSuite {
     let image = try Image(of: directory.store)
     let name = try #require(image.segmentNames.first)
     let records = try image.records(in: name)
-    // In place, while the store is open.
+    // The damage is done in place, while the store is open.
     let path = directory.store + "/" + name
     let head = records[2].offset + 24
     let value = records[4].valueRange.lowerBound
