@@ -107,7 +107,7 @@ struct SyncFailureTests {
     }
   }
 
-  @Test("A mark that a recovery left does not hide damage for ever")
+  @Test("A mark that a recovery left does not hide damage forever")
   func staleMark() throws {
     // Found in a review. Only the last act of a recovery cleared the mark. If the process died just
     // before, the store was clean and nothing cleared the mark. After the next kill, damage in the

@@ -7,7 +7,7 @@ package struct DamagedStore: Sendable {
 
   package enum Kind: String, CaseIterable, Sendable {
     case closed, killed
-    /// The power failed, which ended the run of the kernel.
+    /// The power failed, which ended the boot.
     case powerCut = "power cut"
   }
 
@@ -76,7 +76,7 @@ package struct DamagedStore: Sendable {
     if kind == .closed { try process.close() }
     process.kill()
     files = Self.files(on: disk)
-    // Another disk in the same run of the kernel, or in another.
+    // Another disk in the same boot, or in another.
     blank = kind == .powerCut ? SimulatedDisk().settled() : SimulatedDisk()
   }
 

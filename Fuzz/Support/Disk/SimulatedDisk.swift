@@ -231,7 +231,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     drop(root)
   }
 
-  /// A disk of the same kind, in the same run of the kernel, with nothing on it.
+  /// A disk of the same kind, in the same boot, with nothing on it.
   func emptyCopy() -> SimulatedDisk {
     let root = SimulatedFile(isDirectory: true, sectorByteCount: sectorByteCount)
     return SimulatedDisk(self, root: root, boot: bootIdentifier[0])

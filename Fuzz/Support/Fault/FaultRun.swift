@@ -260,7 +260,7 @@ package final class FaultRun {
   var hasFailedSync: Bool { injector.failedCalls.contains(.synchronizeData) }
 
   /// Whether the log could not be synced and the failure could not be recorded for the next open.
-  /// In the same run of the kernel, the next open may then treat what is missing as damage.
+  /// In the same boot, the next open may then treat what is missing as damage.
   private var hasLostMark: Bool { hasFailedSync && injector.failedCalls.contains(.truncate) }
 
   /// After a failed sync, the page cache may show what never reaches the disk, but an open relies

@@ -275,7 +275,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   }
 
   /// The default lifetime, for entries that are set from now on without one of their own. `nil`
-  /// means for ever. Existing entries keep their lifetimes.
+  /// means forever. Existing entries keep their lifetimes.
   ///
   /// The next open uses its configuration again.
   public var lifetime: Duration? {

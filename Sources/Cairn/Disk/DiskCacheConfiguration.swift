@@ -90,7 +90,7 @@ public struct DiskCacheConfiguration: Sendable {
     set { store.diskByteLimit = newValue }
   }
 
-  /// The lifetime of entries that are set without one. `nil`, the default, means for ever. The same
+  /// The lifetime of entries that are set without one. `nil`, the default, means forever. The same
   /// as `lifetime` in `store`.
   public var lifetime: Duration? {
     get { store.lifetime }

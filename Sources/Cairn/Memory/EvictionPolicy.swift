@@ -18,7 +18,7 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// workload.
   ///
   /// This implementation adds one rule, because otherwise the hand could follow the newest entries
-  /// for ever: once the hand has evicted as many entries as the cache holds and has passed hardly
+  /// forever: once the hand has evicted as many entries as the cache holds and has passed hardly
   /// any, it starts again at the oldest entry. So if the keys in use change, the cache may have no
   /// hits until it has had about as many misses as it has entries.
   ///

@@ -154,7 +154,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     }
   }
 
-  /// The default lifetime of entries that are set from now on without one. `nil` means for ever.
+  /// The default lifetime of entries that are set from now on without one. `nil` means forever.
   /// Existing entries keep their lifetimes.
   public var lifetime: Duration? {
     get { clock.lifetime }

@@ -17,9 +17,9 @@ public struct MemoryCacheConfiguration: Sendable {
   /// other value.
   public var costLimit: Int?
 
-  /// The lifetime of entries that are set without one. `nil`, the default, means for ever. No read
+  /// The lifetime of entries that are set without one. `nil`, the default, means forever. No read
   /// finds an entry after its lifetime has ended. Rounded down to milliseconds. With zero or less,
-  /// entries expire at once. To keep a single entry for ever, set it with `Lifetime.unlimited`.
+  /// entries expire at once. To keep a single entry forever, set it with `Lifetime.unlimited`.
   public var lifetime: Duration?
 
   /// The idle limit of entries that are set without one: how long they may go without a read or

@@ -26,7 +26,7 @@ final class HousekeepingAlarm: Sendable {
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
 
-  /// Call before any request: an unanswered request leaves a pass queued for ever.
+  /// Call before any request: an unanswered request leaves a pass queued forever.
   func answer(with answers: Answers) { self.answers.withLock { $0 = answers } }
 
   // MARK: Passes

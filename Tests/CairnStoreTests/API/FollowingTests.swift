@@ -370,7 +370,7 @@ final class FollowingEndTests {
     try writer.close()
   }
 
-  @Test("A page of another run of the kernel is ignored", arguments: [false, true])
+  @Test("A page of another boot is ignored", arguments: [false, true])
   func otherRun(isEmpty: Bool) throws {
     let writer = try Store.announcing(
       directory.store, fileSystem: FaultyFileSystem(bootIdentifier: otherBoot), background: queue)

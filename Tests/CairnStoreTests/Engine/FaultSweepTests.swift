@@ -260,7 +260,7 @@ struct FaultSweepTests {
   }
 
   @Test(
-    "A call that fails for ever from some point on does no further harm",
+    "A call that fails forever from some point on does no further harm",
     arguments: FaultyFileSystem.Call.failing)
   func lasting(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0

@@ -308,7 +308,7 @@ struct MaintenanceTests {
   }
 
   /// Found by FaultFuzzer: rolling a segment requested the next pass, which failed in the same way,
-  /// for ever.
+  /// forever.
   @Test("A pass that fails on a full disk is not retried at once")
   func failingPass() throws {
     let scene = try StoreScene()

@@ -58,7 +58,7 @@ struct PowerCutTests {
         #expect(lastDurable == [0, 0, 0, 0], comment)
         continue
       }
-      // A store recognises a power cut by a different run of the kernel, which did not happen here.
+      // A store recognises a power cut by a different boot, which did not happen here.
       // No job may hold the disk when it is unmounted.
       let background = ManualBackgroundQueue()
       defer { background.discardAll() }

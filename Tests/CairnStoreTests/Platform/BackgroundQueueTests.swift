@@ -21,7 +21,7 @@ private final class CountedThreads: Sendable {
     }
   }
 
-  /// Waits until a thread has ended, but not for ever.
+  /// Waits until a thread has ended, but not forever.
   func waitForEnd() -> Bool { ended.wait(timeout: .now() + .seconds(100)) == .success }
 }
 

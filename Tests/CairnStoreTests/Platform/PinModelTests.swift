@@ -212,7 +212,7 @@ struct PinModel {
 
 @Suite("Every interleaving of the steps of pins")
 struct PinModelTests {
-  @Test("Nothing is freed too early, and nothing is kept for ever", arguments: [false, true])
+  @Test("Nothing is freed too early, and nothing is kept forever", arguments: [false, true])
   func sound(usesHazard: Bool) {
     let (outcome, stateCount) = PinModel(usesHazard: usesHazard).explore()
     #expect(outcome == PinModel.Outcome())

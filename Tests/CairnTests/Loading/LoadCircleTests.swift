@@ -8,7 +8,7 @@ import Testing
 struct LoadCircleTests {
   let scene = MemoryScene()
 
-  @Test("A load that requests its own key throws, and does not wait for ever")
+  @Test("A load that requests its own key throws, and does not wait forever")
   func ownKey() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
@@ -25,7 +25,7 @@ struct LoadCircleTests {
     await eventually { LoadGraph.count == 0 }
   }
 
-  @Test("Two loads in two caches that wait for each other do not wait for ever")
+  @Test("Two loads in two caches that wait for each other do not wait forever")
   func circle() async throws {
     let (left, right): (MemoryCache<Int, Int>, MemoryCache<Int, Int>) = (
       scene.cache(), scene.cache()

@@ -9,9 +9,10 @@ extension DiskCache {
   ///
   /// When the call returns, no read finds an entry with this tag that existed when the call began.
   /// Reads find entries that are written later. If a load began before the call, its callers get
-  /// the value, but a value with the tag is not kept. The entries are removed in the background,
-  /// and observers receive each removal. Until then, `count()` and the limits include them, and
-  /// `statistics().sweepingTagCount` includes the tag.
+  /// the value, but a value with the tag is not kept, and callers after this call do not join the
+  /// load. The entries are removed in the background, and observers receive each removal. Until
+  /// then, `count()` and the limits include them, and `statistics().sweepingTagCount` includes the
+  /// tag.
   ///
   /// A concurrent update of a value with the tag happens before the removal, or finds no value. The
   /// mechanism resembles generations in memcached's namespaces, and Varnish's bans.

@@ -205,7 +205,7 @@ struct CheckpointDamageTests {
   }
 
   /// Found by a review: a lookup that reached the second of two entries with the same hash and
-  /// location started again at the first, for ever, if the record there had another key.
+  /// location started again at the first, forever, if the record there had another key.
   @Test("A shard that names a record twice is rebuilt")
   func recordTwice() throws {
     // More keys than shards, so that some shard has two keys whatever the seed of the hash.

@@ -238,7 +238,7 @@ final class CompactionTests: StoreSuite {
     try again.close()
   }
 
-  @Test("A store that evicts for ever stays within its bound: tombstones do not accumulate")
+  @Test("A store that evicts forever stays within its bound: tombstones do not accumulate")
   func evictsForEver() throws {
     let keys = 2000
     let count = 60_000

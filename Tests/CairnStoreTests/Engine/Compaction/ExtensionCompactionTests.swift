@@ -142,7 +142,7 @@ final class ExtensionCompactionTests: StoreSuite {
     #expect(try killed.auditUsage() == [])
   }
 
-  @Test("Extending for ever keeps space within its bound")
+  @Test("Extending forever keeps space within its bound")
   func forEver() throws {
     let store = try makeStore {
       $0.deadByteFloor = 0

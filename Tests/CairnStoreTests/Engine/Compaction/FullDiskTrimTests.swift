@@ -154,7 +154,7 @@ struct FullDiskTrimTests {
   }
 
   @Test(
-    "A store keeps its limits for ever on a disk with room for little more",
+    "A store keeps its limits forever on a disk with room for little more",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func evicting() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)

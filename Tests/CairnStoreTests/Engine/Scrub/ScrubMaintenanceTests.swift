@@ -255,7 +255,7 @@ struct ScrubMaintenanceTests {
     scene.files.setHook { event in
       if event.call == .read, event.file.hasPrefix("seg-"), isInside.all.isEmpty {
         isInside.add(1)
-        // On the step's own thread, which would wait for ever for a lock that the step holds.
+        // On the step's own thread, which would wait forever for a lock that the step holds.
         _ = try? store.setValue("v", forKey: "meanwhile")
         _ = try? store.value(forKey: "key 1")
         _ = try? store.statistics()
