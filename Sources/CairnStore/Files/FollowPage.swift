@@ -17,6 +17,8 @@ package final class FollowPage: Sendable {
     package var position = LogPosition(rawValue: 0)
     package var generation: UInt64 = 0
     package var session: UInt64 = 0
+    /// Whether the last writer announces nothing.
+    package var isWithdrawn: Bool { generation == .max }
 
     package init() {}
   }

@@ -209,9 +209,8 @@ extension OpenedStore {
   ///   - opened: the manifest that was found.
   func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
     guard let page, let before else { return }
-    // After a failed sync, the manifest itself may have gone back. The highest generation means
-    // that the last writer announced nothing.
-    if before.generation != .max, before.generation > opened.generation {
+    // After a failed sync, the manifest itself may have gone back.
+    if !before.isWithdrawn, before.generation > opened.generation {
       return page.beginSession()
     }
     guard !opened.isClean,

@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Synchronization
 import Testing
 
 /// Possible failures between a follower and its writer, each found by reading the code.
@@ -98,6 +99,31 @@ final class FollowingChangesTests {
       try follower.catchUp()
       #expect(try follower.text("a") == "\(number)")
     }
+    try second.close()
+    try follower.close()
+  }
+
+  @Test("A follower does not wait for the announcements of a writer that makes none")
+  func noWait() throws {
+    let first = try Store.announcing(directory.store, background: queue)
+    try first.setValue("1", forKey: "a")
+    try first.close()
+    let second = try Store(directory.store, background: queue)
+    try second.setValue("2", forKey: "a")
+    let pauseCount = Atomic(0)
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: ThreadBackgroundQueue(),
+      pause: { _ in pauseCount.add(1, ordering: .relaxed) })
+    let follower = try Store(
+      following: directory.store, freshness: .everyRead, configuration: .small(),
+      environment: environment)
+    #expect(try follower.text("a") == "2")
+    for number in 3..<6 {
+      try second.setValue("\(number)", forKey: "a")
+      try follower.catchUp()
+      #expect(try follower.text("a") == "\(number)")
+    }
+    #expect(pauseCount.load(ordering: .relaxed) == 0)
     try second.close()
     try follower.close()
   }
