@@ -74,9 +74,9 @@ struct OpenedStore {
     background = environment.background
     // Check before taking the lock, so that no lock file is created in a foreign directory. Check
     // again under the lock, when no other process changes names.
-    let names = try directory.names()
-    if !names.contains(FileName.lock) {
-      try Self.check(names, of: directory, mayCreate: mayCreate)
+    let unlockedNames = try directory.names()
+    if !unlockedNames.contains(FileName.lock) {
+      try Self.check(unlockedNames, of: directory, mayCreate: mayCreate)
     }
     let lock = try Self.lock(
       directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
@@ -85,7 +85,8 @@ struct OpenedStore {
     // closing it.
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
-    try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
+    let names = try directory.names()
+    try Self.check(names, of: directory, mayCreate: mayCreate)
     reservesBlocks =
       readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
 

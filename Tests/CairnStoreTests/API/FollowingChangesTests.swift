@@ -128,6 +128,33 @@ final class FollowingChangesTests {
     try follower.close()
   }
 
+  @Test("A writer that announces nothing withdraws a page that was made while it waited to open")
+  func pageMadeMeanwhile() throws {
+    let path = directory.store
+    let first = try Store(path, background: queue)
+    let isOver = Atomic(false)
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
+      pause: { _ in
+        if isOver.exchange(true, ordering: .relaxed) { return }
+        do {
+          try first.close()
+          let second = try Store.announcing(path)
+          try second.setValue("1", forKey: "a")
+          try second.close()
+        } catch {
+          Issue.record(error)
+        }
+      })
+    let third = try Store(
+      path: path, configuration: .small { $0.lockTimeout = .seconds(100) },
+      environment: environment, readOnly: false)
+    #expect(try third.text("a") == "1")
+    let page = try readFile("\(path)/\(FileName.followPage)")
+    #expect(page[FollowPageLayout.generationOffset...].prefix(8).allSatisfy { $0 == 0xFF })
+    try third.close()
+  }
+
   @Test("A call that cannot throw leaves the report of a loss to the next call that can")
   func lossIsNotSwallowed() throws {
     let first = try Store.announcing(directory.store, background: queue)
