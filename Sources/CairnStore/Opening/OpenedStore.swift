@@ -7,6 +7,8 @@ struct OpenedStore {
   let lockFile: File
   /// Announces writes to followers, if enabled.
   let page: FollowPage?
+  /// The file of an earlier writer's page, if this one announces nothing.
+  private(set) var withdrawnPage: File?
   let files: SegmentFiles
   let index: HashIndex
   let hash: SipHash
@@ -119,9 +121,11 @@ struct OpenedStore {
       announces: environment.announces && reservesBlocks && configuration.access == .mapped)
     page = announced?.page
     announcedBefore = announced?.before
-    var pageFile = page?.file
-    if pageFile == nil, !readOnly, names.contains(FileName.followPage) {
-      pageFile = try FollowPage.withdraw(in: directory)
+    if page == nil, !readOnly, names.contains(FileName.followPage) {
+      let withdrawn = try FollowPage.withdraw(
+        in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier)
+      withdrawnPage = withdrawn?.file
+      announcedBefore = withdrawn?.before
     }
     let table = SegmentTable()
     // A custom clock stands still between its steps, however many entries are read.
@@ -130,7 +134,7 @@ struct OpenedStore {
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     files = SegmentFiles(
-      directory: directory, lockFile: lock, pageFile: pageFile,
+      directory: directory, lockFile: lock, pageFile: page?.file ?? withdrawnPage,
       storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.mapsFiles,
       reservesBlocks: reservesBlocks, table: table)
@@ -151,7 +155,7 @@ struct OpenedStore {
         ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
       manifest.nextID = max(manifest.nextID, next?.nextID ?? 0)
     }
-    announce(after: announced?.before, openedManifest, configuration.segmentByteLimit)
+    try announce(after: announced?.before, openedManifest, configuration.segmentByteLimit)
     report(to: configuration.log)
     isOpen = true
   }
