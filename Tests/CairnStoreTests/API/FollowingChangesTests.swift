@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Glibc
 import Synchronization
 import Testing
 
@@ -245,6 +246,51 @@ final class FollowingChangesTests {
     // At most a check of the page.
     #expect(system.count(of: .map) <= mapCount + 20)
     try follower.close()
+  }
+
+  @Test("A read after a write takes as long with many sealed segments as with few")
+  func manySegments() throws {
+    var best: [Int] = []
+    for segmentCount in [3, 400] {
+      let path = directory("\(segmentCount)")
+      var writer = try Store.announcing(path)
+      for number in 0..<segmentCount {
+        try writer.setValue([UInt8](repeating: 1, count: 60_000), forKey: "\(number)")
+      }
+      // This seals all segments but the last.
+      try writer.close()
+      #expect(try Image(of: path).manifest.sealedSegments.count >= segmentCount - 2)
+      writer = try Store.announcing(path, background: queue)
+      let follower = try Store.following(path, .everyRead, .small(clock: ManualClock()))
+      var times: [Int] = []
+      for _ in 0..<10 {
+        var time = 0
+        for number in 0..<20 {
+          try writer.setValue("\(number)", forKey: "a")
+          let start = try processorTime()
+          let text = try follower.text("a")
+          time += try processorTime() - start
+          #expect(text == "\(number)")
+        }
+        times.append(time)
+      }
+      best.append(try #require(times.min()))
+      try follower.close()
+      try writer.close()
+    }
+    // Looking at all sealed segments would take many times as long.
+    #expect(best[1] < best[0] * 4, "\(best)")
+  }
+
+  /// The processor time of this thread in nanoseconds, because a busy machine makes everything
+  /// slow.
+  private func processorTime() throws -> Int {
+    // Not by its members: which module they seem to come from depends on what is compiled together.
+    let time = UnsafeMutablePointer<timespec>.allocate(capacity: 1)
+    defer { unsafe time.deallocate() }
+    try check("clock_gettime", unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, time))
+    return unsafe UnsafeRawPointer(time).load(as: Int.self) * 1_000_000_000
+      + UnsafeRawPointer(time).load(fromByteOffset: 8, as: Int.self)
   }
 
   @Test("A lost head before the roll of a segment is an error, not an end")
