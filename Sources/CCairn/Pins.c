@@ -39,8 +39,7 @@ static void forget_other_threads(void) {
     if (slot != cairn_own_pin_slot) clear(slot);
 }
 
-// Runs before `main`, because the kernel registers a process at once while the process has one
-// thread.
+// Runs before `main`, because the kernel registers a process at once while the process has one thread.
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
   pthread_atfork(NULL, NULL, forget_other_threads);

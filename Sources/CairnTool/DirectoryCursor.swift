@@ -60,8 +60,11 @@ struct DirectoryCursor {
   mutating func leave() { levels.removeLast() }
 
   /// Moves to the directory with these names below the root, by way of the nearest common ancestor.
-  /// Creates missing directories.
-  mutating func move(to path: ArraySlice<ArraySlice<UInt8>>) throws(SystemError) {
+  ///
+  /// - Parameter creating: whether to create missing directories.
+  mutating func move(
+    to path: ArraySlice<ArraySlice<UInt8>>, creating: Bool = true
+  ) throws(SystemError) {
     var shared = 0
     for (level, name) in zip(levels, path) {
       guard name.elementsEqual(level.name) else { break }
@@ -70,10 +73,12 @@ struct DirectoryCursor {
     levels.removeLast(levels.count - shared)
     for component in path.dropFirst(shared) {
       let name = [UInt8](component)
-      do throws(SystemError) {
-        try SystemCalls.makeDirectory(name, in: directory())
-      } catch {
-        guard error.number == EEXIST else { throw error }
+      if creating {
+        do throws(SystemError) {
+          try SystemCalls.makeDirectory(name, in: directory())
+        } catch {
+          guard error.number == EEXIST else { throw error }
+        }
       }
       try enter(name)
     }

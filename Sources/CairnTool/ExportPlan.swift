@@ -1,11 +1,15 @@
 /// Decides which keys of a store become plain paths and which are encoded.
 ///
 /// A plain path may still conflict with another: a key `a` and a key `a/b` would need a file and a
-/// directory of the same name. The shorter key is then encoded. The longest key of such a chain is
-/// never encoded, so the directory that the others make room for will exist.
+/// directory of the same name. The shorter key is then encoded, but only if the directory exists
+/// once the longer keys have been written. It is missing if their values are damaged or expired.
+/// Without the directory, an import would take the encoded path literally.
 package struct ExportPlan {
   /// Keys that are the path of their file or empty directory, in bytewise order.
   package private(set) var plain: [[UInt8]] = []
+  /// Keys in the way of a directory that later keys need, in bytewise order. Write them in reverse
+  /// order: the first of them to be a plain path makes the directory for the others.
+  package private(set) var obstructing: [[UInt8]] = []
   /// All other keys.
   package private(set) var encoded: [[UInt8]] = []
 
@@ -23,7 +27,7 @@ package struct ExportPlan {
     }
     for (index, key) in candidates.enumerated() {
       if ExportPlan.hasKeyBelow(key, after: index, in: candidates) {
-        encoded.append(key)
+        obstructing.append(key)
       } else {
         plain.append(key)
       }

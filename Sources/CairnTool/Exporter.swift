@@ -21,12 +21,15 @@ struct Exporter {
   private let store: Store
   private let console: Console
   private var cursor: DirectoryCursor
+  /// A second position, for finding out which directories exist.
+  private var finder: DirectoryCursor
 
   init(store: Store, root: Descriptor, console: Console) {
     self.store = store
     self.console = console
     progress = Progress(on: console)
     cursor = DirectoryCursor(root: root)
+    finder = DirectoryCursor(root: root)
   }
 
   mutating func run() throws {
@@ -46,16 +49,40 @@ struct Exporter {
     }
     let total = try console.showsProgress ? byteCount(of: keys) : nil
     for key in plan.plain where SystemCalls.interruption == 0 {
-      let names = key.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-      try export(key, to: names[...])
+      try exportPlain(key)
+      show(of: total)
+    }
+    for key in plan.obstructing.reversed() where SystemCalls.interruption == 0 {
+      if isDirectory(key) { try exportEncoded(key) } else { try exportPlain(key) }
       show(of: total)
     }
     for key in plan.encoded where !unreadable.contains(key) && SystemCalls.interruption == 0 {
-      let names = TreePath.encodedNames(of: key).map { $0[...] }
-      if try export(key, to: names[...]) { counts.encodedKeys += 1 }
+      try exportEncoded(key)
       show(of: total)
     }
     console.clearProgress()
+  }
+
+  private mutating func exportPlain(_ key: [UInt8]) throws {
+    let names = key.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    try export(key, to: names[...])
+  }
+
+  private mutating func exportEncoded(_ key: [UInt8]) throws {
+    let names = TreePath.encodedNames(of: key).map { $0[...] }
+    if try export(key, to: names[...]) { counts.encodedKeys += 1 }
+  }
+
+  /// Whether the tree has a directory at the path of the key's file.
+  private mutating func isDirectory(_ key: [UInt8]) -> Bool {
+    let names = key.split(separator: UInt8(ascii: "/"))
+    do throws(SystemError) {
+      try finder.move(to: names[...], creating: false)
+      return true
+    } catch {
+      // If it exists but cannot be opened, the export of the key fails and reports that.
+      return false
+    }
   }
 
   private func show(of total: Int?) {

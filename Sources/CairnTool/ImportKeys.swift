@@ -26,12 +26,13 @@ enum ImportDecoding {
 
 /// The keys for the files of a tree.
 ///
-/// Paths differ, but decoded paths may not: `%61` and `a` both give `a`. The second of two files
+/// Paths differ, but decoded paths may not: `%61` and `a` both give `a`. In an exported tree, the
+/// file `.cairn-encoded/a%2F` and an empty directory `a` both give `a/`. The second of two files
 /// with the same key is an error, never a silent overwrite.
 struct ImportKeys {
   private let decoding: ImportDecoding
   private let root: Descriptor
-  /// The keys of files whose path may have been decoded.
+  /// The keys that two paths may give.
   private var seen: Set<[UInt8]> = []
 
   init(decoding: ImportDecoding, root: Descriptor) {
@@ -45,7 +46,11 @@ struct ImportKeys {
     case .none: return path
     case .percent: return try unique(PercentEncoding.decode(path), path: path)
     case .exportedTree:
-      guard path.starts(with: TreePath.encodedDirectory + [UInt8(ascii: "/")]) else { return path }
+      guard path.starts(with: TreePath.encodedDirectory + [UInt8(ascii: "/")]) else {
+        // The decoded key of a file is never another file's path, but may be an empty directory's.
+        guard path.last == UInt8(ascii: "/") else { return path }
+        return try unique(path, path: path)
+      }
       guard let key = TreePath.key(ofEncodedPath: path),
         !TreePath.isPlain(key, valueIsEmpty: valueIsEmpty) || isDirectory(key)
       else { return try unique(path, path: path) }

@@ -63,7 +63,7 @@ enum JSON: Sendable {
       case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}",
         // Escape line ends and characters that change the text direction, for readers on a
         // terminal.
-        "\u{200E}", "\u{200F}", "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}":
+        "\u{61C}", "\u{200E}", "\u{200F}", "\u{2028}"..."\u{202E}", "\u{2066}"..."\u{2069}":
         let value = scalar.value
         text +=
           "\\u" + DisplayText.hexadecimal(UInt8(value >> 8))

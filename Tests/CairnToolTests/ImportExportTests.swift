@@ -193,6 +193,15 @@ struct ImportExportTests {
     #expect(try cairn("get", store, "a").output == [2])
   }
 
+  @Test func `an empty directory and an encoded file of one key are an error`() throws {
+    for name in ["tree/.cairn-encoded", "tree/a", "tree/b"] { try directory.makeDirectory(name) }
+    try directory.makeFile("tree/.cairn-encoded/a%2F", [1])
+    let outcome = try cairn("import", store, tree)
+    #expect(outcome.status == 5)
+    #expect(outcome.errors.contains("another file has the same decoded key"))
+    #expect(try keys() == ["a/", "b/"].map { Array($0.utf8) })
+  }
+
   @Test func `the store's own directory is left out`() throws {
     try directory.makeFile("tree/file", [1])
     let inner = directory("tree/inner")

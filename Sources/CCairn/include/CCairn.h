@@ -27,8 +27,7 @@ uint32_t cairn_crc32c_word(uint32_t state, uint64_t word);
 /// one pass over memory instead of two. Call only if supported.
 uint32_t cairn_crc32c_copy(uint32_t state, void *target, const void *source, size_t count);
 
-/// Prefetches the cache line at an address, without waiting for it. Accepts any address: if the address cannot
-/// be read, nothing happens.
+/// Prefetches the cache line at an address, without waiting for it. Accepts any address, even an unreadable one.
 static inline void cairn_prefetch(const void *address) { __builtin_prefetch(address); }
 
 /// fallocate(2), not glibc's posix_fallocate, which would emulate it by touching every block.
@@ -132,8 +131,7 @@ static inline bool cairn_let_go(struct cairn_pin_slot *slot) {
   return cairn_is_wanted(&slot->wanted_hazard);
 }
 
-/// Begins the next epoch and returns it. Only pins of earlier epochs reach what was unlinked before
-/// the call.
+/// Begins the next epoch and returns it. Only pins of earlier epochs reach what was unlinked before the call.
 static inline uint64_t cairn_next_pin_epoch(void) {
   return __atomic_add_fetch(&cairn_pin_epoch, 1, __ATOMIC_ACQ_REL);
 }

@@ -69,6 +69,10 @@ struct Backup {
     for ((segment, end), covered) in parts {
       let file = try copy.createFile(segment.name)
       try segment.bytes().copy(byteCount: end, into: file)
+      // The header was sound when the segment was opened, but may be damaged in the file by now.
+      try segment.header.encoded().withSpan { (bytes) throws(StoreError) in
+        try file.write(bytes, at: 0)
+      }
       // DURABILITY: the copies are on disk before the check reads them and the manifest lists them.
       try file.synchronize()
       let entry = Manifest.SealedSegment(
@@ -86,8 +90,8 @@ struct Backup {
 
   /// Reads every byte of the copy.
   ///
-  /// - Throws: `corrupt` if a record is damaged, because an open would refuse the copy or miss a
-  ///   key.
+  /// - Throws: `corrupt` if a header or a record is damaged, because an open would refuse the copy
+  ///   or miss a key.
   private func verify(
     _ files: [CopiedSegment], in directory: Directory, _ report: inout BackupReport,
     _ progress: (WorkProgress) -> Void
@@ -100,6 +104,7 @@ struct Backup {
             directory: directory.path, file: copied.source.name, offset: 0, cause: .missingFile))
       }
       try file.dropCache()
+      try verifyHeader(of: copied, in: file)
       let end = copied.entry.byteCount
       var scanner = SegmentScanner(file: file, header: copied.source.header, end: end)
       var batch = BatchProgress()
@@ -123,6 +128,17 @@ struct Backup {
       progress(
         WorkProgress(.verifying, completedCount: done, totalCount: report.byteCount))
     }
+  }
+
+  private func verifyHeader(of copied: CopiedSegment, in file: File) throws(StoreError) {
+    var bytes = [UInt8](repeating: 0, count: SegmentHeader.byteCount)
+    guard try file.read(into: &bytes, at: 0) == bytes.count else {
+      throw copied.source.corruption(at: 0, .fileTooShort)
+    }
+    let header = try bytes.withSpan { (bytes) throws(StoreError) in
+      try SegmentHeader(decoding: bytes, file: file.name)
+    }
+    guard header == copied.source.header else { throw copied.source.corruption(at: 0, .badHeader) }
   }
 
   /// Writes a checkpoint for the copy, so that it opens at once and keeps access times. Returns

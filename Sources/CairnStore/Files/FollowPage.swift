@@ -17,8 +17,17 @@ package final class FollowPage: Sendable {
     package var position = LogPosition(rawValue: 0)
     package var generation: UInt64 = 0
     package var session: UInt64 = 0
+    /// Whether the last writer announces nothing.
+    package var isWithdrawn: Bool { generation == .max }
 
     package init() {}
+
+    /// The words in the bytes of a page.
+    fileprivate init(in bytes: RawSpan) {
+      position = LogPosition(rawValue: bytes.load(UInt64.self, at: Layout.positionOffset))
+      generation = bytes.load(UInt64.self, at: Layout.generationOffset)
+      session = bytes.load(UInt64.self, at: Layout.sessionOffset)
+    }
   }
 
   private let page: SharedPage
@@ -60,18 +69,36 @@ package final class FollowPage: Sendable {
 
   /// Stops announcements in a page left by an earlier writer.
   ///
-  /// - Returns: the file, on which followers hold locks.
-  package static func withdraw(in directory: Directory) throws(StoreError) -> File? {
+  /// - Returns: the file, on which followers hold locks, and its previous words, if they are of
+  ///   this store and this boot.
+  package static func withdraw(
+    in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
+  ) throws(StoreError) -> (file: File, before: Words?)? {
     guard let file = try directory.openFile(FileName.followPage, mode: .readWrite) else {
       return nil
     }
-    if try file.status().byteCount < SharedPage.byteCount { return file }
-    let none = [UInt8](repeating: 0xFF, count: 8)
-    try none.withSpan { (bytes) throws(StoreError) in
-      // Use a system call, because a write to the mapped page on a full disk may raise SIGBUS.
-      try file.write(bytes, at: Layout.generationOffset)
-    }
-    return file
+    if try file.status().byteCount < SharedPage.byteCount { return (file, nil) }
+    var bytes = [UInt8](repeating: 0, count: SharedPage.byteCount)
+    _ = try file.read(into: &bytes, at: 0)
+    let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
+    let before: Words? = bytes.starts(with: head) ? bytes.withSpan { Words(in: $0) } : nil
+    try write(.max, at: Layout.generationOffset, to: file)
+    return (file, before)
+  }
+
+  /// Announces in a withdrawn page that something published no longer exists.
+  package static func beginSession(
+    in file: File, after before: Words
+  ) throws(StoreError) {
+    try write(before.session &+ 1, at: Layout.sessionOffset, to: file)
+  }
+
+  /// Writes a word by a system call, because a write to the mapped page on a full disk may raise
+  /// SIGBUS.
+  private static func write(_ word: UInt64, at offset: Int, to file: File) throws(StoreError) {
+    var bytes: [UInt8] = []
+    bytes.append(littleEndian: word)
+    try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: offset) }
   }
 
   /// Announces the end of the log.

@@ -207,18 +207,26 @@ extension OpenedStore {
   /// - Parameters:
   ///   - before: the last announcement.
   ///   - opened: the manifest that was found.
-  func tellOfLoss(after before: FollowPage.Words?, _ opened: Manifest) {
-    guard let page, let before else { return }
-    // After a failed sync, the manifest itself may have gone back. The highest generation means
-    // that the last writer announced nothing.
-    if before.generation != .max, before.generation > opened.generation {
-      return page.beginSession()
+  func tellOfLoss(
+    after before: FollowPage.Words?, _ opened: Manifest
+  ) throws(StoreError) {
+    guard let before, isLost(before, opened) else { return }
+    if let page {
+      page.beginSession()
+    } else if let withdrawnPage {
+      try FollowPage.beginSession(in: withdrawnPage, after: before)
     }
+  }
+
+  /// Whether a recovery has discarded announced data.
+  private func isLost(_ before: FollowPage.Words, _ opened: Manifest) -> Bool {
+    // After a failed sync, the manifest itself may have gone back.
+    if !before.isWithdrawn, before.generation > opened.generation { return true }
     guard !opened.isClean,
       let last = opened.openSegments.firstIndex(where: { before.position.lies(in: $0.id) })
-    else { return }
+    else { return false }
     let end = ends[opened.openSegments[last].id] ?? SegmentHeader.byteCount
-    if end < before.position.end || cutIndex ?? last < last { page.beginSession() }
+    return end < before.position.end || cutIndex ?? last < last
   }
 
   /// Announces the end of the log when this process begins its session.
@@ -228,10 +236,10 @@ extension OpenedStore {
   ///   - opened: the manifest that was found.
   func announce(
     after before: FollowPage.Words?, _ opened: Manifest, _ segmentByteLimit: Int
-  ) {
+  ) throws(StoreError) {
     guard let page else { return }
     // Announce a loss again, because a follower may have opened the store since.
-    tellOfLoss(after: before, opened)
+    try tellOfLoss(after: before, opened)
     page.publish(segmentByteLimit: segmentByteLimit)
     let last = manifest.openSegments.last { $0.byteCount > SegmentHeader.byteCount }
     if let resumable {

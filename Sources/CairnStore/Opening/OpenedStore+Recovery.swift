@@ -60,7 +60,7 @@ extension OpenedStore {
     if let resumable { try clear(resumable, behind: ends[resumable.id] ?? resumable.usage.end) }
     // Announce a loss while the manifest still shows it: if this process is killed later, the next
     // open finds the store clean.
-    tellOfLoss(after: announcedBefore, manifest)
+    try tellOfLoss(after: announcedBefore, manifest)
     if !manifest.isClean { try sealRecovered() }
     // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
     // store, unless readers of a poisoned store may still use them.

@@ -7,6 +7,8 @@ struct OpenedStore {
   let lockFile: File
   /// Announces writes to followers, if enabled.
   let page: FollowPage?
+  /// The file of an earlier writer's page, if this one announces nothing.
+  private(set) var withdrawnPage: File?
   let files: SegmentFiles
   let index: HashIndex
   let hash: SipHash
@@ -74,9 +76,9 @@ struct OpenedStore {
     background = environment.background
     // Check before taking the lock, so that no lock file is created in a foreign directory. Check
     // again under the lock, when no other process changes names.
-    let names = try directory.names()
-    if !names.contains(FileName.lock) {
-      try Self.check(names, of: directory, mayCreate: mayCreate)
+    let unlockedNames = try directory.names()
+    if !unlockedNames.contains(FileName.lock) {
+      try Self.check(unlockedNames, of: directory, mayCreate: mayCreate)
     }
     let lock = try Self.lock(
       directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
@@ -85,7 +87,8 @@ struct OpenedStore {
     // closing it.
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
-    try Self.check(try directory.names(), of: directory, mayCreate: mayCreate)
+    let names = try directory.names()
+    try Self.check(names, of: directory, mayCreate: mayCreate)
     reservesBlocks =
       readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
 
@@ -118,9 +121,11 @@ struct OpenedStore {
       announces: environment.announces && reservesBlocks && configuration.access == .mapped)
     page = announced?.page
     announcedBefore = announced?.before
-    var pageFile = page?.file
-    if pageFile == nil, !readOnly, names.contains(FileName.followPage) {
-      pageFile = try FollowPage.withdraw(in: directory)
+    if page == nil, !readOnly, names.contains(FileName.followPage) {
+      let withdrawn = try FollowPage.withdraw(
+        in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier)
+      withdrawnPage = withdrawn?.file
+      announcedBefore = withdrawn?.before
     }
     let table = SegmentTable()
     // A custom clock stands still between its steps, however many entries are read.
@@ -129,7 +134,7 @@ struct OpenedStore {
       table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
     files = SegmentFiles(
-      directory: directory, lockFile: lock, pageFile: pageFile,
+      directory: directory, lockFile: lock, pageFile: page?.file ?? withdrawnPage,
       storeIdentifier: manifest.storeIdentifier,
       usesMappings: configuration.access == .mapped && directory.mapsFiles,
       reservesBlocks: reservesBlocks, table: table)
@@ -150,7 +155,7 @@ struct OpenedStore {
         ?? (try? file.makeReady(after: &manifest, in: bootIdentifier, at: clock.now()))
       manifest.nextID = max(manifest.nextID, next?.nextID ?? 0)
     }
-    announce(after: announced?.before, openedManifest, configuration.segmentByteLimit)
+    try announce(after: announced?.before, openedManifest, configuration.segmentByteLimit)
     report(to: configuration.log)
     isOpen = true
   }

@@ -1,6 +1,8 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Glibc
+import Synchronization
 import Testing
 
 /// Possible failures between a follower and its writer, each found by reading the code.
@@ -102,6 +104,58 @@ final class FollowingChangesTests {
     try follower.close()
   }
 
+  @Test("A follower does not wait for the announcements of a writer that makes none")
+  func noWait() throws {
+    let first = try Store.announcing(directory.store, background: queue)
+    try first.setValue("1", forKey: "a")
+    try first.close()
+    let second = try Store(directory.store, background: queue)
+    try second.setValue("2", forKey: "a")
+    let pauseCount = Atomic(0)
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: ThreadBackgroundQueue(),
+      pause: { _ in pauseCount.add(1, ordering: .relaxed) })
+    let follower = try Store(
+      following: directory.store, freshness: .everyRead, configuration: .small(),
+      environment: environment)
+    #expect(try follower.text("a") == "2")
+    for number in 3..<6 {
+      try second.setValue("\(number)", forKey: "a")
+      try follower.catchUp()
+      #expect(try follower.text("a") == "\(number)")
+    }
+    #expect(pauseCount.load(ordering: .relaxed) == 0)
+    try second.close()
+    try follower.close()
+  }
+
+  @Test("A writer that announces nothing withdraws a page that was made while it waited to open")
+  func pageMadeMeanwhile() throws {
+    let path = directory.store
+    let first = try Store(path, background: queue)
+    let isOver = Atomic(false)
+    let environment = Environment(
+      fileSystem: SystemFileSystem(), background: ManualBackgroundQueue(),
+      pause: { _ in
+        if isOver.exchange(true, ordering: .relaxed) { return }
+        do {
+          try first.close()
+          let second = try Store.announcing(path)
+          try second.setValue("1", forKey: "a")
+          try second.close()
+        } catch {
+          Issue.record(error)
+        }
+      })
+    let third = try Store(
+      path: path, configuration: .small { $0.lockTimeout = .seconds(100) },
+      environment: environment, readOnly: false)
+    #expect(try third.text("a") == "1")
+    let page = try readFile("\(path)/\(FileName.followPage)")
+    #expect(page[FollowPageLayout.generationOffset...].prefix(8).allSatisfy { $0 == 0xFF })
+    try third.close()
+  }
+
   @Test("A call that cannot throw leaves the report of a loss to the next call that can")
   func lossIsNotSwallowed() throws {
     let first = try Store.announcing(directory.store, background: queue)
@@ -192,6 +246,51 @@ final class FollowingChangesTests {
     // Each read needs at most a check of the page.
     #expect(system.count(of: .map) <= mapCount + 20)
     try follower.close()
+  }
+
+  @Test("A read after a write takes as long with many sealed segments as with few")
+  func manySegments() throws {
+    var best: [Int] = []
+    for segmentCount in [3, 400] {
+      let path = directory("\(segmentCount)")
+      var writer = try Store.announcing(path)
+      for number in 0..<segmentCount {
+        try writer.setValue([UInt8](repeating: 1, count: 60_000), forKey: "\(number)")
+      }
+      // This seals all segments but the last.
+      try writer.close()
+      #expect(try Image(of: path).manifest.sealedSegments.count >= segmentCount - 2)
+      writer = try Store.announcing(path, background: queue)
+      let follower = try Store.following(path, .everyRead, .small(clock: ManualClock()))
+      var times: [Int] = []
+      for _ in 0..<10 {
+        var time = 0
+        for number in 0..<20 {
+          try writer.setValue("\(number)", forKey: "a")
+          let start = try processorTime()
+          let text = try follower.text("a")
+          time += try processorTime() - start
+          #expect(text == "\(number)")
+        }
+        times.append(time)
+      }
+      best.append(try #require(times.min()))
+      try follower.close()
+      try writer.close()
+    }
+    // Looking at all sealed segments would take many times as long.
+    #expect(best[1] < best[0] * 4, "\(best)")
+  }
+
+  /// The processor time of this thread in nanoseconds, because a busy machine makes everything
+  /// slow.
+  private func processorTime() throws -> Int {
+    // Not by its members: which module they seem to come from depends on what is compiled together.
+    let time = UnsafeMutablePointer<timespec>.allocate(capacity: 1)
+    defer { unsafe time.deallocate() }
+    try check("clock_gettime", unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, time))
+    return unsafe UnsafeRawPointer(time).load(as: Int.self) * 1_000_000_000
+      + UnsafeRawPointer(time).load(fromByteOffset: 8, as: Int.self)
   }
 
   @Test("A lost head before the roll of a segment is an error, not an end")

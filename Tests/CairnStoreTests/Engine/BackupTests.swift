@@ -170,6 +170,40 @@ struct BackupTests {
     }
   }
 
+  @Test("A segment header that is damaged while the store is open is sound in the copy")
+  func damagedHeader() throws {
+    let store = try Store(directory.store)
+    try fill(store, 400)
+    let before = try store.contents()
+    let names = try Image(of: directory.store).segmentNames
+    #expect(names.count > 1)
+    for name in names {
+      try overwriteFile(
+        "\(directory.store)/\(name)", [1, 2, 3], at: SegmentHeader.identifierOffset)
+    }
+    try store.backup(to: copyPath)
+    #expect(try Store.verify(path: copyPath).errors == [])
+    #expect(try Store(copyPath).contents() == before)
+  }
+
+  @Test("A copy with a damaged segment header is refused")
+  func damagedCopy() throws {
+    let fileSystem = FaultyFileSystem()
+    let store = try Store(directory.store, fileSystem: fileSystem)
+    try fill(store, 10)
+    let copy = copyPath
+    fileSystem.setHook { event in
+      guard event.call == .open, event.file.hasPrefix("seg-") else { return nil }
+      // Fails until the copy has the file. The check opens it last.
+      try? overwriteFile("\(copy)/\(event.file)", [1, 2, 3], at: SegmentHeader.identifierOffset)
+      return nil
+    }
+    let error = storeError { try store.backup(to: copy) }
+    fileSystem.setHook(nil)
+    #expect(error?.corruption?.offset == 0)
+    #expect(try Image(of: copy).files.isEmpty)
+  }
+
   @Test("A destination that is in use or inside the store is refused")
   func destinations() throws {
     let store = try Store(directory.store)

@@ -128,10 +128,12 @@ struct SystemPressureTests {
     try FileManager.default.createSymbolicLink(
       atPath: root + "/cg", withDestinationPath: groups)
     let group = "\(groups)/cairn-test-\(getpid())"
-    try #require(mkdir(group, 0o755) == 0)
+    let isMade = unsafe mkdir(group, 0o755) == 0
+    try #require(isMade)
     let source = SystemPressureSource(root: root)
     #expect(source.watchCounts.told >= 3)
-    #expect(rmdir(group) == 0)
+    let isGone = unsafe rmdir(group) == 0
+    #expect(isGone)
     try "0::/\n".write(toFile: root + "/proc/self/cgroup", atomically: true, encoding: .utf8)
     let ended = Record<MemoryPressure?>()
     Thread.detachNewThread { ended.add(source.next()) }

@@ -262,7 +262,7 @@ struct TieredCoherenceTests {
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let end = scene.clock.now().advanced(by: .seconds(100)).millisecondsSinceEpoch
     try cache.setValue(2, forKey: "a", lifetime: .seconds(5))
-    cache.tier.held.extendLifetime(of: key("a"), to: end, ticket: ticket)
+    cache.tier.held.extendLifetime(of: key("a"), to: end, ticket: ticket, version: nil)
     #expect(try cache.audit() == [])
   }
 
@@ -274,7 +274,7 @@ struct TieredCoherenceTests {
     scene.clock.advance(by: .seconds(10))
     let ticket = cache.tier.held.ticket(forKey: key("a"))
     let end = scene.clock.now().advanced(by: .seconds(60)).millisecondsSinceEpoch
-    cache.tier.held.extendLifetime(of: key("a"), to: end, ticket: ticket)
+    cache.tier.held.extendLifetime(of: key("a"), to: end, ticket: ticket, version: nil)
     #expect(try cache.value(forKey: "a") == nil)
     #expect(try cache.audit() == [])
   }

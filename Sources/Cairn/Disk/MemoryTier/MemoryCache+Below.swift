@@ -225,9 +225,7 @@ extension MemoryCache {
   ///
   /// - Parameter version: the version it must have, even if it has expired. With `nil`, it must be
   ///   fresh: an expired value is older than the value whose lifetime was extended below.
-  func extendLifetime(
-    of key: Key, to expires: Int64, ticket: CacheTicket, version: UInt64? = nil
-  ) {
+  func extendLifetime(of key: Key, to expires: Int64, ticket: CacheTicket, version: UInt64?) {
     let now = clock.now()
     lock.withLock { state in
       let slot = state.table.find(key, hash: ticket.hash)

@@ -50,7 +50,10 @@ struct FollowedProgress {
     else { return nil }
     var sealed: [Manifest.SealedSegment] = []
     var listed: Set<SegmentID> = []
-    for entry in next.sealedSegments {
+    // All sealed segments of the known manifest were read to their ends before it became the known
+    // one. So what a follower does after a write does not depend on their number.
+    let isKnown = next.generation == manifest.generation
+    for entry in isKnown ? [] : next.sealedSegments {
       listed.insert(entry.id)
       if let end = ends[entry.id], let segment = segments[entry.id] {
         guard segment.header.salt == entry.salt, end <= entry.byteCount else { return nil }
@@ -87,6 +90,7 @@ struct FollowedProgress {
       }
       parts.append(Part(id: entry.id, salt: entry.salt, end: end, compactedAt: 0))
     }
+    if isKnown { return parts }
     return segments.keys.allSatisfy { listed.contains($0) } ? parts : nil
   }
 }

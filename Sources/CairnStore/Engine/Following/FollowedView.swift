@@ -52,12 +52,12 @@ final class FollowedView: Sendable {
       }
       let words = followed.page?.words
       let isAnnounced = words?.generation == manifest.generation
-      if words != nil, !isAnnounced, attempt < attemptLimit / 2 {
+      if let words, !isAnnounced, !words.isWithdrawn, attempt < attemptLimit / 2 {
         environment.pause(pauseOfAttempt)
         continue
       }
       // If the page keeps announcing something else, the process that installed the manifest has
-      // died or makes no announcements.
+      // died, or is of an earlier version and makes no announcements.
       do throws(StoreError) {
         let parts = try OpenedStore(
           followed, manifest, isAnnounced ? words : nil, configuration: configuration,
