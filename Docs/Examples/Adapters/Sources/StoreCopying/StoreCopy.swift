@@ -57,21 +57,16 @@ package struct StoreCopy: Sendable {
     return count
   }
 
-  /// Ends the copying, and deletes one of the two stores even if it cannot be closed. Does so in a
-  /// task of its own, because a cancelled task cannot close a store.
+  /// Ends the copying, and deletes one of the two stores even if closing it fails.
   package func end(removing store: Store) async throws {
-    try await Task {
-      try? await follower.close()
-      try? await store.close()
-      try FileManager.default.removeItem(atPath: store.path)
-    }.value
+    try? await follower.close()
+    try? await store.close()
+    try FileManager.default.removeItem(atPath: store.path)
   }
 
   /// Ends the copying, and keeps both directories.
   package func end() async {
-    await Task {
-      try? await follower.close()
-      try? await store.close()
-    }.value
+    try? await follower.close()
+    try? await store.close()
   }
 }

@@ -156,20 +156,6 @@ final class MovableStoreTests: Sendable {
     }
   }
 
-  @Test("A move whose task is cancelled late still removes the old directory")
-  func cancelledMove() async throws {
-    try await withStore { store in
-      let path = root + "/2"
-      let move = Task {
-        try await store.move(to: path) { withUnsafeCurrentTask { $0?.cancel() } }
-      }
-      let remains = try await move.value
-      #expect(remains == nil)
-      #expect(!FileManager.default.fileExists(atPath: root + "/1"))
-      #expect(try text(in: store) == "1")
-    }
-  }
-
   @Test("If the new place may be recorded, both directories stay, and writes fail")
   func uncertainMove() async throws {
     // A failure of the system, as the store would report it.
