@@ -133,7 +133,9 @@ final class ShardedStoreTests {
     }
     try await withShards(4, places: 1, 2) { try check(known, in: $0) }
     for number in [1, 2, 4] {
-      #expect(try FileManager.default.contentsOfDirectory(atPath: place(number)).isEmpty)
+      // The map may have given a place no shard at all.
+      let left = try? FileManager.default.contentsOfDirectory(atPath: place(number))
+      #expect(left ?? [] == [])
     }
   }
 
@@ -224,7 +226,7 @@ final class ShardedStoreTests {
 
   @Test("Places that are spelled differently after a restart are the same places")
   func otherSpellings() async throws {
-    try await withShards(8, places: 1, 2) { shards in
+    try await withShards(16, places: 1, 2) { shards in
       for number in 0..<50 { try await set(number, in: shards) }
     }
     try FileManager.default.createSymbolicLink(atPath: place(9), withDestinationPath: place(2))
@@ -233,17 +235,17 @@ final class ShardedStoreTests {
       [place(1), place(9)],
     ]
     for places in spellings {
-      try await withShards(8, at: places) { shards in
+      try await withShards(16, at: places) { shards in
         #expect(shards.misplacedShards.isEmpty)
         #expect(Set(shards.map.places) == [place(1), place(2)])
-        for shard in 0..<8 {
+        for shard in 0..<16 {
           let place = shards.place(ofShard: shard) == place(1) ? places[0] : places[1]
           try await shards.move(shard, to: place)
         }
         for number in 0..<50 { #expect(try value(number, in: shards) == "value \(number)") }
       }
     }
-    try await withShards(8, places: 1, 2) { (shards) async throws in
+    try await withShards(16, places: 1, 2) { (shards) async throws in
       for number in 0..<50 { #expect(try value(number, in: shards) == "value \(number)") }
     }
   }
