@@ -48,8 +48,9 @@ let adapters: [[Target]] = [
       .product(name: "NIOHTTP1", package: "swift-nio"),
     ],
     tests: [hummingbird, .product(name: "HummingbirdTesting", package: "hummingbird")]),
-  adapter("CairnMoving"),
-  adapter("CairnSharding", ["CairnMoving"]),
+  adapter("StoreCopying"),
+  adapter("CairnMoving", ["StoreCopying"]),
+  adapter("CairnSharding", ["CairnMoving", "StoreCopying"]),
 ]
 
 let package = Package(

@@ -30,6 +30,7 @@ public struct HTTPClientCache: Sendable {
   private let client: HTTPClient
   private let bodyByteLimit: Int
   private let rules: HTTPRules
+  private let noteFailure: @Sendable (any Error) -> Void
 
   /// The configuration of a cache of responses.
   ///
@@ -59,9 +60,11 @@ public struct HTTPClientCache: Sendable {
   ///     `s-maxage`.
   ///   - bodyByteLimit: the maximum size of a body. A longer one causes an error.
   ///   - client: sends requests to the origin.
+  ///   - noteFailure: called if old responses could not be removed. The call itself does not fail.
   public static func open(
     path: String, configuration: DiskCacheConfiguration, isShared: Bool = true,
-    bodyByteLimit: Int = 16 << 20, client: HTTPClient = .shared
+    bodyByteLimit: Int = 16 << 20, client: HTTPClient = .shared,
+    noteFailure: @escaping @Sendable (any Error) -> Void = { _ in }
   ) async throws -> HTTPClientCache {
     let cache = try await DiskCache<String, StoredResponse>.open(
       .path(path), configuration: configuration, valueCoder: .propertyList()
@@ -70,7 +73,8 @@ public struct HTTPClientCache: Sendable {
       isShared: isShared, staleIfError: configuration.loadPolicy.staleOnError,
       clock: configuration.store.clock)
     return HTTPClientCache(
-      cache: cache, client: client, bodyByteLimit: bodyByteLimit, rules: rules)
+      cache: cache, client: client, bodyByteLimit: bodyByteLimit, rules: rules,
+      noteFailure: noteFailure)
   }
 
   /// Answers a request from the cache or the origin.
@@ -87,7 +91,7 @@ public struct HTTPClientCache: Sendable {
     guard request.isCacheable else {
       let answer = try await fetch(request, timeout)
       if ![.GET, .HEAD, .OPTIONS, .TRACE].contains(request.method), answer.status < 400 {
-        try await remove(url: request.url)
+        await removeOld(url: request.url)
       }
       return answer.response(age: nil)
     }
@@ -97,6 +101,15 @@ public struct HTTPClientCache: Sendable {
       if let response = try await answer(request, varyingBy: names, timeout) { return response }
     }
     return try await fetch(request, timeout).response(age: nil)
+  }
+
+  /// Removes the responses of a URL, or else all responses. The request has succeeded and must not
+  /// be repeated, so a failure reaches `noteFailure`, not the caller.
+  private func removeOld(url: String) async {
+    await Task {  // A cancelled task could not remove them.
+      do { return try await remove(url: url) } catch { noteFailure(error) }
+      do { try await cache.removeAll() } catch { noteFailure(error) }
+    }.value
   }
 
   /// Removes all responses of a URL.
@@ -111,16 +124,14 @@ public struct HTTPClientCache: Sendable {
   private func answer(
     _ request: HTTPClientRequest, varyingBy names: [String], _ timeout: TimeAmount
   ) async throws -> HTTPClientResponse? {
-    // A response that must not be kept goes directly to the task that requested it.
+    // A response that must not be kept, or a failure, goes only to the task that requested it.
     let passed = Mutex<StoredResponse?>(nil)
     let loaded: Loaded<StoredResponse>?
     do {
       loaded = try await cache.loaded(forKey: request.kept.key(varyingBy: names)) { prior in
         try await load(request, names, prior, timeout, passed)
       }
-    } catch let failure as OriginFailure {
-      return failure.answer.response(age: nil)
-    }
+    } catch is OriginFailure { loaded = nil }
     guard let loaded else {
       if let answer = passed.withLock({ $0 }) { return answer.response(age: nil) }
       return try await fetch(request, timeout).response(age: nil)
@@ -129,7 +140,9 @@ public struct HTTPClientCache: Sendable {
     guard response.selecting == request.kept.values(of: response.variation) else { return nil }
     if loaded.isStale, !rules.mayGive(response, age: loaded.age) {
       let answer = try await fetch(request, timeout)
-      try await cache.removeValue(forKey: request.kept.key(varyingBy: names))
+      do { try await cache.removeValue(forKey: request.kept.key(varyingBy: names)) } catch {
+        noteFailure(error)
+      }
       return answer.response(age: nil)
     }
     return response.response(age: loaded.age)
@@ -149,7 +162,10 @@ public struct HTTPClientCache: Sendable {
         return prior.notModified(lifetime: .after(rules.lifetime(of: answer)))
       }
     }
-    if [500, 502, 503, 504].contains(answer.status) { throw OriginFailure(answer: answer) }
+    if [500, 502, 503, 504].contains(answer.status) {
+      passed.withLock { $0 = answer }
+      throw OriginFailure()
+    }
     guard rules.mayKeep(answer, to: kept) else {
       passed.withLock { $0 = answer }
       return .absent(for: .zero)
@@ -180,30 +196,4 @@ public struct HTTPClientCache: Sendable {
 }
 
 /// The origin answered with a server error.
-private struct OriginFailure: Error { let answer: StoredResponse }
-
-extension HTTPClientRequest {
-  fileprivate var kept: StoredRequest { StoredRequest(url: url, headers: headers) }
-
-  /// Whether the cache may answer the request.
-  fileprivate var isCacheable: Bool {
-    let passing = [
-      "Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range",
-    ]
-    let asksOrigin = headers[canonicalForm: "Cache-Control"].map { $0.lowercased() }
-      .contains { ["no-store", "no-cache", "max-age=0"].contains($0) }
-    return method == .GET && body == nil && !asksOrigin
-      && !passing.contains { headers.contains(name: $0) }
-  }
-}
-
-extension StoredResponse {
-  /// The response to return.
-  ///
-  /// - Parameter age: the time since it was cached; `nil` if it comes from the origin.
-  fileprivate func response(age: Duration?) -> HTTPClientResponse {
-    HTTPClientResponse(
-      status: HTTPResponseStatus(statusCode: Int(status)), headers: headers(age: age),
-      body: .bytes(ByteBuffer(bytes: body)))
-  }
-}
+private struct OriginFailure: Error {}

@@ -1,6 +1,7 @@
 import Cairn
 import CairnMoving
 import Foundation
+import StoreCopying
 
 /// Spreads keys over many stores. Each store can move to another place while reads and writes
 /// continue.
@@ -13,13 +14,14 @@ import Foundation
 ///       try await users.move(shard, to: users.map.place(ofShard: shard))
 ///     }
 ///
-/// A place is a directory, for example one per disk. The catalogue is a small store that records
-/// the place of each shard. A move takes effect when the catalogue records it. Batches are atomic
-/// within one shard.
+/// A place is a directory, for example one per disk, that no other sharded store uses. The
+/// catalogue is a small store that records the place of each shard. A move takes effect when the
+/// catalogue records it. Batches are atomic within one shard.
 ///
 /// Each store has about 7 open files, so 256 stores need `ulimit -n 4096`.
 public struct ShardedStore: Sendable {
-  /// Maps keys to shards, and shards to the places where they should be.
+  /// Maps keys to shards, and shards to the places where they should be. Has the catalogue's
+  /// spelling of a place, if there is one.
   public let map: ShardMap
   private let catalogue: Store
   private let configuration: StoreConfiguration
@@ -45,11 +47,12 @@ public struct ShardedStore: Sendable {
     catalogue path: String, places: [String], shardCount: Int = 256,
     configuration: StoreConfiguration = standardConfiguration
   ) async throws -> ShardedStore {
-    let map = ShardMap(places: places, shardCount: shardCount)
+    var map = ShardMap(places: places, shardCount: shardCount)
     let catalogue = try await Store(path: path)
     var shards: [MovableStore] = []
     do {
       try await checkCount(shardCount, in: catalogue)
+      map.places = try spelled(places, in: catalogue, shardCount)
       for number in 0..<shardCount {
         let store = try await opened(number, map, catalogue, configuration)
         shards.append(MovableStore(store, configuration: configuration))
@@ -70,6 +73,19 @@ public struct ShardedStore: Sendable {
     } else {
       try await catalogue.setValue(String(count), forKey: "count")
     }
+  }
+
+  /// The places, each spelled as in the catalogue, because the map depends on the spelling.
+  private static func spelled(
+    _ places: [String], in catalogue: Store, _ count: Int
+  ) throws -> [String] {
+    var known: [DirectoryID: String] = [:]
+    for number in 0..<count {
+      guard let bytes = try catalogue.value(forKey: "shard \(number)") else { continue }
+      let place = String(decoding: bytes, as: UTF8.self)
+      if let id = DirectoryID(place), known[id] == nil { known[id] = place }
+    }
+    return places.map { DirectoryID($0).flatMap { known[$0] } ?? $0 }
   }
 
   private static func opened(
@@ -119,19 +135,22 @@ public struct ShardedStore: Sendable {
 
   /// The shards that should be elsewhere, because places were added or removed.
   public var misplacedShards: [Int] {
-    shards.indices.filter { place(ofShard: $0) != map.place(ofShard: $0) }
+    shards.indices.filter { !DirectoryID.isSame(place(ofShard: $0), map.place(ofShard: $0)) }
   }
 
   /// Moves a shard to another place while it is read and written. First removes what an unfinished
-  /// move left there.
+  /// move left there. Does nothing if the shard is there already, however the place is spelled.
   ///
   /// If this call throws, or the process dies during it, the shard stays at its old place with all
-  /// writes.
+  /// writes. After `MoveIsUncertain`, open the sharded store again: the catalogue then has one of
+  /// the two places.
   ///
+  /// - Returns: the old directory, if the shard has moved but the directory could not be removed.
   /// - Throws: the errors of `MovableStore.move`.
-  public func move(_ number: Int, to place: String) async throws {
+  @discardableResult
+  public func move(_ number: Int, to place: String) async throws -> Remains? {
     try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-    try await shards[number].move(to: Self.directory(number, at: place), replacing: true) {
+    return try await shards[number].move(to: Self.directory(number, at: place), replacing: true) {
       try await catalogue.setValue(place, forKey: "shard \(number)")
     }
   }

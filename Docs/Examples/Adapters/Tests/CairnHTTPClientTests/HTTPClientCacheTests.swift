@@ -4,6 +4,7 @@ import CairnHTTPClient
 import Foundation
 import HTTPTypes
 import Hummingbird
+import Synchronization
 import Testing
 
 @Suite("The cache of an HTTP client")
@@ -13,11 +14,15 @@ final class HTTPClientCacheTests: Sendable {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  private func open(isShared: Bool = true) async throws -> HTTPClientCache {
+  private func open(
+    isShared: Bool = true, noteFailure: @escaping @Sendable (any Error) -> Void = { _ in }
+  ) async throws -> HTTPClientCache {
     var configuration = HTTPClientCache.configuration(
       byteLimit: 64 << 20, staleIfError: .seconds(600))
     configuration.store.clock = clock
-    return try await .open(path: path, configuration: configuration, isShared: isShared)
+    configuration.store.durability = .process
+    return try await .open(
+      path: path, configuration: configuration, isShared: isShared, noteFailure: noteFailure)
   }
 
   /// Runs an origin, and a cache of its answers.
@@ -217,6 +222,26 @@ final class HTTPClientCacheTests: Sendable {
     }
   }
 
+  @Test("Each of several simultaneous requests gets its own server error")
+  func serverErrors() async throws {
+    let origin = Origin { request in
+      try await Task.sleep(for: .milliseconds(50))
+      let user = request.headerFields[.authorization] ?? "nobody"
+      return .text("down for \(user)", [:], status: .serviceUnavailable)
+    }
+    try await run(origin) { (http, url) async throws in
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for user in 0..<20 {
+          group.addTask { () async throws in
+            let seen = try await http.get(url, ["Authorization": "\(user)"])
+            #expect(seen == Seen(503, "down for \(user)"))
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+  }
+
   @Test("While the origin fails or is down, the old response is returned up to its limit")
   func staleIfError() async throws {
     let http = try await open()
@@ -275,4 +300,65 @@ final class HTTPClientCacheTests: Sendable {
       #expect(origin.asked.count == count + 6)
     }
   }
+
+  private func post(_ url: String, to http: HTTPClientCache) async throws -> UInt {
+    var request = HTTPClientRequest(url: url)
+    request.method = .POST
+    return try await http.execute(request, timeout: .seconds(30)).status.code
+  }
+
+  @Test("If the responses of a changed page cannot be removed alone, all are removed")
+  func tooManyRemovals() async throws {
+    let failures = Mutex<[any Error]>([])
+    let http = try await open { error in failures.withLock { $0.append(error) } }
+    let origin = Origin { request in
+      request.method == .post ? .text("done", [:]) : .text("page", ["Cache-Control": "max-age=60"])
+    }
+    try await origin.run { url in
+      for path in ["/page", "/other"] { _ = try await http.get(url + path) }
+      // Holds up the thread that removes the entries of removed tags.
+      let (isHeld, end) = (Flag(), DispatchSemaphore(value: 0))
+      let observation = http.cache.observe { _ in
+        if isHeld.set() { return }
+        _ = end.wait(timeout: .now() + 60)
+      }
+      defer {
+        observation.cancel()
+        end.signal()
+      }
+      try await http.remove(url: url + "/other")
+      while !isHeld.isSet { try await Task.sleep(for: .milliseconds(5)) }
+      for tag in 0..<999 { try await http.cache.removeAll(tagged: "\(tag)") }
+      await #expect(throws: CacheError.tooManyRemovedTags(limit: 1000)) {
+        try await http.remove(url: url + "/page")
+      }
+      #expect(try await self.post(url + "/page", to: http) == 200)
+      #expect(failures.withLock { $0.count } == 1)
+      let count = origin.asked.count
+      _ = try await http.get(url + "/page")
+      #expect(origin.asked.count == count + 1)
+    }
+    try await http.close()
+  }
+
+  @Test("A change does not fail because the cache fails, and the failure is reported")
+  func failingRemoval() async throws {
+    let failures = Mutex<[any Error]>([])
+    let http = try await open { error in failures.withLock { $0.append(error) } }
+    let origin = Origin { _ in .text("done", [:]) }
+    try await http.close()
+    try await origin.run { (url) async throws in
+      #expect(try await self.post(url + "/page", to: http) == 200)
+    }
+    #expect(origin.asked.count == 1)
+    #expect(failures.withLock { $0.count } == 2)
+  }
+}
+
+private final class Flag: Sendable {
+  private let value = Atomic(false)
+  var isSet: Bool { value.load(ordering: .acquiring) }
+
+  /// - Returns: whether it was set before.
+  func set() -> Bool { value.exchange(true, ordering: .acquiringAndReleasing) }
 }

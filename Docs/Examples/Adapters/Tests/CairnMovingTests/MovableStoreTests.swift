@@ -1,9 +1,10 @@
 import Cairn
 import CairnMoving
 import Foundation
+import Synchronization
 import Testing
 
-@Suite("A store that moves")
+@Suite("A store that moves", .timeLimit(.minutes(2)))
 final class MovableStoreTests: Sendable {
   private let root = NSTemporaryDirectory() + "/moving-\(UUID().uuidString)"
   private var configuration: StoreConfiguration {
@@ -72,7 +73,7 @@ final class MovableStoreTests: Sendable {
           }
         }
         #expect(try text(in: store) == "1")
-        await #expect(throws: StoreIsMoving.self) {
+        await #expect(throws: MoveError.isMoving) {
           try await store.move(to: path, replacing: true)
         }
         await gate.open()
@@ -111,6 +112,142 @@ final class MovableStoreTests: Sendable {
       #expect(try text(in: store) == "2")
     }
   }
+
+  @Test("A move to another spelling of the current path does nothing, and removes nothing")
+  func otherSpellings() async throws {
+    let link = root + "/link"
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: root)
+    try await withStore { store in
+      for path in ["/1/", "/1/.", "/./1", "//1", "/1/../1", "/link/1", "/link/1/"] {
+        try await store.move(to: root + path, replacing: true)
+        #expect(store.path == root + "/1")
+        #expect(try text(in: store) == "1", "\(path)")
+      }
+      try await set("2", in: store)
+      try await store.move(to: root + "/2")
+      #expect(try text(in: store) == "2")
+    }
+  }
+
+  @Test("A move into the store's directory, or to a directory above it, is refused")
+  func overlappingPaths() async throws {
+    try await withStore { store in
+      for path in ["", "/", "/1/below", "/1/below/deep"] {
+        await #expect(throws: MoveError.pathsOverlap, "\(path)") {
+          try await store.move(to: root + path, replacing: true)
+        }
+      }
+      try await set("2", in: store)
+      #expect(try text(in: store) == "2")
+    }
+  }
+
+  @Test("If the old directory cannot be removed, the store has moved, and the call says so")
+  func remains() async throws {
+    try await withStore { store in
+      let remains = try await store.move(to: root + "/2") {
+        try FileManager.default.moveItem(atPath: root + "/1", toPath: root + "/elsewhere")
+      }
+      #expect(remains?.path == root + "/1")
+      #expect(store.path == root + "/2")
+      try await set("2", in: store)
+      #expect(try text(in: store) == "2")
+      #expect(try await store.move(to: root + "/3") == nil)
+    }
+  }
+
+  @Test("If the new place may be recorded, both directories stay, and writes fail")
+  func uncertainMove() async throws {
+    // A failure of the system, as the store would report it.
+    var cause: StoreError?
+    do { _ = try await Store(path: root + "/absent/1") } catch StoreError.system(let failure) {
+      cause = .durabilityUnknown(cause: failure)
+    }
+    let error = try #require(cause)
+    try await withStore { (store) async throws in
+      await #expect(throws: MoveIsUncertain.self) {
+        try await store.move(to: root + "/2") { throw error }
+      }
+      #expect(try text(in: store) == "1")
+      await #expect(throws: MoveIsUncertain.self) { try await set("2", in: store) }
+      await #expect(throws: MoveIsUncertain.self) { try await store.move(to: root + "/3") }
+    }
+    for path in ["/1", "/2"] {
+      let store = try await Store(path: root + path, configuration: configuration)
+      #expect(try store.value(forKey: "a") == Array("1".utf8))
+      try await store.close()
+    }
+  }
+
+  /// Waits until writes wait for a move.
+  private func pause(of store: MovableStore) async throws {
+    while true {
+      let hasWritten = Flag()
+      Task.detached {
+        try await store.write { _ in }
+        hasWritten.set()
+      }
+      try await Task.sleep(for: .milliseconds(100))
+      if !hasWritten.isSet { return }
+    }
+  }
+
+  @Test("A write within a write does not wait for a move")
+  func innerWrites() async throws {
+    try await withStore { store in
+      let path = root + "/2"
+      _ = try await store.write { outer in
+        let move = Task.detached { try await store.move(to: path) }
+        try await pause(of: store)
+        try await store.write { inner in
+          #expect(inner === outer)
+          try await inner.setValue("2", forKey: "a")
+        }
+        return move
+      }.value
+      #expect(store.path == path)
+      #expect(try text(in: store) == "2")
+    }
+  }
+
+  @Test("A move within a write is refused, because it would wait for itself")
+  func innerMove() async throws {
+    try await withStore { store in
+      await #expect(throws: MoveError.isWithinWrite) {
+        try await store.write { _ in try await store.move(to: root + "/2") }
+      }
+    }
+  }
+
+  @Test("A task that outlives the write that created it waits for a move")
+  func outlivingTask() async throws {
+    try await withStore { store in
+      let (gate, hasWritten) = (Gate(), Flag())
+      let path = root + "/2"
+      let task = try await store.write { _ in
+        Task {
+          await gate.wait()
+          try await store.write { moved in
+            #expect(moved.path == path)
+            hasWritten.set()
+          }
+        }
+      }
+      try await store.move(to: path) {
+        await gate.open()
+        try await Task.sleep(for: .milliseconds(200))
+        #expect(!hasWritten.isSet)
+      }
+      try await task.value
+    }
+  }
+}
+
+/// Tells all tasks that an event has happened.
+private final class Flag: Sendable {
+  private let value = Atomic(false)
+  var isSet: Bool { value.load(ordering: .acquiring) }
+  func set() { value.store(true, ordering: .releasing) }
 }
 
 /// Blocks a move until the gate is opened, and reports when the move has arrived.

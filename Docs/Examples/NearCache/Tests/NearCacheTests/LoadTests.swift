@@ -99,6 +99,43 @@ struct LoadTests {
     }
   }
 
+  @Test("An origin that is slower than the lease is asked once", .timeLimit(.minutes(1)))
+  func slowOrigin() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine { $0.lease = .milliseconds(100) }
+      let origin = CountingOrigin()
+      for number in 1...2 {
+        let value = try await machine.value(forKey: "a", lifetime: nil) {
+          let value = await origin.make("made")
+          if await origin.count > number { throw TrialFailure("asked again") }
+          try await Task.sleep(for: .milliseconds(300))
+          return value
+        }
+        #expect(value == "made")
+        #expect(await origin.count == number)
+      }
+      // The value is not in the engine, and the lock is free.
+      #expect(try await machine.value(forKey: "a") == nil)
+      #expect(try await machine.value(forKey: "a", lifetime: nil) { "fast" } == "fast")
+    }
+  }
+
+  @Test("An origin is asked twice at most, even if the key is removed each time")
+  func repeatedRemovals() async throws {
+    try await withCluster(machines: 2) { cluster in
+      let (machine, other) = (cluster.machines[0], cluster.machines[1])
+      let origin = CountingOrigin()
+      let value = try await machine.value(forKey: "a", lifetime: nil) {
+        let value = await origin.make("made")
+        if await origin.count > 2 { throw TrialFailure("asked again") }
+        try await other.removeValue(forKey: "a")
+        return value
+      }
+      #expect(value == "made")
+      #expect(await origin.count == 2)
+    }
+  }
+
   @Test("An origin's answer from before a write does not replace the written value")
   func overtakenOrigin() async throws {
     try await withCluster(machines: 2) { cluster in

@@ -63,6 +63,56 @@ struct OutageTests {
     }
   }
 
+  @Test("A call that joins a load takes no value from longer before it than the limit")
+  func lateJoiner() async throws {
+    try await withCluster { cluster in
+      for _ in 0..<2 { try await cluster.addMachine { $0.loadPolicy.staleOnError = .zero } }
+      let (machine, writer) = (cluster.machines[0], cluster.machines[1])
+      let origin = CountingOrigin()
+      await origin.close()
+      async let first = machine.value(forKey: "a", lifetime: nil) { await origin.make("old") }
+      try await eventually("the origin is asked") { await origin.count == 1 }
+      cluster.networks[0].set(.refusing)
+      try await eventually("the loss is noticed") { machine.invalidationOutage != nil }
+      try await writer.setValue("new", forKey: "a")
+      let joined = machine.near.loadStatistics.joinedCount
+      // Within the limit, a call may take the old value.
+      async let early = machine.value(forKey: "a", lifetime: nil) { "new" }
+      try await eventually("it joins") { machine.near.loadStatistics.joinedCount == joined + 1 }
+      try await Task.sleep(for: .milliseconds(600))
+      async let late = machine.value(forKey: "a", lifetime: nil) { "new" }
+      try await eventually("it joins") { machine.near.loadStatistics.joinedCount == joined + 2 }
+      await origin.open()
+      #expect(try await first == "old")
+      #expect(["old", "new"].contains(try await early))
+      #expect(try await late == "new")
+    }
+  }
+
+  @Test("Calls and near copies work with the longest durations")
+  func longDurations() async throws {
+    try await withCluster { cluster in
+      let machine = try await cluster.addMachine {
+        let long = Duration.seconds(Int64.max / 4)
+        $0.engine.callTimeout = long
+        $0.engine.connectTimeout = long
+        $0.engine.firstRetryDelay = .milliseconds(1)
+        $0.engine.longestRetryDelay = long
+        $0.heartbeat = long
+        $0.stalenessLimit = .seconds(Int64.max)
+        $0.nearLifetime = long
+        $0.lease = long
+        $0.loadPolicy.staleOnError = long
+      }
+      let lifetime = Duration.seconds(Int64.max)
+      #expect(try await machine.value(forKey: "a", lifetime: lifetime) { "1" } == "1")
+      try await haveNear("a", machine)
+      try await machine.setValue("2", forKey: "a", lifetime: nil)
+      #expect(try await machine.value(forKey: "a") == "2")
+      try await machine.catchUp()
+    }
+  }
+
   @Test("After some failures, calls fail at once; they succeed again when the server is back")
   func circuit() async throws {
     try await withCluster(machines: 1) { cluster in

@@ -36,6 +36,35 @@ struct UnitTests {
     #expect(draws()[199] <= 10_000_000)
   }
 
+  @Test("Durations may be as long as the type allows")
+  func longDurations() {
+    let long = Duration.seconds(Int64.max)
+    #expect(long.nanoseconds == .max)
+    #expect((.zero - long - long).nanoseconds == .min)
+    #expect((long + long).nanoseconds == .max)
+    #expect(Duration.milliseconds(-1500).nanoseconds == -1_500_000_000)
+    var configuration = EngineConfiguration()
+    configuration.firstRetryDelay = long
+    configuration.longestRetryDelay = long
+    var backoff = Backoff(configuration)
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<100 { #expect(backoff.noteFailure(using: &generator) >= 0) }
+    let freshness = Freshness(limit: long, policy: .expireAtLimit)
+    freshness.begin(7, at: bootTime())
+    freshness.confirm(bootTime(), isAwaited: true)
+    #expect(freshness.isFresh(7))
+  }
+
+  @Test("The limit of a wait stays in range after many failures")
+  func longestBackoff() {
+    var configuration = EngineConfiguration()
+    configuration.firstRetryDelay = .seconds(1)
+    configuration.longestRetryDelay = .seconds(Int64.max)
+    var backoff = Backoff(configuration)
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<100 { #expect(backoff.noteFailure(using: &generator) >= 0) }
+  }
+
   @Test("A near copy is fresh in its session, up to the limit after the last confirmation")
   func session() {
     let freshness = Freshness(limit: .seconds(2), policy: .expireAtOnce)

@@ -12,13 +12,13 @@ extension NearCache {
     // Take both before the request: a later write voids the ticket, unless the session has ended.
     let session = freshness.current
     let ticket = tickets.ticket(for: key)
-    let asked = SystemClock().now()
+    let asked = Asked()
     let found = try await EngineKey(client, bytes(of: key)).value()
     guard case .value(let bytes, let life) = found else { return nil }
     let value = try decode(bytes, key)
     if session == Freshness.noSession || life == .zero { return value }
-    let copy = NearCopy(value: value, session: session, asked: asked)
-    let end = asked.advanced(by: min(life ?? .seconds(1 << 40), configuration.nearLifetime))
+    let copy = NearCopy(value, session, asked)
+    let end = copy.asked.advanced(by: min(life ?? .seconds(1 << 40), configuration.nearLifetime))
     tickets.keep(key, ticket) {
       // Another task may have kept a copy first. If the copy cannot be kept, still return the
       // value; the near cache's log has the reason.
@@ -43,7 +43,8 @@ extension NearCache {
       guard let origin, configuration.asksOriginDuringOutage, !hasPrior, error.isOutage else {
         throw error
       }
-      return unkept(try await origin())
+      let asked = Asked()
+      return unkept(NearCopy(try await origin(), Freshness.noSession, asked))
     }
   }
 
@@ -52,15 +53,18 @@ extension NearCache {
   ) async throws -> LoadResult<NearCopy<Value>> {
     let engineKey = EngineKey(client, bytes(of: key))
     var wait: Int64 = 5_000_000
+    var isRefused = false
+    var answer: NearCopy<Value>?
     while true {
       // Read the session before the request: an invalidation for a later write arrives in this
       // session, unless it has ended.
       let session = freshness.current
-      let asked = SystemClock().now()
+      let asked = Asked()
       if case .value(let bytes, let life) = try await engineKey.value() {
         return try kept(bytes, life, key, session, asked)
       }
       guard let origin else { return .absent(for: .zero) }
+      if let answer { return unkept(answer) }
       let token = "\(UInt64.random(in: 0 ... .max))"
       let (found, isOwner) = try await engineKey.valueOrLock(
         token: token, lease: configuration.lease)
@@ -69,8 +73,13 @@ extension NearCache {
         return try kept(bytes, life, key, session, asked)
       }
       if isOwner {
-        if let value = try await loadByOrigin(engineKey, lifetime, token, origin) { return value }
-        // Another caller wrote meanwhile, or the lease has ended, so ask the engine again.
+        let (copy, isTaken) = try await loadByOrigin(engineKey, lifetime, token, origin)
+        if isTaken { return unkept(copy) }
+        // Another caller wrote meanwhile, or the lease has ended, so ask the engine again. After a
+        // write, also ask the origin again, but only once.
+        let isLate = bootTime() >= copy.moment.adding(configuration.lease.nanoseconds)
+        if isLate || isRefused { answer = copy }
+        isRefused = true
         continue
       }
       // Another caller is loading the value.
@@ -79,15 +88,16 @@ extension NearCache {
     }
   }
 
-  /// - Returns: `nil` if the engine did not accept the value.
+  /// - Returns: the value, and whether the engine has taken it or is down.
   private func loadByOrigin(
     _ engineKey: EngineKey, _ lifetime: Duration?, _ token: String, _ origin: Origin
-  ) async throws -> LoadResult<NearCopy<Value>>? {
-    let value: Value
+  ) async throws -> (NearCopy<Value>, isTaken: Bool) {
+    let asked = Asked()
+    let copy: NearCopy<Value>
     let bytes: [UInt8]
     do {
-      value = try await origin()
-      bytes = try coder.encode(value)
+      copy = NearCopy(try await origin(), Freshness.noSession, asked)
+      bytes = try coder.encode(copy.value)
     } catch {
       await engineKey.unlock(token: token)
       throw error
@@ -95,29 +105,26 @@ extension NearCache {
     // The invalidation of this write may arrive before or after a near copy is kept. So keep none:
     // the next read asks the engine.
     do {
-      return try await engineKey.put(bytes, life: lifetime, token: token) ? unkept(value) : nil
+      return (copy, try await engineKey.put(bytes, life: lifetime, token: token))
     } catch {
       // The origin has answered, so return its value even if the engine is down now.
-      if error.isOutage { return unkept(value) }
+      if error.isOutage { return (copy, true) }
       throw error
     }
   }
 
   private func kept(
-    _ bytes: [UInt8], _ life: Duration?, _ key: Key, _ session: UInt64, _ asked: Timestamp
+    _ bytes: [UInt8], _ life: Duration?, _ key: Key, _ session: UInt64, _ asked: Asked
   ) throws -> LoadResult<NearCopy<Value>> {
-    let copy = NearCopy(value: try decode(bytes, key), session: session, asked: asked)
-    if session == Freshness.noSession { return .loaded(copy, options: .lifetime(.until(asked))) }
+    let copy = NearCopy(try decode(bytes, key), session, asked)
+    if session == Freshness.noSession { return unkept(copy) }
     let life = min(life ?? configuration.nearLifetime, configuration.nearLifetime)
-    return .loaded(copy, options: .lifetime(.until(asked.advanced(by: life))))
+    return .loaded(copy, options: .lifetime(.until(copy.asked.advanced(by: life))))
   }
 
   /// A result that expires at once: later reads may return it only as a stale value.
-  private func unkept(_ value: Value) -> LoadResult<NearCopy<Value>> {
-    let now = SystemClock().now()
-    return .loaded(
-      NearCopy(value: value, session: Freshness.noSession, asked: now),
-      options: .lifetime(.until(now)))
+  private func unkept(_ copy: NearCopy<Value>) -> LoadResult<NearCopy<Value>> {
+    .loaded(copy, options: .lifetime(.until(copy.asked)))
   }
 }
 

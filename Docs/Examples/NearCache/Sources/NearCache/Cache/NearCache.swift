@@ -162,6 +162,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     forKey key: Key, _ lifetime: Duration?, _ origin: Origin?, mayBeSuspect: Bool
   ) async throws -> NearAnswer<Value>? {
     var failure: EngineError?
+    let earliest = bootTime().adding(-freshness.limit)
     // Without a session, no copy would be kept, and the engine may be down. The load policy decides
     // when to try again.
     if asksAtOnce, !loadsEarly, !mayBeSuspect, freshness.current != Freshness.noSession {
@@ -190,7 +191,11 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
         try await near.removeValue(forKey: key)
         continue
       }
-      if loaded.age == .zero { return NearAnswer(value: loaded.value.value, source: .loaded) }
+      if loaded.age == .zero {
+        // The call may have joined a load that asked too long ago.
+        if loaded.value.moment < earliest { continue }
+        return NearAnswer(value: loaded.value.value, source: .loaded)
+      }
       // There was a near copy after all. Its session may have ended meanwhile.
       if freshness.isFresh(loaded.value.session) {
         return NearAnswer(value: loaded.value.value, source: .near)

@@ -23,8 +23,8 @@ public struct NearCacheConfiguration: Sendable {
   /// The policy for loads, as in a `DiskCache`. `staleOnError` limits how long a near copy may be
   /// returned while the engine is down, counted from when the copy was last known to be right.
   public var loadPolicy = LoadPolicy.standard
-  /// How long one caller alone may load a key from the origin. After that, another caller may.
-  /// Default 10 s.
+  /// How long one caller alone may load a key from the origin. After that, another caller may, and
+  /// the late value is returned but not kept. Should be longer than the origin takes. Default 10 s.
   public var lease: Duration = .seconds(10)
   /// Whether to ask the origin while the engine is down and there is no near copy. The answer is
   /// not kept. Default `true`.

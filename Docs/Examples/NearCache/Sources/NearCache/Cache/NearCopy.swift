@@ -6,8 +6,23 @@ public struct NearCopy<Value: Sendable>: Sendable {
   public var value: Value
   /// The session of invalidations in which the value was requested from the engine.
   @usableFromInline var session: UInt64
-  /// The time of the request to the engine.
+  /// The time before the request to the engine or the origin.
   var asked: Timestamp
+  /// The same time, by `bootTime`. Not stored on disk.
+  @usableFromInline var moment: Int64 = .max
+}
+
+extension NearCopy {
+  init(_ value: Value, _ session: UInt64, _ asked: Asked) {
+    self.init(value: value, session: session, asked: asked.date, moment: asked.moment)
+  }
+}
+
+/// The time before a request to the engine or the origin.
+struct Asked: Sendable {
+  let date = SystemClock().now()
+  /// By `bootTime`.
+  let moment = bootTime()
 }
 
 extension NearCopy {

@@ -55,7 +55,7 @@ public final class EngineClient: Sendable {
     if commands.isEmpty { return [] }
     var bytes = commands[0].encoded
     for command in commands.dropFirst() { bytes += command.encoded }
-    let deadline = bootTime() + configuration.callTimeout.nanoseconds
+    let deadline = bootTime().adding(configuration.callTimeout.nanoseconds)
     let outcome = await withCheckedContinuation { continuation in
       let call = Call(
         bytes: bytes, name: name, replyCount: commands.count, deadline: deadline,
@@ -183,7 +183,7 @@ public final class EngineClient: Sendable {
 
   /// Waits between two connections. Meanwhile, calls wait until their deadlines.
   private func rest(for delay: Int64) {
-    let end = bootTime() + delay
+    let end = bootTime().adding(delay)
     while bootTime() < end {
       do throws(EngineError) { try expireQueue() } catch { return }
       wakeup.wait(until: min(end, bootTime() + 5_000_000))

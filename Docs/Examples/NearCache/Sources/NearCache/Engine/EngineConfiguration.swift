@@ -38,17 +38,27 @@ struct Backoff {
     failureCount += 1
     let limit =
       Double(first) * Double(sign: .plus, exponent: min(failureCount, 60) - 1, significand: 1)
-    return Int64.random(in: 0...Int64(min(limit, Double(longest))), using: &generator)
+    // `limit` may be above the largest number.
+    let wait = min(Int64(min(limit, 0x1p62)), longest)
+    return Int64.random(in: 0...wait, using: &generator)
   }
 }
 
 extension Duration {
   /// The number of nanoseconds, clamped to `Int64`.
   package var nanoseconds: Int64 {
+    // Getting the components of a very long duration traps.
+    if self >= .nanoseconds(Int64.max) { return .max }
+    if self <= .nanoseconds(Int64.min) { return .min }
     let (seconds, attoseconds) = components
-    let (product, isTooLong) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    if isTooLong { return seconds < 0 ? .min : .max }
-    let (sum, overflow) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-    return overflow ? (seconds < 0 ? .min : .max) : sum
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+  }
+}
+
+extension Int64 {
+  /// The sum, clamped to `Int64`.
+  func adding(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? (other < 0 ? .min : .max) : sum
   }
 }

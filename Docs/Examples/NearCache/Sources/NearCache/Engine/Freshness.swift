@@ -27,7 +27,8 @@ final class Freshness: Sendable {
   static let noSession: UInt64 = 0
   private static let knownCount = 64
 
-  private let limit: Int64
+  /// The staleness limit, in nanoseconds.
+  let limit: Int64
   private let policy: LossPolicy
   // Every get reads both; they are written a few times a second.
   private let session = Atomic<UInt64>(noSession)
@@ -88,13 +89,13 @@ final class Freshness: Sendable {
   /// Begins a session. From `moment` on, all invalidations arrive.
   func begin(_ id: UInt64, at moment: Int64) {
     sessions.withLock { sessions in
-      sessions.known[id] = Session(confirmed: moment, freshUntil: moment + limit)
+      sessions.known[id] = Session(confirmed: moment, freshUntil: moment.adding(limit))
       sessions.order.append(id)
       if sessions.order.count > Self.knownCount {
         sessions.known[sessions.order.removeFirst()] = nil
       }
       session.store(id, ordering: .releasing)
-      freshUntil.store(moment + limit, ordering: .releasing)
+      freshUntil.store(moment.adding(limit), ordering: .releasing)
     }
   }
 
@@ -111,8 +112,8 @@ final class Freshness: Sendable {
         sessions.floor = moment
         for past in sessions.order where past != id { sessions.known[past]?.freshUntil = .min }
       }
-      sessions.known[id] = Session(confirmed: moment, freshUntil: moment + limit)
-      freshUntil.store(moment + limit, ordering: .releasing)
+      sessions.known[id] = Session(confirmed: moment, freshUntil: moment.adding(limit))
+      freshUntil.store(moment.adding(limit), ordering: .releasing)
     }
   }
 

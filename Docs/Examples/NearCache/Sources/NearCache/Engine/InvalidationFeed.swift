@@ -95,7 +95,7 @@ final class InvalidationFeed: Sendable {
         freshness.end()
         state.withLock { $0.outage = "\(error.of("SUBSCRIBE"))" }
         failWaiters()
-        let end = bootTime() + backoff.noteFailure(using: &generator)
+        let end = bootTime().adding(backoff.noteFailure(using: &generator))
         while bootTime() < end, !state.withLock({ $0.isClosed }) { wakeup.wait(until: end) }
       }
     }
@@ -162,11 +162,11 @@ final class InvalidationFeed: Sendable {
         // Take the time before sending: the PING covers only writes acknowledged before it.
         let moment = bootTime()
         asked = (number, moment, waiters)
-        next = moment + heartbeat.nanoseconds
+        next = moment.adding(heartbeat.nanoseconds)
         try connection.append(Command("PING", "\(number)").encoded)
       }
       let isWritten = try connection.write()
-      let deadline = asked.map { $0.moment + configuration.callTimeout.nanoseconds }
+      let deadline = asked.map { $0.moment.adding(configuration.callTimeout.nanoseconds) }
       let ready = connection.wait(forWriting: !isWritten, wakeup, until: deadline ?? next)
       if ready.canRead { try connection.read() }
       while let reply = try connection.nextReply() {

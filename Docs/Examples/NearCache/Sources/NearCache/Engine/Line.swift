@@ -15,7 +15,7 @@ struct Line {
     endpoint = configuration.endpoint
     self.wakeup = wakeup
     connection = try HiredisConnection(to: endpoint)
-    let deadline = bootTime() + configuration.connectTimeout.nanoseconds
+    let deadline = bootTime().adding(configuration.connectTimeout.nanoseconds)
     while !connection.waitForConnection(wakeup, until: min(deadline, bootTime() + Self.tickTime)) {
       try tick()
       if bootTime() >= deadline {
@@ -34,7 +34,7 @@ struct Line {
     to commands: [Command], within limit: Duration, tick: () throws(EngineError) -> Void
   ) throws(EngineError) -> [Reply] {
     let call = commands.first?.name ?? ""
-    let deadline = bootTime() + limit.nanoseconds
+    let deadline = bootTime().adding(limit.nanoseconds)
     for command in commands { try connection.append(command.encoded) }
     var replies: [Reply] = []
     var isWritten = false

@@ -183,8 +183,9 @@ private func poll(
     pollfd(fd: descriptor, events: Int16(events), revents: 0),
     pollfd(fd: wakeup.descriptor, events: Int16(POLLIN), revents: 0),
   ]
+  let now = bootTime()
   // One millisecond more, because the division rounds down.
-  let rest = time.map { max(0, ($0 - bootTime()) / 1_000_000 + 1) } ?? -1
+  let rest = time.map { $0 <= now ? 0 : ($0 - now) / 1_000_000 + 1 } ?? -1
   // SAFETY: two elements, which outlive the call.
   let count = unsafe Glibc.poll(&descriptors, 2, Int32(clamping: rest))
   if count <= 0 { return 0 }

@@ -3,13 +3,13 @@ import Foundation
 
 /// A copy of a store that catches up with its source: a backup, plus the changes that a follower
 /// has seen since.
-struct StoreCopy: Sendable {
-  let store: Store
-  let follower: Store
+package struct StoreCopy: Sendable {
+  package let store: Store
+  private let follower: Store
   /// The version of the last source write in the copy.
   private var version: UInt64
 
-  static func begin(
+  package static func begin(
     of source: Store, at path: String, _ configuration: StoreConfiguration
   ) async throws -> StoreCopy {
     let report = try await source.backup(to: path)
@@ -27,7 +27,7 @@ struct StoreCopy: Sendable {
   /// Copies the writes, extensions and removals since the last call.
   ///
   /// - Returns: the number of changed keys.
-  mutating func catchUp() async throws -> Int {
+  package mutating func catchUp() async throws -> Int {
     let (follower, last) = (follower, version)
     let (count, version) = try await store.perform { store in
       try follower.catchUp()
@@ -57,10 +57,16 @@ struct StoreCopy: Sendable {
     return count
   }
 
-  /// Ends the copying and deletes one of the two stores.
-  func end(removing store: Store) async throws {
+  /// Ends the copying, and deletes one of the two stores even if closing it fails.
+  package func end(removing store: Store) async throws {
     try? await follower.close()
-    try await store.close()
+    try? await store.close()
     try FileManager.default.removeItem(atPath: store.path)
+  }
+
+  /// Ends the copying, and keeps both directories.
+  package func end() async {
+    try? await follower.close()
+    try? await store.close()
   }
 }
