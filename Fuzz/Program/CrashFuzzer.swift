@@ -1,6 +1,6 @@
 import FuzzSupport
 
-/// Workloads with power cuts and kills at any call, including in recoveries, compared with a model.
+/// Workloads with power cuts and kills at any call, even during recovery, compared with a model.
 /// With `--followers`, other processes follow the store and read it at each call.
 enum CrashFuzzer {
   static func run() -> Never {

@@ -72,7 +72,8 @@ extension FaultRun {
       guard isStuck else { throw FuzzFailure("a failed backup leaves a store") }
       try checkBackup(path, on: disk, "a failed backup that stays")
     } catch is StoreError {}
-    // The owner of the lock file is unknown.
+    // If one of these calls failed, the backup cannot tell whether the lock file is its own, and
+    // may leave it.
     let isLockDoubtful = injector.currentFailures.contains {
       [.status, .lock, .names].contains($0.call) && $0.path?.hasPrefix(path) == true
     }

@@ -63,7 +63,7 @@ package struct HistoryPlan: Sendable {
   }
 }
 
-/// The threads that make a history.
+/// The threads whose calls form a history.
 package struct HistoryWorker<Subject: HistorySubject>: Sendable {
   let subject: Subject
   let plan: HistoryPlan

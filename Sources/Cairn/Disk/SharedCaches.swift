@@ -8,7 +8,7 @@ internal import CairnStore
 /// there are open caches.
 enum SharedCaches {
   private enum Place: Sendable {
-    /// This thread is opening the cache, perhaps to replace an earlier one.
+    /// The thread `by` is opening the cache, perhaps to replace an earlier one.
     case opening(by: ThreadID, replacing: Weak?)
     case open(Weak)
   }

@@ -25,7 +25,8 @@ struct CompactionRun {
   private var segmentByteLimit: Int { isQuick ? 64 << 10 : 256 << 10 }
 
   /// Overwrites every key twice on average, so that the log reaches its steady state. Then counts
-  /// while every key is overwritten three more times. With `isQuick`, the numbers are one and two.
+  /// while every key is overwritten three more times. With `isQuick`, it is once before and two
+  /// more times while counting.
   func result(bound: Double, skew: Skew) throws -> Result {
     let path = "\(directory)/\(skew.rawValue)-\(bound)"
     var configuration = StoreConfiguration()

@@ -97,7 +97,7 @@ final class Worker<Store: KeyValueStore>: WorkerServing {
     return sum
   }
 
-  /// Collects the figures of a row of the main store.
+  /// Collects the figures for one row of the report, measured with the main store.
   private func finish(
     _ round: Round, _ measurement: Measurement, changes: Bool
   ) throws -> RoundResult {

@@ -47,7 +47,8 @@ public struct StoreStatistics: Sendable, Hashable {
   /// few milliseconds, unless the clock was set. If it is negative, the clock is behind, and
   /// lifetimes follow the elapsed time. `recovery.clockLag` is the part that the open found.
   public var clockOffset: Duration = .zero
-  /// The progress and the results of scrubs. If maintenance scrubs, this includes earlier sessions.
+  /// The progress and the results of scrubs. If maintenance does the scrubbing, the results of
+  /// earlier sessions are included.
   public var scrub = ScrubStatistics()
 
   package init(

@@ -216,8 +216,8 @@ package final class SegmentUsage: Sendable {
     covered.shortestIdleLimit = shortestIdleLimit.load(ordering: .relaxed)
   }
 
-  /// The time before which no live record of this segment with this last access expires, in
-  /// milliseconds since the Unix epoch.
+  /// A lower bound for the expiry of a live record in this segment that was last accessed at
+  /// `accessed()`, in milliseconds since the Unix epoch.
   package func earliestExpiry(accessed: () -> Timestamp) -> Int64 {
     let end = earliestEnd.load(ordering: .relaxed)
     let limit = shortestIdleLimit.load(ordering: .relaxed)

@@ -11,8 +11,8 @@ internal import Synchronization
 @safe
 final class ForkGuard: @unchecked Sendable {
   // SAFETY: the page is never unmapped, and zeros are an atomic 0. Only `arm` writes it, with the
-  // same value from every thread of a process. `nil` if the kernel cannot do this (before Linux
-  // 4.14); forks are then not detected.
+  // same value from every thread of a process. `nil` if the kernel cannot zero the page in a child
+  // (before Linux 4.14); forks are then not detected.
   private let page: UnsafeMutablePointer<Atomic<Int32>>?
 
   private static let shared = ForkGuard()

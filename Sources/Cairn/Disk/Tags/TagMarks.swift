@@ -64,7 +64,7 @@ final class TagMarks: Sendable {
   /// Once a round of the sweep has removed this many entries, it begins no further shard.
   private static let roundCount = 4096
 
-  /// Whether marks exist, or another process may have some.
+  /// Whether marks exist, or may exist in another process.
   private let active = Atomic(false)
   /// At or above all marks of this session, including removed ones.
   private let highest = Atomic<UInt64>(0)

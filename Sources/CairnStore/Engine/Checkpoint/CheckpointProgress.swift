@@ -14,9 +14,9 @@ final class CheckpointProgress: Sendable {
   let isGone = Atomic(false)
   /// Whether the open replayed so much that the next open should not repeat it.
   let isDueSinceOpen: Atomic<Bool>
-  /// The checkpoint contains all accesses up to this tick. The last of them was at this time, in
-  /// milliseconds.
+  /// The checkpoint contains all accesses up to this tick.
   private let usedTick: Atomic<UInt64>
+  /// The time of the last of these accesses, in milliseconds.
   private let usedTime: Atomic<Int64>
 
   init(_ parts: borrowing OpenedStore, _ configuration: StoreConfiguration) {

@@ -38,8 +38,8 @@ final class CompactionOutput {
     _ header: RecordHeader, head: [UInt8], sequence: SequenceNumber, writtenAt second: Int64
   ) -> RecordHeader {
     var copy = header
-    // The record is on disk by itself before anything names it, so neither a batch nor a sync mark
-    // means anything here.
+    // The copy is synced on its own before anything refers to it, so a batch flag or a sync mark
+    // would mean nothing here.
     copy.flags.remove(.batch)
     copy.flags.remove(.syncMark)
     copy.sequenceDelta = UInt32(sequence - self.header.baseSequence)

@@ -217,8 +217,8 @@ final class Compactor: Sendable {
         if gained < 4096 { break }
       }
     }
-    // A sync may have failed after the last one that a round waited for. The steps after such a
-    // failure do nothing and report nothing.
+    // After the last sync that a round waited for, a later sync may have failed. The steps after
+    // such a failure do nothing and report nothing.
     try log.checkWritable()
     report.byteCountAfter = log.allocatedByteCount
     report.unreadableSegmentCount = state.withLock { $0.unreadable.count }

@@ -200,8 +200,8 @@ struct SegmentSwitch {
   /// Removes the files of segments that have left the log. Readers that hold a segment continue.
   func unlinkFiles(of segments: consuming [Segment]) {
     if segments.isEmpty { return }
-    // Remove them one by one, so that a file that must stay open for readers is closed before the
-    // next one is opened.
+    // Remove them one by one. The file of an unmapped segment is opened before it is unlinked, and
+    // closed when its last reader ends, so few files are open at a time.
     var remaining = segments
     remaining.reverse()
     // If the store has been closed in the meantime, the next open removes the files.
