@@ -52,7 +52,9 @@ extension FaultRun {
     return try pausing {
       let contents = try StoreContents(of: store, now: clock.now())
       let gone = last.keysByRecency(now: clock.now()).filter { contents.entries[$0] == nil }
-      guard gone.count <= steps.count - written.count else { return steps }
+      // An eviction spares what the operation wrote.
+      guard gone.count <= steps.count - written.count, gone.allSatisfy({ last[$0] == live[$0] })
+      else { return steps }
       return written + last.removing(gone[...])
     }
   }

@@ -160,25 +160,25 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if !holdsBack(event) { tellObservers(of: event) }
   }
 
-  private func tellObservers(of event: RemovalEvent) {
+  /// Calls the observers. Memory and the counters are already up to date.
+  func tellObservers(of event: RemovalEvent) {
     if isObserved.load(ordering: .relaxed) { tell(event) }
     storeObserver?(event)
   }
 
-  /// Keeps back the removals that the store reports on this thread, until `tellHeldBack`. On a full
+  /// Keeps back the removals that the store reports on this thread, until `takeHeldBack`. On a full
   /// disk, a write may evict entries first, and reports them before it is done.
   func holdBack() {
     isHoldingBack.add(1, ordering: .relaxed)
     heldBack.withLock { $0.append((.current, [])) }
   }
 
-  /// Calls the observers with what was kept back on this thread.
-  func tellHeldBack() {
-    let events = heldBack.withLock { held in
+  /// What was kept back on this thread, for `tellObservers`.
+  func takeHeldBack() -> [RemovalEvent] {
+    defer { isHoldingBack.subtract(1, ordering: .relaxed) }
+    return heldBack.withLock { held in
       held.lastIndex { $0.thread == .current }.map { held.remove(at: $0).events } ?? []
     }
-    isHoldingBack.subtract(1, ordering: .relaxed)
-    for event in events { tellObservers(of: event) }
   }
 
   private func holdsBack(_ event: RemovalEvent) -> Bool {

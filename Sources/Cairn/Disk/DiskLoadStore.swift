@@ -100,7 +100,8 @@ extension DiskCache {
       if let alone = held.heldAlone(forKey: tierKey) { return alone }
       // A value that has reached memory since then counts as found. The loader gets the value on
       // disk, which its result replaces.
-      if purpose == .prior || held.noteAbsent(tierKey) == nil { return found?.0 }
+      let arrived = held.noteAbsent(tierKey)
+      if arrived == nil || purpose == .prior { return found?.0 }
     }
   }
 

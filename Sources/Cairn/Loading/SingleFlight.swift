@@ -152,8 +152,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Call after the removal of a tag, before it returns. Later callers do not join earlier loads,
-  /// whose values may have the tag.
+  /// Call after the removal of a tag, before it returns. Later callers do not receive the values of
+  /// earlier loads, which may have the tag.
   func noteTagRemoval() { state.withLock { $0.tagRemovalCount += 1 } }
 
   /// Runs `body`, which keeps a loaded value unless the flight is outdated.
@@ -180,9 +180,24 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func value(
     forKey key: Key, softLimit: Duration? = nil, _ load: Load
   ) async throws -> Value {
+    let began = softLimit == nil ? 0 : timers.now()
+    var rest = softLimit
+    while true {
+      let (value, isEarlier) = try await joinedValue(forKey: key, softLimit: rest, load)
+      if !isEarlier { return value }
+      // If the value was kept, the next load finds it.
+      rest = softLimit.map { max(.zero, $0 - .milliseconds(timers.now() - began)) }
+    }
+  }
+
+  /// - Returns: the value, and whether its load began before the last removal of a tag that this
+  ///   caller must see.
+  private func joinedValue(
+    forKey key: Key, softLimit: Duration?, _ load: Load
+  ) async throws -> (Value, isEarlier: Bool) {
     try Task.checkCancellation()
     let waiter = Flight<Value>.Waiter()
-    let (flight, isNew) = enter(key, waiter)
+    let (flight, isNew, isEarlier) = enter(key, waiter)
     let waiting = LoadNode.waiting
     if let waiting, !LoadGraph.add(waiting, waitsFor: flight.node) {
       leave(flight, waiter, key)
@@ -203,11 +218,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     defer { if let timer { timers.remove(timer) } }
     waitCount.add()
-    return try await withTaskCancellationHandler {
+    let value = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { flight.wait(waiter, $0) }
     } onCancel: {
       leave(flight, waiter, key)
     }
+    return (value, isEarlier)
   }
 
   /// Begins a load without waiters, unless the key already has a load.
@@ -250,26 +266,21 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancels: true)
   }
 
-  private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
-    var replaced: Flight<Value>?
-    let (flight, isNew) = state.withLock { state in
-      let found = state.flights[key]
-      if let found, found.tagRemovalCount == state.tagRemovalCount, found.enter(waiter) {
+  private func enter(
+    _ key: Key, _ waiter: Flight<Value>.Waiter
+  ) -> (Flight<Value>, isNew: Bool, isEarlier: Bool) {
+    state.withLock { state in
+      if let flight = state.flights[key], flight.enter(waiter) {
         state.statistics.joinedCount += 1
-        return (found, false)
+        return (flight, false, flight.tagRemovalCount != state.tagRemovalCount)
       }
-      // The new flight takes its place, so it would not learn of later writes.
-      found?.noteWrite()
       let flight = Flight<Value>(tagRemovalCount: state.tagRemovalCount)
       _ = flight.enter(waiter)
       if state.flights.updateValue(flight, forKey: key) == nil {
         activeCount.add(1, ordering: .acquiringAndReleasing)
       }
-      replaced = found
-      return (flight, true)
+      return (flight, true, false)
     }
-    if replaced?.leaveBackground() == true { count { $0.cancelledCount += 1 } }
-    return (flight, isNew)
   }
 
   private func leave(_ flight: Flight<Value>, _ waiter: Flight<Value>.Waiter, _ key: Key) {

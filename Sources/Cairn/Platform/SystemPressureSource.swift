@@ -108,6 +108,8 @@ package final class SystemPressureSource: PressureSource {
       // The pipe alone reports nothing.
       if hasEnded || (watches.count <= 1 && polledGroups.isEmpty) { return nil }
       var raised: MemoryPressure?
+      // Whether a group no longer exists.
+      var isOutdated = false
       let signals = wait(watches.map(\.descriptor), polls: !polledGroups.isEmpty)
       for (index, hasError) in signals {
         let (descriptor, watch) = watches[index]
@@ -125,13 +127,19 @@ package final class SystemPressureSource: PressureSource {
           }
         }
         if isGone {
-          watchAnew()
-          // The other descriptors are closed.
+          isOutdated = true
           break
         }
       }
       for group in polledGroups {
+        // A group without a limit was not polled.
+        isOutdated = isOutdated || group.usedShare(files) == nil
         if let pressure = pressure(ofUseOf: group) { raised = max(raised ?? pressure, pressure) }
+      }
+      if isOutdated {
+        watchAnew()
+        // At most once in each interval, whatever the kernel reports.
+        _ = wait([watches[0].descriptor], polls: true)
       }
       if let raised { return raised }
     }

@@ -67,12 +67,16 @@ package final class FollowPage: Sendable {
     return (page, nil)
   }
 
-  /// Stops announcements in a page left by an earlier writer.
+  /// Stops announcements in a page left by an earlier writer. If the manifest has gone back since
+  /// its last announcement, begins a session first, because the page no longer shows that
+  /// afterwards.
   ///
+  /// - Parameter generation: the manifest's.
   /// - Returns: the file, on which followers hold locks, and its previous words, if they are of
   ///   this store and this boot.
   package static func withdraw(
-    in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8]
+    in directory: Directory, storeIdentifier: [UInt8], bootIdentifier: [UInt8],
+    generation: UInt64
   ) throws(StoreError) -> (file: File, before: Words?)? {
     guard let file = try directory.openFile(FileName.followPage, mode: .readWrite) else {
       return nil
@@ -82,6 +86,9 @@ package final class FollowPage: Sendable {
     _ = try file.read(into: &bytes, at: 0)
     let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
     let before: Words? = bytes.starts(with: head) ? bytes.withSpan { Words(in: $0) } : nil
+    if let before, !before.isWithdrawn, before.generation > generation {
+      try beginSession(in: file, after: before)
+    }
     try write(.max, at: Layout.generationOffset, to: file)
     return (file, before)
   }

@@ -123,7 +123,8 @@ struct OpenedStore {
     announcedBefore = announced?.before
     if page == nil, !readOnly, names.contains(FileName.followPage) {
       let withdrawn = try FollowPage.withdraw(
-        in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier)
+        in: directory, storeIdentifier: manifest.storeIdentifier, bootIdentifier: bootIdentifier,
+        generation: manifest.generation)
       withdrawnPage = withdrawn?.file
       announcedBefore = withdrawn?.before
     }

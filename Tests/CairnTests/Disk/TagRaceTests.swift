@@ -200,7 +200,9 @@ struct TagRaceTests {
     #expect(told.withLock { $0 } == 0)
     Thread.detachNewThread { _ = try? cache.store.trim(toCount: 10) }
     #expect(comesTrue { told.withLock { $0 } == 10 })
-    cache.events.tellHeldBack()
+    let heldBack = cache.events.takeHeldBack()
+    #expect(told.withLock { $0 } == 10)
+    for event in heldBack { cache.events.tellObservers(of: event) }
     #expect(told.withLock { $0 } == 20)
     try cache.store.trim(toCount: 0)
     #expect(told.withLock { $0 } == 30)

@@ -9,10 +9,9 @@ extension DiskCache {
   ///
   /// When the call returns, no read finds an entry with this tag that existed when the call began.
   /// Reads find entries that are written later. If a load began before the call, its callers get
-  /// the value, but a value with the tag is not kept, and callers after this call do not join the
-  /// load. The entries are removed in the background, and observers receive each removal. Until
-  /// then, `count()` and the limits include them, and `statistics().sweepingTagCount` includes the
-  /// tag.
+  /// the value, but a value with the tag is not kept, and later callers do not get it. The entries
+  /// are removed in the background, and observers receive each removal. Until then, `count()` and
+  /// the limits include them, and `statistics().sweepingTagCount` includes the tag.
   ///
   /// A concurrent update of a value with the tag happens before the removal, or finds no value. The
   /// mechanism resembles generations in memcached's namespaces, and Varnish's bans.
@@ -92,8 +91,9 @@ extension DiskCache {
     flights.noteTagRemoval()
     removals.removeAll { $0.isOfMarks }
     drop(removals)
+    let heldBack = events.takeHeldBack()
     events.settle([], after: removals)
-    events.tellHeldBack()
+    for event in heldBack { events.tellObservers(of: event) }
     if let failure {
       // The record may have been written anyway.
       if !failure.hasWrittenNothing { try? refreshMarks(in: store) }
