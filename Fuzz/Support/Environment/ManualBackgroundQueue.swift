@@ -9,14 +9,34 @@ package final class ManualBackgroundQueue: BackgroundQueue {
 
   // Not the standard library's `Mutex`, which Thread Sanitizer does not understand.
   private let waiting = Lock<[Job]>([])
+  private let refusing = Lock(false)
 
   package init() {}
 
+  /// Whether no thread can be started, and no kept job ever runs.
+  package var refuses: Bool {
+    get { refusing.withLock { $0 } }
+    set { refusing.withLock { $0 = newValue } }
+  }
+
+  package func runIfPossible(_ job: @escaping @Sendable () -> Void) -> Bool {
+    runIfPossible(after: .zero, job)
+  }
+
+  package func runIfPossible(
+    after delay: Duration, _ job: @escaping @Sendable () -> Void
+  ) -> Bool {
+    if refuses { return false }
+    run(after: delay, job)
+    return true
+  }
+
   package func run(_ job: @escaping @Sendable () -> Void) {
-    waiting.withLock { $0.append(Job(delay: .zero, body: job)) }
+    run(after: .zero, job)
   }
 
   package func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {
+    if refuses { return }
     waiting.withLock { $0.append(Job(delay: delay, body: job)) }
   }
 

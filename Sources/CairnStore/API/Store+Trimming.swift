@@ -36,7 +36,9 @@ extension Store {
     var configuration = engine.session.configuration
     (configuration.countLimit, configuration.byteLimit) = (countLimit, byteLimit)
     try configuration.check()
-    try engine.evictor.setLimits(countLimit: countLimit, byteLimit: byteLimit)
+    // A limit on disk space implies one on live bytes.
+    try engine.evictor.setLimits(
+      countLimit: countLimit, byteLimit: configuration.resolved.byteLimit)
   }
 
   /// The default lifetime, for entries written from now on without one of their own. `nil` means

@@ -87,7 +87,7 @@ final class Housekeeper: Sendable {
   }
 
   private func scheduleTick(after interval: Duration, sequence: SequenceNumber) {
-    session.environment.maintenance.run(after: interval) { [weak self] in
+    let isTimed = session.environment.maintenance.runIfPossible(after: interval) { [weak self] in
       guard let self, !session.isClosed, !session.hasVanished else { return }
       isTimeUp.store(true, ordering: .relaxed)
       session.wakeHousekeeping()
@@ -96,9 +96,16 @@ final class Housekeeper: Sendable {
       guard
         last != sequence || index.expirableCount > 0
           || session.configuration.freeDiskSpaceFloor != nil || hasFailed.load(ordering: .relaxed)
-      else { return session.alarm.stopTiming() }
+      else {
+        session.alarm.stopTiming()
+        // A write may have found the timer just before.
+        if supply.log.lastSequence != last { session.alarm.startTiming() }
+        return
+      }
       scheduleTick(after: interval, sequence: last)
     }
+    // Without a thread, the next write tries again.
+    if !isTimed { session.alarm.stopTiming() }
   }
 
   /// Runs chores until none has more to do.
@@ -120,7 +127,7 @@ final class Housekeeper: Sendable {
   private func noteClock() {
     let offset = session.clock.offset.milliseconds
     let told = toldClockOffset.exchange(offset, ordering: .relaxed)
-    guard abs(offset.subtractingReportingOverflow(told).partialValue) >= 1000 else {
+    guard offset.subtractingReportingOverflow(told).partialValue.magnitude >= 1000 else {
       return toldClockOffset.store(told, ordering: .relaxed)
     }
     let side = offset < 0 ? "behind" : "ahead of"

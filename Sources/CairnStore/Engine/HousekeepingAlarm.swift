@@ -35,7 +35,8 @@ final class HousekeepingAlarm: Sendable {
   func ring() {
     if isResting { return }
     guard !isQueued.exchange(true, ordering: .relaxed) else { return }
-    queue.run { [self] in answers.withLock { $0 }?.pass() }
+    // Without a thread, the next request tries again.
+    if !queue.runIfPossible({ [self] in answers.withLock { $0 }?.pass() }) { beginPass() }
   }
 
   /// Call when a pass begins. From here on, another may be requested.
@@ -56,9 +57,10 @@ final class HousekeepingAlarm: Sendable {
   func rest() {
     resting.store(true, ordering: .relaxed)
     // Meanwhile, the job keeps no files of a closed store open.
-    queue.run(after: Self.pauseAfterFailure) { [self] in
+    let isEnding = queue.runIfPossible(after: Self.pauseAfterFailure) { [self] in
       resting.store(false, ordering: .relaxed)
     }
+    if !isEnding { resting.store(false, ordering: .relaxed) }
   }
 
   // MARK: Time

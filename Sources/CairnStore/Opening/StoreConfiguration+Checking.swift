@@ -2,7 +2,9 @@ extension StoreConfiguration {
   /// The same configuration, with the limits that follow from `diskByteLimit`.
   var resolved: StoreConfiguration {
     // `check` refuses values out of range.
-    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return self }
+    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1,
+      Self.segmentByteLimits.contains(segmentByteLimit)
+    else { return self }
     var resolved = self
     resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)
     // The index file and the manifests take part of the space.
@@ -11,13 +13,15 @@ extension StoreConfiguration {
     return resolved
   }
 
+  private static var segmentByteLimits: ClosedRange<Int> { 64 << 10...1 << 30 }
+
   /// Throws if an option is out of range.
   func check() throws(StoreError) {
     func require(_ holds: Bool, _ option: String, _ reason: String) throws(StoreError) {
       if !holds { throw .invalidConfiguration(option: option, reason: reason) }
     }
     try require(
-      (64 << 10...1 << 30).contains(segmentByteLimit), "segmentByteLimit",
+      Self.segmentByteLimits.contains(segmentByteLimit), "segmentByteLimit",
       "\(segmentByteLimit) is not from 64 KiB to 1 GiB")
     try require(
       (1.1...1000).contains(spaceBound), "spaceBound", "\(spaceBound) is not from 1.1 to 1,000")

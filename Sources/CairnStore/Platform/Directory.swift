@@ -79,12 +79,15 @@ package final class Directory: Sendable {
   /// Whether files in the directory are mapped for reading.
   package var mapsFiles: Bool { volume.mapsFiles }
 
-  /// How many more bytes can be allocated on the directory's filesystem and within the limit.
+  /// How many more bytes its files can take: what is free on the filesystem, or less if they have a
+  /// limit.
   package func freeByteCount() throws(StoreError) -> Int {
-    do {
-      let free = try fileSystem.freeByteCount(of: descriptor)
-      return max(0, min(free, quota?.freeByteCount ?? .max))
-    } catch {
+    max(0, min(try diskFreeByteCount(), quota?.freeByteCount ?? .max))
+  }
+
+  /// How many more bytes can be allocated on its filesystem.
+  package func diskFreeByteCount() throws(StoreError) -> Int {
+    do { return try fileSystem.freeByteCount(of: descriptor) } catch {
       throw error.storeError(path: path)
     }
   }
@@ -97,8 +100,14 @@ package final class Directory: Sendable {
       do throws(StoreError) {
         sum += try openFile(name, mode: .readOnly)?.status().allocatedByteCount ?? 0
       } catch {
-        // A folder, or a file that is not the store's.
-        guard case .unsafeFile = error else { return nil }
+        // A folder, or a file that is not the store's, such as `lost+found`.
+        switch error {
+        case .unsafeFile: continue
+        case .system(let failure)
+        where [SystemError.accessDenied, SystemError.notPermitted].contains(failure.errorNumber):
+          continue
+        default: return nil
+        }
       }
     }
     return sum

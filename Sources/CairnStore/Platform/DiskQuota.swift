@@ -64,6 +64,6 @@ package final class DiskQuota: Sendable {
   private func look(_ state: inout State) {
     guard let used = state.look?() else { return }
     state.usedByteCount = used + state.pendingByteCount
-    state.limit = max(byteLimit, min(state.limit, used + byteLimit / 8))
+    state.limit = used > byteLimit ? min(state.limit, used + byteLimit / 8) : byteLimit
   }
 }

@@ -31,6 +31,8 @@ package final class StoreClock: WallClock {
   /// Whether the clock is the system's, which is read again only at each tick of the kernel. The
   /// last tick and its time are kept.
   package let isSystem: Bool
+  /// Increases before and after each change of the two; odd in between.
+  private let version = Atomic(0)
   private let readTick = Atomic(Int64.min)
   private let readTime = Atomic(Int64.min)
 
@@ -56,13 +58,33 @@ package final class StoreClock: WallClock {
 
   private func systemTime() -> Timestamp {
     let tick = SystemClock.tick()
-    if tick == readTick.load(ordering: .acquiring) {
-      return Timestamp(millisecondsSinceEpoch: readTime.load(ordering: .relaxed))
+    let before = version.load(ordering: .acquiring)
+    if before & 1 == 0, tick == readTick.load(ordering: .relaxed) {
+      let time = readTime.load(ordering: .relaxed)
+      atomicMemoryFence(ordering: .acquiring)
+      if version.load(ordering: .relaxed) == before {
+        return Timestamp(millisecondsSinceEpoch: time)
+      }
     }
+    return readSystemTime(at: tick, before)
+  }
+
+  /// Reads the time again, and keeps it unless another thread has kept one since.
+  @inline(never)
+  private func readSystemTime(at tick: Int64, _ before: Int) -> Timestamp {
     let (time, expected) = read()
     let now = max(time, expected)
-    readTime.store(now.millisecondsSinceEpoch, ordering: .relaxed)
-    readTick.store(tick, ordering: .releasing)
+    if before & 1 == 0,
+      version.compareExchange(
+        expected: before, desired: before + 1, ordering: .acquiringAndReleasing
+      ).exchanged
+    {
+      // No thread sees a new word with the old version.
+      atomicMemoryFence(ordering: .releasing)
+      readTime.store(now.millisecondsSinceEpoch, ordering: .relaxed)
+      readTick.store(tick, ordering: .relaxed)
+      version.store(before + 2, ordering: .releasing)
+    }
     return now
   }
 

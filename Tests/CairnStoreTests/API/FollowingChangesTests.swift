@@ -67,6 +67,24 @@ final class FollowingChangesTests {
     #expect(try follower.contents() == writer.contents())
   }
 
+  @Test("A scrub of a follower reports no damage in segments that its writer has compacted")
+  func scrub() throws {
+    let writer = try Store.announcing(directory.store, background: queue)
+    for number in 0..<300 {
+      try writer.setValue([UInt8](repeating: 1, count: 1000), forKey: "\(number)")
+    }
+    let follower = try Store.following(directory.store)
+    #expect(try follower.count() == 300)
+    for number in 0..<300 {
+      try writer.setValue([UInt8](repeating: 2, count: 1000), forKey: "\(number)")
+    }
+    #expect(try writer.compact().removedSegmentCount > 0)
+    let report = try follower.scrub()
+    #expect(report.damage.isEmpty && report.isComplete)
+    try follower.close()
+    try writer.close()
+  }
+
   @Test("A closed follower holds no file and no lock, even if its store object still exists")
   func closed() throws {
     let writer = try Store.announcing(directory.store, background: queue)

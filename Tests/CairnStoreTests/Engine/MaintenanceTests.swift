@@ -340,4 +340,22 @@ struct MaintenanceTests {
     #expect(try store.statistics().segmentCount < 6)
     try store.close()
   }
+
+  @Test("If no thread can be started, a later write starts maintenance")
+  func threads() throws {
+    let scene = try StoreScene()
+    let store = try scene.open { $0.maintenanceInterval = .seconds(60) }
+    scene.queue.discardAll()
+    scene.queue.refuses = true
+    try store.setValue("v", forKey: "a", lifetime: .seconds(10))
+    try store.setValue([UInt8](repeating: 1, count: 100_000), forKey: "b")
+    #expect(scene.queue.delays == [])
+    scene.queue.refuses = false
+    try store.setValue("v", forKey: "c")
+    #expect(scene.queue.delays.contains(.seconds(60)))
+    scene.clock.advance(by: .seconds(60))
+    scene.queue.runAll(dueAfter: .seconds(60))
+    #expect(try store.removeExpired().count == 0)
+    try store.close()
+  }
 }

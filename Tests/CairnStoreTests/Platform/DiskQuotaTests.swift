@@ -46,6 +46,14 @@ struct DiskQuotaTests {
     #expect(quota.take(600 << 10))
   }
 
+  @Test("Files just below the limit may not exceed it")
+  func almostFull() throws {
+    let quota = DiskQuota(byteLimit: 1 << 20)
+    quota.begin { 900 << 10 }
+    #expect(!quota.take(100 << 10))
+    #expect(quota.take(50 << 10))
+  }
+
   @Test("A manifest is never refused, and counts")
   func manifest() throws {
     let file = try directory.createFile("file")

@@ -109,7 +109,8 @@ struct ScrubPass: Sendable {
           return findings
         }
         if !isInHole { offset = position }
-        position += 8
+        // Nothing follows the end of the file.
+        position = scanner.holds(position..<position + 1) ? position + 8 : end
         notePart(of: scanner, hole: position)
         continue
       }

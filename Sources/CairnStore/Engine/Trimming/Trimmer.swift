@@ -168,13 +168,13 @@ final class Trimmer: Sendable {
 
   /// How many more bytes must become free, in addition to those that readers will release.
   func missingByteCount(_ floor: Int) throws(StoreError) -> Int {
-    let free = try session.directory.freeByteCount()
+    let free = try session.directory.diskFreeByteCount()
     return max(0, floor) - free - min(lookup.table.total.pinnedByteCount, .max - free)
   }
 
   /// Takes one step towards the free-space floor, if there is less free space.
   func approach(_ floor: Int) throws(StoreError) -> Bool {
-    let free = try session.directory.freeByteCount()
+    let free = try session.directory.diskFreeByteCount()
     if free >= floor, !isWinningSpace.load(ordering: .relaxed) { return false }
     // Go beyond the floor by as much as the log preallocates, but no further: the fewer bytes are
     // dead, the more must be copied for each byte reclaimed.

@@ -163,6 +163,25 @@ struct ScrubTests {
       try store.scrub().damage == [DamageEvent(place: place, keys: [], keyCount: 1)])
   }
 
+  @Test("Where a file is cut off, a scrub skips the rest at once")
+  func cutOff() throws {
+    let store = try scene.open { $0.access = .systemCalls }
+    try scene.fill(store)
+    let (file, record) = try scene.place(of: "key 3")
+    let isCut = unsafe truncate("\(scene.directory.store)/\(file)", record.offset) == 0
+    try #require(isCut)
+    let readCount = Lock(0)
+    scene.files.setHook { event in
+      if event.call == .read { readCount.withLock { $0 += 1 } }
+      return nil
+    }
+    let damage = try store.scrub().damage
+    scene.files.setHook(nil)
+    #expect(damage.map(\.place.offset) == [record.offset])
+    #expect(damage[0].keyCount > 10)
+    #expect(readCount.withLock { $0 } < 300)
+  }
+
   @Test("Bytes that the disk cannot read are reported with their keys")
   func unreadable() throws {
     let disk = SimulatedDisk()

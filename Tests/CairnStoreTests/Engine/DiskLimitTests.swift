@@ -1,0 +1,73 @@
+import CairnStore
+import Foundation
+import FuzzSupport
+import Glibc
+import Testing
+
+@Suite("A store with a limit on its disk space")
+struct DiskLimitTests {
+  private let scene: StoreScene
+
+  init() throws { scene = try StoreScene() }
+
+  private func open() throws -> Store { try scene.open { $0.diskByteLimit = 8 << 20 } }
+
+  private func fill(_ store: Store, _ byteCount: Int) throws {
+    for number in 0..<(byteCount / 10_000) {
+      try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "key \(number)")
+    }
+  }
+
+  @Test("The floor of free space is about the filesystem, not about the limit")
+  func floor() throws {
+    let store = try open()
+    try fill(store, 1 << 20)
+    let count = try store.count()
+    // More than the limit leaves, and less than any test's disk has.
+    #expect(try store.trim(toFreeDiskSpace: 16 << 20).count == 0)
+    #expect(try store.count() == count)
+    try store.close()
+  }
+
+  @Test("A folder that the process may not open does not count")
+  func foreignFolder() throws {
+    try open().close()
+    try FileManager.default.createDirectory(
+      atPath: scene.path + "/lost+found", withIntermediateDirectories: false)
+    scene.fileSystem.setHook { event in
+      event.call == .open && event.file == "lost+found" ? EACCES : nil
+    }
+    let store = try open()
+    try fill(store, 1 << 20)
+    #expect(try store.count() == (1 << 20) / 10_000)
+    try store.close()
+  }
+
+  @Test(
+    "New limits on entries keep the limit on live bytes that follows from it",
+    arguments: [nil, 1 << 40])
+  func newLimits(byteLimit: Int?) throws {
+    let store = try open()
+    try store.setLimits(countLimit: 1_000_000, byteLimit: byteLimit)
+    // Without that limit, a write would find no room.
+    try fill(store, 24 << 20)
+    #expect(try store.count() > 100)
+    try store.close()
+  }
+
+  @Test("A wrong segment size throws beside it too", arguments: [Int.min, -1, 0, Int.max])
+  func wrongSegments(byteCount: Int) throws {
+    for limit in [8 << 20, Int.max] {
+      let error = storeError {
+        _ = try scene.open {
+          $0.diskByteLimit = limit
+          $0.segmentByteLimit = byteCount
+        }
+      }
+      guard case .invalidConfiguration(option: "segmentByteLimit", _)? = error else {
+        Issue.record("\(String(describing: error))")
+        continue
+      }
+    }
+  }
+}
