@@ -182,22 +182,23 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ) async throws -> Value {
     let began = softLimit == nil ? 0 : timers.now()
     var rest = softLimit
+    // The removals of tags that this caller must see.
+    let removalCount = state.withLock { $0.tagRemovalCount }
     while true {
-      let (value, isEarlier) = try await joinedValue(forKey: key, softLimit: rest, load)
-      if !isEarlier { return value }
-      // If the value was kept, the next load finds it.
-      rest = softLimit.map { max(.zero, $0 - .milliseconds(timers.now() - began)) }
+      let (value, flight) = try await joinedValue(forKey: key, softLimit: rest, load)
+      if flight.tagRemovalCount >= removalCount { return value }
+      // The load began earlier. If its value was kept, the next load finds it.
+      rest = softLimit.map { max(.zero, $0 - .milliseconds(timers.now() &- began)) }
     }
   }
 
-  /// - Returns: the value, and whether its load began before the last removal of a tag that this
-  ///   caller must see.
+  /// - Returns: the value, and the load that it is from.
   private func joinedValue(
     forKey key: Key, softLimit: Duration?, _ load: Load
-  ) async throws -> (Value, isEarlier: Bool) {
+  ) async throws -> (Value, Flight<Value>) {
     try Task.checkCancellation()
     let waiter = Flight<Value>.Waiter()
-    let (flight, isNew, isEarlier) = enter(key, waiter)
+    let (flight, isNew) = enter(key, waiter)
     let waiting = LoadNode.waiting
     if let waiting, !LoadGraph.add(waiting, waitsFor: flight.node) {
       leave(flight, waiter, key)
@@ -223,7 +224,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     } onCancel: {
       leave(flight, waiter, key)
     }
-    return (value, isEarlier)
+    return (value, flight)
   }
 
   /// Begins a load without waiters, unless the key already has a load.
@@ -266,20 +267,18 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancels: true)
   }
 
-  private func enter(
-    _ key: Key, _ waiter: Flight<Value>.Waiter
-  ) -> (Flight<Value>, isNew: Bool, isEarlier: Bool) {
+  private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
     state.withLock { state in
       if let flight = state.flights[key], flight.enter(waiter) {
         state.statistics.joinedCount += 1
-        return (flight, false, flight.tagRemovalCount != state.tagRemovalCount)
+        return (flight, false)
       }
       let flight = Flight<Value>(tagRemovalCount: state.tagRemovalCount)
       _ = flight.enter(waiter)
       if state.flights.updateValue(flight, forKey: key) == nil {
         activeCount.add(1, ordering: .acquiringAndReleasing)
       }
-      return (flight, true, false)
+      return (flight, true)
     }
   }
 

@@ -57,6 +57,11 @@ struct MemoryGroup: Sendable {
     return path.hasPrefix(root + "/") ? point + path.dropFirst(root.count) : nil
   }
 
+  /// The file that exists as long as the group does.
+  var usageFile: String {
+    directory + (version == .two ? "/memory.current" : "/memory.usage_in_bytes")
+  }
+
   /// The share of its limit that the group uses, from 0 to slightly above 1, or `nil` if there is
   /// no limit.
   ///
@@ -68,14 +73,14 @@ struct MemoryGroup: Sendable {
     switch version {
     case .two:
       limits = ["memory.high", "memory.max"].map { files.number("\(directory)/\($0)") }
-      used = files.number("\(directory)/memory.current")
+      used = files.number(usageFile)
       reclaimable = files.number(named: "inactive_file", in: "\(directory)/memory.stat")
     case .one:
       // A number near 2^63 means no limit.
       limits = [files.number("\(directory)/memory.limit_in_bytes")].map { limit in
         limit.flatMap { $0 >= 1 << 60 ? nil : $0 }
       }
-      used = files.number("\(directory)/memory.usage_in_bytes")
+      used = files.number(usageFile)
       reclaimable = files.number(named: "total_inactive_file", in: "\(directory)/memory.stat")
     }
     guard let limit = limits.compactMap({ $0 }).min(), let used else { return nil }

@@ -10,6 +10,11 @@ struct SystemFiles: Sendable {
   /// Prefixes each path.
   var root: String
 
+  /// Whether no file exists at a path.
+  func isMissing(_ path: String) -> Bool {
+    unsafe access(root + path, F_OK) != 0 && errno == ENOENT
+  }
+
   /// The text of a file, or `nil` if it cannot be read.
   func text(_ path: String) -> String? {
     let descriptor = unsafe open(root + path, O_RDONLY | O_CLOEXEC)

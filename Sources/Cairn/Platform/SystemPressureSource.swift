@@ -45,6 +45,8 @@ package final class SystemPressureSource: PressureSource {
     var isOpen = false
     /// Whether `watches` and `polledGroups` are those of the process's groups.
     var isWatching = false
+    /// Whether there was ever something to watch.
+    var hasWatched = false
     var hasEnded = false
     var watches: [(descriptor: Int32, watch: Watch)] = []
     /// The end of the pipe that is closed to end the wait.
@@ -106,7 +108,14 @@ package final class SystemPressureSource: PressureSource {
         return (state.watches, state.polledGroups, state.hasEnded)
       }
       // The pipe alone reports nothing.
-      if hasEnded || (watches.count <= 1 && polledGroups.isEmpty) { return nil }
+      if hasEnded || watches.isEmpty { return nil }
+      if watches.count == 1 && polledGroups.isEmpty {
+        guard state.withLock({ $0.hasWatched }) else { return nil }
+        // Perhaps there were no descriptors left.
+        watchAnew()
+        pause(watches)
+        continue
+      }
       var raised: MemoryPressure?
       // Whether a group no longer exists.
       var isOutdated = false
@@ -132,17 +141,19 @@ package final class SystemPressureSource: PressureSource {
         }
       }
       for group in polledGroups {
-        // A group without a limit was not polled.
-        isOutdated = isOutdated || group.usedShare(files) == nil
+        isOutdated = isOutdated || files.isMissing(group.usageFile)
         if let pressure = pressure(ofUseOf: group) { raised = max(raised ?? pressure, pressure) }
       }
-      if isOutdated {
-        watchAnew()
-        // At most once in each interval, whatever the kernel reports.
-        _ = wait([watches[0].descriptor], polls: true)
-      }
+      if isOutdated { watchAnew() }
       if let raised { return raised }
+      // At most once in each interval, whatever the kernel reports.
+      if isOutdated { pause(watches) }
     }
+  }
+
+  /// Waits for one interval, or until `stop`.
+  private func pause(_ watches: [(descriptor: Int32, watch: Watch)]) {
+    _ = wait([watches[0].descriptor], polls: true)
   }
 
   // MARK: Watches
@@ -167,6 +178,9 @@ package final class SystemPressureSource: PressureSource {
 
   private func watch(_ state: inout State) {
     state.isWatching = true
+    defer {
+      if state.watches.count > 1 || !state.polledGroups.isEmpty { state.hasWatched = true }
+    }
     let groups = MemoryGroup.all(files)
     var stallFiles = ["/proc/pressure/memory"]
     for group in groups where group.version == .two {

@@ -26,7 +26,8 @@ extension Store {
   ///
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
-  ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit.
+  ///   - byteLimit: the maximum number of live bytes, or `nil` for no limit. The limit that follows
+  ///     from `diskByteLimit` applies in any case.
   /// - Throws: `invalidConfiguration` for a limit of 0 or less, which changes nothing. Otherwise
   ///   see `trim(toCount:)`. The new limits then apply anyway, and the next write tries again to
   ///   enforce them.

@@ -104,8 +104,7 @@ final class Housekeeper: Sendable {
       }
       scheduleTick(after: interval, sequence: last)
     }
-    // Without a thread, the next write tries again.
-    if !isTimed { session.alarm.stopTiming() }
+    if !isTimed { session.alarm.noteTimingRefused() }
   }
 
   /// Runs chores until none has more to do.

@@ -23,6 +23,9 @@ final class HousekeepingAlarm: Sendable {
   private let resting = Atomic(false)
   /// Whether passes also run at intervals.
   private let isTimed = Atomic(false)
+  /// How many writes do not try to start timed passes: each attempt costs a system call.
+  private let skippedCount = Atomic(0)
+  private static let refusalCount = 256
 
   init(_ queue: any BackgroundQueue) { self.queue = queue }
 
@@ -35,8 +38,12 @@ final class HousekeepingAlarm: Sendable {
   func ring() {
     if isResting { return }
     guard !isQueued.exchange(true, ordering: .relaxed) else { return }
-    // Without a thread, the next request tries again.
-    if !queue.runIfPossible({ [self] in answers.withLock { $0 }?.pass() }) { beginPass() }
+    let pass: @Sendable () -> Void = { [self] in answers.withLock { $0 }?.pass() }
+    // If no thread can be started, the timer's thread may run the pass. Without that one either,
+    // the next request tries again.
+    if !queue.runIfPossible(pass), !queue.runIfPossible(after: .milliseconds(100), pass) {
+      beginPass()
+    }
   }
 
   /// Call when a pass begins. From here on, another may be requested.
@@ -74,10 +81,20 @@ final class HousekeepingAlarm: Sendable {
 
   @inline(never)
   private func beginTiming() {
+    if skippedCount.load(ordering: .relaxed) > 0 {
+      skippedCount.wrappingSubtract(1, ordering: .relaxed)
+      return
+    }
     if isTimed.exchange(true, ordering: .relaxed) { return }
     answers.withLock { $0 }?.beginTiming()
   }
 
   /// Stops timed passes. The next write restarts them.
   func stopTiming() { isTimed.store(false, ordering: .relaxed) }
+
+  /// Notes that no thread can be started for timed passes. One of the next writes tries again.
+  func noteTimingRefused() {
+    skippedCount.store(Self.refusalCount, ordering: .relaxed)
+    stopTiming()
+  }
 }

@@ -244,19 +244,27 @@ final class Scrubber: Sendable {
     try session.checkUsable()
     if session.lookForPlace() { throw .vanished(path: session.path) }
     if segment.isRetired { return nil }
-    if session.isReadOnly, try !isListed(segment) { return nil }
+    if session.isReadOnly, !isListed(segment) { return nil }
     let (keys, count) = try keys(in: 0..<end, of: segment)
     return DamageEvent(
       place: Corruption(file: segment.name, offset: 0, cause: .missingFile), keys: keys,
       keyCount: count)
   }
 
-  /// Whether the manifest still lists a segment. The writer that this store follows may have
-  /// compacted it.
-  private func isListed(_ segment: Segment) throws(StoreError) -> Bool {
-    let manifest = try ManifestFile(directory: session.directory).readBesideWriter()
-    return manifest.openSegments.contains { $0.id == segment.id }
-      || manifest.sealedSegments.contains { $0.id == segment.id }
+  /// Whether the manifest still lists a segment, or cannot be read. The writer that this store
+  /// follows may have compacted the segment.
+  private func isListed(_ segment: Segment) -> Bool {
+    for _ in 0..<20 {
+      // The writer may be replacing the manifest.
+      guard let manifest = try? ManifestFile(directory: session.directory).readBesideWriter()
+      else {
+        session.environment.pause(.milliseconds(1))
+        continue
+      }
+      return manifest.openSegments.contains { $0.id == segment.id }
+        || manifest.sealedSegments.contains { $0.id == segment.id }
+    }
+    return true
   }
 
   /// The keys that the index has in a part of a segment, and the number of entries there. A damaged
