@@ -112,7 +112,9 @@ struct SystemPressureTests {
 
   /// Where a test can make a version 2 group with pressure stall information, if it can.
   static let groups = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].first {
-    unsafe access($0 + "/memory.pressure", W_OK) == 0
+    let probe = "\($0)/cairn-probe-\(getpid())"
+    return unsafe access($0 + "/memory.pressure", W_OK) == 0 && mkdir(probe, 0o755) == 0
+      && rmdir(probe) == 0
   }
 
   @Test(
