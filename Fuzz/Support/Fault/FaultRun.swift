@@ -170,6 +170,9 @@ package final class FaultRun {
       let mayMissLimits = evicts && (injector.hitCount > before || disk.capacity != nil)
       if !mayMissLimits { try checkHidden(since: first, in: operation) }
       if case .backup(let path) = operation { try checkBackup(path) }
+      if !mayMissLimits, let first = overdue.last {
+        steps = overdue + operation.steps(from: first, now: clock.now(), limits: limits)
+      }
       if mayMissLimits, overdue.isEmpty, hasMisread() {
         steps = try sparing(steps, of: operation, store)
       }
