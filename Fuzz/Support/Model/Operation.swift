@@ -171,7 +171,7 @@ package enum Operation {
     }
   }
 
-  /// Whether the operation consists of many writes, some of which may have happened if it throws.
+  /// Whether the operation consists of many writes. If it throws, some of them may have happened.
   package var isGradual: Bool {
     switch self {
     case .removeMany, .trim, .trimBytes, .trimOlder: true

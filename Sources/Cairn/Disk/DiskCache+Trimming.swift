@@ -16,7 +16,7 @@ extension DiskCache {
   /// - Parameters:
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
-  ///     limit.
+  ///     limit. The limit that follows from `diskByteLimit` applies in any case.
   /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less; nothing is then
   ///   changed. Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {

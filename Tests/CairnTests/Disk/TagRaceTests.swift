@@ -188,6 +188,43 @@ struct TagRaceTests {
     seen.cancel()
   }
 
+  @Test(
+    "On a full disk, what the record of a mark evicts is reported after the mark",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func fullDisk() throws {
+    let disk = try TinyDisk(byteCount: 8 << 20)
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.store.segmentByteLimit = 256 << 10
+    configuration.store.log = .none
+    let cache = try DiskCache<String, String>.open(
+      .path(disk.path + "/cache"), configuration: configuration)
+    let marks = cache.marks
+    let told = Lock<[Bool]>([])
+    let removed = Lock<[UInt8]>([])
+    let seen = cache.observe { event in
+      guard case .removed(_, .evicted(.freeDiskSpace)) = event else { return }
+      let isPending = marks.forbids([removed.withLock { $0 }], since: .max, isLoaded: false)
+      told.withLock { $0.append(isPending) }
+    }
+    let value = String(repeating: "v", count: 3000)
+    var number = 0
+    while told.withLock({ $0.isEmpty }) {
+      try cache.setValue(value, forKey: "\(number)")
+      number += 1
+    }
+    told.withLock { $0 = [] }
+    for number in 0..<200 where told.withLock({ $0.isEmpty }) {
+      // Another program takes the rest, again and again.
+      try disk.fill()
+      let tag = "\(number)" + String(repeating: "t", count: 250)
+      removed.withLock { $0 = Array(tag.utf8) }
+      try cache.removeAll(tagged: tag)
+    }
+    #expect(told.withLock { !$0.isEmpty && $0.allSatisfy { !$0 } })
+    seen.cancel()
+    try cache.close()
+  }
+
   @Test("What the store evicts for the record of a mark is reported after the mark")
   func heldBack() throws {
     let cache: DiskCache<String, String> = try scene.cache()

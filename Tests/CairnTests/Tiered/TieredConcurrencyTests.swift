@@ -27,8 +27,7 @@ struct Observed: Sendable {
   var kind: Kind
 }
 
-/// Everything that happened to one key, in the order in which it ended, and the contradictions in
-/// it.
+/// The operations on one key, in the order of their ends, and the contradictions between them.
 ///
 /// The versions are the order of the writes on disk. So it is enough to look for contradictions:
 /// something that was seen after something newer certainly existed.

@@ -179,9 +179,9 @@ package struct CompactionPlanner: Sendable {
     }.sorted { $0.lowestSequence < $1.lowestSequence }
     var rest = small[...]
     while rest.count >= Self.smallSegmentCount, let first = rest.first {
-      let together = rest.lazy.filter {
-        $0.highestSequence <= first.lowestSequence + UInt64(UInt32.max)
-      }.prefix(2 * Self.smallSegmentCount).map(\.id)
+      let highest = first.lowestSequence + UInt64(UInt32.max)
+      let together = rest.prefix { $0.lowestSequence <= highest }
+        .filter { $0.highestSequence <= highest }.prefix(2 * Self.smallSegmentCount).map(\.id)
       if together.count >= Self.smallSegmentCount { return Array(together) }
       rest = rest.dropFirst()
     }

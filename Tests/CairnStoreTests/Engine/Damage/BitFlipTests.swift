@@ -11,7 +11,7 @@ struct BitFlipTests {
     var image: Image
     var contents: [String: [UInt8]]
     var removed: [String] = []
-    /// The bytes of large values, of which only a sample is damaged.
+    /// The bytes of large values. The test damages only a sample of them.
     var largeRanges: [String: Range<Int>] = [:]
 
     static let shared = Result { try ClosedStore() }

@@ -1,7 +1,7 @@
 import CairnHummingbird
 import Hummingbird
 
-/// The session of a user who has logged in.
+/// The session of a logged-in user.
 struct Session: Codable, Sendable {
   var user: String
   var visitCount: Int

@@ -3,9 +3,9 @@ import Synchronization
 
 /// Tracks how long near copies are known to be right.
 ///
-/// A *session* is a period in which invalidations arrive without a gap. A near copy belongs to the
-/// session in which it was requested from the engine. The copy is fresh as long as its session is:
-/// until the staleness limit has passed since the last confirmed moment. A moment is confirmed when
+/// A *session* is a period in which invalidations arrive without a gap. Each near copy belongs to
+/// one session: it was requested from the engine during that session. Its copies are fresh until
+/// the staleness limit has passed since the last confirmed moment. A moment is confirmed when
 /// the engine has shown that all earlier invalidations have arrived.
 @usableFromInline
 final class Freshness: Sendable {
