@@ -73,7 +73,7 @@ final class FollowingChangesTests {
     for number in 0..<300 {
       try writer.setValue([UInt8](repeating: 1, count: 1000), forKey: "\(number)")
     }
-    let follower = try Store.following(directory.store)
+    let follower = try Store.following(directory.store, .manual)
     #expect(try follower.count() == 300)
     for number in 0..<300 {
       try writer.setValue([UInt8](repeating: 2, count: 1000), forKey: "\(number)")
