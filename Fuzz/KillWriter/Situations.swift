@@ -89,30 +89,56 @@ enum Situations {
     let tasks = try environment.fileSystem.openDirectory(path: "/proc/self/task")
     let threadCount = try environment.fileSystem.names(in: tasks).count
     require(threadCount == 1, "\(threadCount) threads before the fork")
-    // Swift marks fork unavailable, for good reasons, but this test is about fork. SAFETY: the
-    // symbol is fork(2), which has this type.
+    runInChild {
+      let expected = StoreError.usedAfterFork(path: path)
+      if let wrong = firstWrongUse(of: store, expecting: expected) { return wrong }
+      return storeError { try store.close() } == expected ? nil : "close"
+    }
+    require(try store.value(forKey: "key") == Array("before".utf8), "the child changed the value")
+    try store.setValue("after", forKey: "key", durability: .durable)
+    try store.close()
+  }
+
+  /// A child that was forked while a timer's thread waited uses its own store with its own timer.
+  static func forkBesideTimer(path: String) throws {
+    let store = try Store(path: path, configuration: configuration())
+    // Housekeeping is due in a minute.
+    try store.setValue("before", forKey: "key")
+    // The thread waits, so it holds no lock.
+    usleep(200_000)
+    runInChild {
+      do {
+        let own = try Store(path: path + ".child", configuration: configuration())
+        // Each scheduled sync gives the timer an earlier due time.
+        for number in 0..<10 {
+          try own.setValue(
+            "own", forKey: "key \(number)", durability: .interval(.milliseconds(2)))
+          usleep(10_000)
+        }
+        try own.close()
+        return nil
+      } catch { return "\(error)" }
+    }
+    try store.close()
+  }
+
+  /// Runs `body` in a forked child. Fails if it returns a problem, or takes 30 seconds.
+  private static func runInChild(_ body: () -> String?) {
+    // Swift marks fork unavailable, for good reasons, but this is about fork. SAFETY: the symbol is
+    // fork(2), which has this type.
     guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
     typealias Fork = @convention(c) () -> pid_t
     let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
     let child = fork()
     if child == 0 {
-      // Ends the child if it hangs after all.
       alarm(30)
-      let expected = StoreError.usedAfterFork(path: path)
-      var wrong = firstWrongUse(of: store, expecting: expected)
-      if wrong == nil, storeError({ try store.close() }) != expected { wrong = "close" }
-      if let wrong {
-        say("in the child: \(wrong)")
-        _exit(1)
-      }
-      _exit(0)
+      guard let problem = body() else { _exit(0) }
+      say("in the child: \(problem)")
+      _exit(1)
     }
     var status: Int32 = 0
     // SAFETY: the status lives across the call.
     require(unsafe waitpid(child, &status, 0) == child && status == 0, "child: status \(status)")
-    require(try store.value(forKey: "key") == Array("before".utf8), "the child changed the value")
-    try store.setValue("after", forKey: "key", durability: .durable)
-    try store.close()
   }
 
   /// Makes a store with all kinds of contents, under a umask.

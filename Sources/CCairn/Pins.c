@@ -86,12 +86,12 @@ uint64_t cairn_oldest_pin(void) {
     is_held_up = true;
   }
   if (!is_held_up) return oldest;
-  // A thread that ends a pin from here on sees the mark in its slot. Pins that begin now reach nothing that was
-  // unlinked.
+  // From here on, a thread that ends a pin sees the mark in its slot, and new pins reach nothing that was unlinked.
   if (!order_all_threads()) return 0;
   for (struct cairn_pin_slot *slot = first; slot; slot = slot->next) {
     epoch = __atomic_load_n(&slot->epoch, __ATOMIC_ACQUIRE);
-    if (epoch && epoch < oldest && __atomic_load_n(&slot->wanted_pin, __ATOMIC_RELAXED)) oldest = epoch;
+    // If the thread has cleared the mark, the hazard that it set before is visible.
+    if (epoch && epoch < oldest && __atomic_load_n(&slot->wanted_pin, __ATOMIC_ACQUIRE)) oldest = epoch;
   }
   return oldest;
 }

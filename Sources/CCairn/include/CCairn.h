@@ -105,7 +105,7 @@ static inline struct cairn_pin_slot *cairn_pin(void) {
 static inline bool cairn_is_wanted(uint32_t *wanted) {
   cairn_pin_fence();
   if (__builtin_expect(!__atomic_load_n(wanted, __ATOMIC_RELAXED), 1)) return false;
-  __atomic_store_n(wanted, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(wanted, 0, __ATOMIC_RELEASE);
   return true;
 }
 

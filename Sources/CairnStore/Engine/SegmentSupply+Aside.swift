@@ -14,17 +14,19 @@
 /// segment, to which no thread writes again. So nothing in the new segment counts as durable before
 /// a sync of the directory.
 extension SegmentSupply {
-  /// How far ahead the numbers of records written outside the log are. Meanwhile, other writes use
-  /// the numbers in between.
-  private static let numbersAhead: SequenceNumber = 1 << 24
+  /// How far ahead the numbers of a batch written outside the log are. Meanwhile, other writes use
+  /// the numbers in between. If they use all of them, the next attempt leaves four times as many.
+  private static func numbersAhead(attempt: Int) -> SequenceNumber { 1 << min(24 + 2 * attempt, 30) }
 
   /// How often other writes may roll the active segment while a manifest is being prepared.
   private static let tryLimit = 5
 
   /// One attempt of `Writer.appendAside`. Returns `nil` if `removeAll` came in between, or if there
-  /// were so many other writes that their numbers reached those of these records.
+  /// were so many other writes that their numbers reached those of a batch.
+  ///
+  /// - Parameter attempt: the number of failed attempts before this one.
   func tryAppendingAside<Value>(
-    byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
+    attempt: Int, byteCount: Int, isRemoval: Bool, forSync: Bool, isBatch: Bool,
     writing write: (Segment, SequenceNumber) throws(StoreError) -> Void,
     unless check: (inout Appender) throws(StoreError) -> Value?,
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
@@ -39,7 +41,8 @@ extension SegmentSupply {
         catalog.abandon([segment.id])
       }
     }
-    let first = segment.header.baseSequence + Self.numbersAhead
+    let base = segment.header.baseSequence
+    let first = base + Self.numbersAhead(attempt: attempt)
     try write(segment, first)
     // Nothing relies on this sync. It leaves less work to the log's sync, for which other writes
     // also wait.
@@ -72,7 +75,10 @@ extension SegmentSupply {
         if !isHoldingOthers { try file.makeReady(next) }
         return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
-          guard appender.nextSequence <= first else { return .tooLate }
+          // A value gets its number below. It must be within the reach of the segment.
+          guard appender.nextSequence <= (isBatch ? first : base + (1 << 31) - 1) else {
+            return .tooLate
+          }
           // If another write has rolled the segment in the meantime, try again.
           guard appender.active === active, appender.prepared === prepared else { return .again }
           if isHoldingOthers { try file.makeReady(next) }

@@ -137,9 +137,11 @@ struct Writer: Sendable {
     _ body: (inout Appender, SequenceNumber) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
     if !isRemoval { pressure.waitForDebt() }
+    var attempt = 0
     while true {
+      defer { attempt += 1 }
       let value = try supply.tryAppendingAside(
-        byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
+        attempt: attempt, byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
         writing: write, unless: check, body)
       if let value { return value }
     }

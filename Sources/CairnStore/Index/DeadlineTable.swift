@@ -195,7 +195,8 @@ struct DeadlineTable: ~Copyable {
   /// Call before `forEachDue`.
   mutating func prepare(for time: Int64) {
     let (distance, overflow) = time.subtractingReportingOverflow(origin)
-    if !overflow, distance / Self.unit >= Self.rebaseDistance { rebase(to: time) }
+    // The clock may have been ahead when the origin moved.
+    if !overflow, distance < 0 || distance / Self.unit >= Self.rebaseDistance { rebase(to: time) }
   }
 
   /// Calls `body` with each slot whose deadline has come.
@@ -258,9 +259,10 @@ struct DeadlineTable: ~Copyable {
 
   mutating func noteLowest(_ word: UInt32) { lowestOfAll = word }
 
-  /// Moves the origin to a time. Earlier deadlines become inexact.
+  /// Moves the origin to a time. Deadlines before either origin become inexact.
   private mutating func rebase(to time: Int64) {
-    let shift = (time - origin) / Self.unit
+    // Rounded down, so that the origin is not after the time.
+    let shift = (time - origin) >> Self.unit.trailingZeroBitCount
     origin += shift * Self.unit
     lowestOfAll = .max
     for chunk in 0..<chunkCount {
@@ -268,8 +270,13 @@ struct DeadlineTable: ~Copyable {
       for index in (chunk * Self.chunkLength)..<((chunk + 1) * Self.chunkLength) {
         let word = words[index]
         if word == 0 { continue }
-        let moment = Int64(word >> 1) - 1 - shift
-        words[index] = moment < 0 ? 1 << 1 | 1 : UInt32(moment + 1) << 1 | word & 1
+        let old = Int64(word >> 1) - 1
+        let moment = old == 0 ? 0 : old - shift
+        words[index] =
+          old == 0 || moment < 0
+          ? 1 << 1 | 1
+          : moment > Int64(Self.lastMoment)
+            ? (Self.lastMoment + 1) << 1 | 1 : UInt32(moment + 1) << 1 | word & 1
         lowest[chunk] = min(lowest[chunk], words[index])
       }
       lowestOfAll = min(lowestOfAll, lowest[chunk])

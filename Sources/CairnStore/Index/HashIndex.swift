@@ -344,7 +344,7 @@ package final class HashIndex: Sendable {
 
   /// Gives all entries new ticks in the same order, from 1. Call before any access.
   ///
-  /// - Complexity: O(n log n), and loads everything. Needed once in 2^43 accesses.
+  /// - Complexity: O(n log n), and loads everything. Needed once in 2^40 accesses.
   package func compressTicks() throws(StoreError) {
     try loadAll()
     var ticks: [UInt64] = []

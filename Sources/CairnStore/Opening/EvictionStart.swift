@@ -6,15 +6,19 @@ final class EvictionStart: Sendable {
   let byteCount = Atomic(Int.max)
   /// Whether the limits could not be enforced after a write.
   let hasFailed = Atomic(false)
+  /// Held while the limits are read and both numbers set, so that no older limits stay in force.
+  private let changes = Lock(())
 
   init(_ limits: WriteLimits) { restart(for: limits) }
 
   /// Makes writes start looking shortly before the limits are reached.
   func restart(for limits: WriteLimits) {
-    let (countLimit, byteLimit) = (limits.countLimit, limits.byteLimit)
-    let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)
-    count.store(firstCount, ordering: .relaxed)
-    byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
+    changes.withLock { _ in
+      let (countLimit, byteLimit) = (limits.countLimit, limits.byteLimit)
+      let firstCount = countLimit == .max ? .max : countLimit - min(countLimit / 2, 2048)
+      count.store(firstCount, ordering: .relaxed)
+      byteCount.store(byteLimit == .max ? .max : byteLimit - byteLimit / 64, ordering: .relaxed)
+    }
   }
 
   /// Whether the store is so full that an eviction may soon be needed.
@@ -25,7 +29,9 @@ final class EvictionStart: Sendable {
 
   /// Call when the list of candidates is ready. Writes then have nothing to do below the limits.
   func wait(for limits: WriteLimits) {
-    count.store(limits.countLimit, ordering: .relaxed)
-    byteCount.store(limits.byteLimit, ordering: .relaxed)
+    changes.withLock { _ in
+      count.store(limits.countLimit, ordering: .relaxed)
+      byteCount.store(limits.byteLimit, ordering: .relaxed)
+    }
   }
 }

@@ -45,7 +45,7 @@ extension OpenedStore {
     for known in source.droppedExtensionsInPlace {
       files.table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
     }
-    if header.tick > IndexEntry.tickLimit / 2 {
+    if header.tick > IndexEntry.tickLimit / 16 {
       source.forgetOldest()
       do throws(StoreError) { try index.compressTicks() } catch {
         log(.warning, .recovery, path: directory.path, "the order of accesses is lost: \(error)")

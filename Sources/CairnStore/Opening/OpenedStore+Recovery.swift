@@ -17,7 +17,9 @@ extension OpenedStore {
     // records.
     let overlong = overlong
     if manifest.isClean {
-      try openCleanSegments(segmentByteLimit: segmentByteLimit)
+      try openCleanSegments(
+        segmentByteLimit: segmentByteLimit,
+        resuming: found != nil || manifest.checkpointID == 0)
     } else if let followed {
       try openFollowedSegments(through: followed)
     } else {
@@ -29,12 +31,14 @@ extension OpenedStore {
       }, below: placeEnd)
     if let found, apply(found, log: log) { recovery.source = .checkpoint }
     try replayLog()
-    nextSequence =
-      1
-      + max(
-        manifest.highestSequence,
-        max(replayedSequence, discardedSequence),
-        checkpoint?.lastSequence ?? 0, precedingVersion)
+    let last = max(
+      manifest.highestSequence,
+      max(replayedSequence, discardedSequence),
+      checkpoint?.lastSequence ?? 0)
+    nextSequence = 1 + max(last, precedingVersion)
+    // After a jump within a segment, an unfinished batch would look as if records before it were
+    // lost.
+    if precedingVersion > last { resumable = nil }
     // Reserve half of the numbers for a session that writes: the next open must accept what that
     // session wrote.
     if !isReadOnly {
@@ -111,7 +115,13 @@ extension OpenedStore {
   }
 
   /// After a clean close, the manifest has every length. Anything else is corruption.
-  private mutating func openCleanSegments(segmentByteLimit: Int) throws(StoreError) {
+  ///
+  /// - Parameter resumes: whether appending may continue in the last segment. Not if the listed
+  ///   checkpoint cannot be used now, because a later open may use it. The segment must not outgrow
+  ///   its place in the checkpoint.
+  private mutating func openCleanSegments(
+    segmentByteLimit: Int, resuming resumes: Bool
+  ) throws(StoreError) {
     for entry in manifest.openSegments {
       // Not more than the segment's granules in the checkpoint, even if the limit has changed.
       let capacity = min(
@@ -121,7 +131,8 @@ extension OpenedStore {
       // open segment. If there are several, nothing is appended to them, because the earlier ones
       // may end without a roll record.
       let isResumable =
-        manifest.openSegments.count == 1 && !isReadOnly && entry.byteCount + 1024 <= capacity
+        resumes && manifest.openSegments.count == 1 && !isReadOnly
+        && entry.byteCount + 1024 <= capacity
       try open(
         id: entry.id, salt: entry.salt, end: entry.byteCount,
         capacity: isResumable ? capacity : capacityOfFollowed(entry.id, end: entry.byteCount))

@@ -131,11 +131,14 @@ struct Replay: ~Copyable {
       var known: UInt64?
       // A compaction has copied the record since the checkpoint. Such a copy is used only if the
       // checkpoint has an entry for it. A tombstone that the checkpoint covers has removed all
-      // other copies, even those made before the tombstone.
-      if !replacesEntry, let source, member.sequence <= lastKnownSequence {
+      // other copies, even those made before the tombstone. Of two copies of a key, the newer one
+      // replaces the other, and takes its tick and its extension.
+      if let source, member.sequence <= lastKnownSequence {
         known = source.droppedTick(of: member.hash)
-        if known == nil { return nil }
-        if !isTombstone, source.droppedExtension(of: member.hash) != nil { copies.append(member) }
+        if known == nil, !replacesEntry { return nil }
+        if known != nil, !isTombstone, source.droppedExtension(of: member.hash) != nil {
+          copies.append(member)
+        }
       }
       if isTombstone {
         hasTombstones[HashIndex.shard(of: member.hash)] = true

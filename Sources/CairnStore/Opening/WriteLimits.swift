@@ -32,15 +32,30 @@ final class WriteLimits: Sendable {
   }
 
   /// The maximum number of entries; may change while the store is open.
-  var countLimit: Int {
-    let (sum, overflow) = count.load(ordering: .relaxed)
-      .addingReportingOverflow(reserved.load(ordering: .relaxed))
+  var countLimit: Int { withReserved(count.load(ordering: .relaxed)) }
+
+  private func withReserved(_ count: Int) -> Int {
+    let (sum, overflow) = count.addingReportingOverflow(reserved.load(ordering: .relaxed))
     return overflow ? .max : sum
   }
+
   /// The limit on entries as it was set, without the reserved entries.
   var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }
+
+  /// How many entries and live bytes there may be.
+  struct Bounds {
+    var count: Int
+    var byteCount: Int
+  }
+
+  var bounds: Bounds { Bounds(count: countLimit, byteCount: byteLimit) }
+
+  /// The bounds that `set` would set.
+  func bounds(countLimit: Int?, byteLimit: Int?) -> Bounds {
+    Bounds(count: withReserved(countLimit ?? .max), byteCount: byteLimit ?? .max)
+  }
 
   func set(countLimit: Int?, byteLimit: Int?) {
     count.store(countLimit ?? .max, ordering: .relaxed)

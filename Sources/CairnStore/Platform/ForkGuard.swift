@@ -58,3 +58,28 @@ final class ForkGuard: @unchecked Sendable {
     }
   }
 }
+
+/// An object that each process makes for itself. In a forked child, a lock of the parent's object
+/// may stay locked, and a condition variable may wait for threads that do not exist.
+final class PerProcess<Object: AnyObject & Sendable>: Sendable {
+  private struct Made: Sendable {
+    let object: Object
+    let mark = ForkGuard.arm()
+  }
+
+  private let make: @Sendable () -> Object
+  private let made: Lock<Made>
+
+  init(_ make: @escaping @Sendable () -> Object) {
+    self.make = make
+    made = Lock(Made(object: make()))
+  }
+
+  /// The calling process's object.
+  var object: Object {
+    made.withLock { made in
+      if made.mark.isForeign { made = Made(object: make()) }
+      return made.object
+    }
+  }
+}

@@ -7,23 +7,11 @@ package final class SharedTimer: Sendable {
   /// The process-wide timer.
   package static let shared = SharedTimer()
 
-  private struct Entry {
-    var due: ContinuousClock.Instant
-    var owner: ObjectIdentifier
-    var fire: @Sendable () -> Void
+  private let timers: PerProcess<ProcessTimer>
+
+  package init(threads: ThreadStarter = .system) {
+    timers = PerProcess { ProcessTimer(threads: threads) }
   }
-
-  private struct State: ~Copyable {
-    var entries: [Entry] = []
-    var hasThread = false
-    /// A forked child has the state but not the thread.
-    var processMark = ForkGuard.arm()
-  }
-
-  private let state = Lock(State(), waits: true)
-  private let threads: ThreadStarter
-
-  package init(threads: ThreadStarter = .system) { self.threads = threads }
 
   /// Calls `fire` after at least this long.
   ///
@@ -36,15 +24,39 @@ package final class SharedTimer: Sendable {
     after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
     _ fire: @escaping @Sendable () -> Void
   ) -> Bool {
+    timers.object.add(after: delay, owner: owner, isKept: isKept, fire)
+  }
+
+  /// Removes the entries of an owner.
+  func removeAll(of owner: ObjectIdentifier) { timers.object.removeAll(of: owner) }
+}
+
+/// The timer of one process.
+private final class ProcessTimer: Sendable {
+  private struct Entry {
+    var due: ContinuousClock.Instant
+    var owner: ObjectIdentifier
+    var fire: @Sendable () -> Void
+  }
+
+  private struct State: ~Copyable {
+    var entries: [Entry] = []
+    var hasThread = false
+  }
+
+  private let state = Lock(State(), waits: true)
+  private let threads: ThreadStarter
+
+  init(threads: ThreadStarter) { self.threads = threads }
+
+  func add(
+    after delay: Duration, owner: ObjectIdentifier, isKept: Bool,
+    _ fire: @escaping @Sendable () -> Void
+  ) -> Bool {
     // Adding the longest durations to a time would overflow.
     let due = ContinuousClock.now.advanced(by: min(delay, .seconds(1 << 32)))
     let entry = Entry(due: due, owner: owner, fire: fire)
     let (isAdded, isFirst) = state.withLock { state in
-      if state.processMark.isForeign {
-        state.entries = []
-        state.hasThread = false
-        state.processMark = ForkGuard.arm()
-      }
       let isFirst = state.entries.allSatisfy { due < $0.due }
       // Under the lock, so that no other caller relies on a thread that does not start.
       if !state.hasThread { state.hasThread = threads.start { self.run() } }
@@ -55,7 +67,6 @@ package final class SharedTimer: Sendable {
     return isAdded
   }
 
-  /// Removes the entries of an owner.
   func removeAll(of owner: ObjectIdentifier) {
     let removed = state.withLock { state -> [Entry] in
       let removed = state.entries.filter { $0.owner == owner }

@@ -3,7 +3,8 @@
 package final class WorkQueue: Sendable {
   /// Opens stores and caches, which have no threads of their own yet. Many opens may wait for a
   /// cache that is being opened elsewhere.
-  package static let opening = WorkQueue(width: 8)
+  package static var opening: WorkQueue { ofProcess.object }
+  private static let ofProcess = PerProcess { WorkQueue(width: 8) }
 
   private struct State: Sendable {
     var jobs = WaitingJobs()

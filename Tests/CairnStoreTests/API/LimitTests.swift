@@ -192,6 +192,34 @@ struct LimitTests {
     #expect(try Store(directory.store, configuration).lifetime == .seconds(100))
   }
 
+  @Test("While a much lower limit is set, evictions are reported and other writes continue")
+  func lowered() throws {
+    let directory = try TemporaryDirectory()
+    let seen = Lock<[Int]>([])
+    let opened = Lock(Store?.none)
+    let store = try Store(
+      directory.store,
+      .small(durability: .process) {
+        $0.countLimit = 2000
+        $0.removalObserver = { event in
+          guard case .entry(_, _, .evicted) = event, let store = opened.withLock({ $0 }) else {
+            return
+          }
+          _ = try? store.setValue("v", forKey: "beside")
+          let count = try? store.count()
+          seen.withLock { $0.append(count ?? 0) }
+        }
+      })
+    for number in 0..<2000 { try store.setValue("v", forKey: "\(number)") }
+    opened.withLock { $0 = store }
+    try store.setLimits(countLimit: 10, byteLimit: nil)
+    #expect(try store.count() == 10)
+    let counts = seen.withLock { $0 }
+    #expect(counts.count >= 1990)
+    #expect(counts.first ?? 0 > 1800)
+    opened.withLock { $0 = .none }
+  }
+
   @Test("Limits can be changed while the store is open, and hold when the call returns")
   func changed() async throws {
     let directory = try TemporaryDirectory()

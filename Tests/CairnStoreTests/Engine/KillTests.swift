@@ -135,6 +135,13 @@ struct KillTests {
     #expect(try Store(directory.store).text("key") == "after")
   }
 
+  @Test("A child that was forked while a timer waited can open its own store")
+  func forkBesideTimer() throws {
+    let directory = try TemporaryDirectory()
+    let result = try KillWriterProcess.run("fork-beside-timer", directory.store)
+    #expect(result.status == 0, "\(result.output)")
+  }
+
   @Test(
     "Signals that interrupt system calls have no effect",
     arguments: TemporaryDirectory.Medium.allCases)

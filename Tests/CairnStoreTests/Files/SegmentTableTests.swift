@@ -33,4 +33,15 @@ struct SegmentTableTests {
     }
     #expect(taken == segment.granule)
   }
+
+  @Test("Freed granules join with their neighbours, in whatever order they are freed")
+  func joined() throws {
+    let space = GranuleSpace()
+    let starts = try (0..<6).map { _ in try space.reserve(2) }
+    for number in [5, 3, 4, 0, 1] { space.release(starts[number]..<(starts[number] + 2)) }
+    #expect(try space.reserve(5) == starts[3])
+    #expect(try space.reserve(1) == starts[3] + 5)
+    #expect(try space.reserve(4) == starts[0])
+    #expect(try space.reserve(1) == starts[5] + 2)
+  }
 }

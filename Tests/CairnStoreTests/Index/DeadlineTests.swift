@@ -196,6 +196,33 @@ struct DeadlineTests {
     #expect(looks <= 16)
   }
 
+  @Test("After a clock that was years ahead, entries are checked once, and found in time")
+  func clockAhead() throws {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    let day: Int64 = 86_400_000
+    func insert(_ number: Int64) {
+      index.insert(
+        7, location: Location(rawValue: UInt64(number)), flags: .canExpire,
+        deadline: Deadline(time: Self.origin + number * day, isExact: true))
+    }
+    for number in Int64(1)...3 { insert(number) }
+    #expect(try due(index, by: Self.origin + 1000 * day).count == 3)
+    // Before the origin of that moment.
+    insert(4)
+    let now = Self.origin + day / 2
+    let found = try due(index, by: now)
+    #expect(found == [1: .inexact, 2: .inexact, 3: .inexact, 4: .inexact])
+    for number in Int64(1)...4 {
+      var entry = IndexEntry.empty
+      _ = index.find(7, at: Location(rawValue: UInt64(number))) { entry = $0 }
+      index.settleDeadline(
+        Deadline(time: Self.origin + number * day, isExact: true), of: 7, entry,
+        extendedTo: .min, by: Timestamp(millisecondsSinceEpoch: now))
+    }
+    #expect(try due(index, by: now) == [:])
+    #expect(try due(index, by: Self.origin + 2 * day + 1000) == [1: .passed, 2: .passed])
+  }
+
   @Test("A check that was overtaken by an access or an extension changes nothing")
   func overtaken() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))

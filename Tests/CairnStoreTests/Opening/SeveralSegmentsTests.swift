@@ -1,5 +1,6 @@
 import CairnStore
 import FuzzSupport
+import Glibc
 import Testing
 
 /// Several segments that the manifest lists as open, because no process sealed them.
@@ -21,6 +22,41 @@ struct SeveralSegmentsTests {
     #expect(try killed.image.manifest.openSegments.count >= 4)
     #expect(try killed.image.manifest.sealedSegments.count == 0)
     #expect(try Opening(killed.image, boot: boot) == .contents(killed.after))
+  }
+
+  /// After a jump in the numbers, a batch cut short would look as if earlier records were lost. A
+  /// segment that grows while the checkpoint cannot be read would overlap others at the next open.
+  @Test(
+    "A new segment is begun after a jump of the numbers, and if the checkpoint cannot be used",
+    arguments: [false, true])
+  func notResumed(byJump: Bool) throws {
+    let directory = try TemporaryDirectory()
+    var store = try Store(directory.store)
+    for number in 0..<20 { try store.setValue("old", forKey: "key\(number)") }
+    try store.checkpoint()
+    try store.close()
+    let before = try Image(of: directory.store)
+    let manifest = try before.manifest
+    let last = try #require(manifest.openSegments.first)
+    if !byJump {
+      let name = FileName.checkpoint(manifest.checkpointID)
+      try check("unlink", unsafe unlink("\(directory.store)/\(name)"))
+    }
+    store = try Store(
+      directory.store, .small { if byJump { $0.precedingVersion = 1_000_000 } })
+    try store.setValue("new", forKey: "key0")
+    #expect(store.lastVersion > (byJump ? 1_000_000 : 20))
+    let segment = FileName.segment(last.id)
+    #expect(
+      try Image(of: directory.store).files[segment]?.prefix(last.byteCount)
+        == before.files[segment]?.prefix(last.byteCount))
+    #expect(
+      try !Image(of: directory.store).files[segment, default: []].contains(Array("new".utf8)))
+    let contents = try store.contents()
+    #expect(contents.count == 20)
+    try Image(of: directory.store).write(to: directory("killed"))
+    #expect(try Store(directory("killed")).contents() == contents)
+    try store.close()
   }
 
   /// Found by a review: the last open segment was appended to. A kill left the earlier ones open,

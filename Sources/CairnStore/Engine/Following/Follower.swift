@@ -84,6 +84,11 @@ package final class Follower: Sendable {
   private func readView<Result: ~Copyable>(
     _ body: (FollowedView) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
+    // Begins before the view is found. Otherwise, if the view were replaced before the lookup, the
+    // only reference to a segment would be this call's reference to the view, and bytes kept in
+    // place would lose their mapping at the end of the call.
+    let pin = Pin()
+    defer { pin?.end() }
     let view = try view()
     do throws(StoreError) { return try body(view) } catch {
       // Without mappings, a file may have been removed or cut before it was read.

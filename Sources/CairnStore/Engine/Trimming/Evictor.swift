@@ -38,9 +38,10 @@ final class Evictor: Sendable {
       ? .many : .few
   }
 
-  private var isOverLimit: Bool {
-    lookup.index.count > session.limits.countLimit
-      || lookup.table.total.liveByteCount > session.limits.byteLimit
+  private var isOverLimit: Bool { isOver(session.limits.bounds) }
+
+  private func isOver(_ bounds: WriteLimits.Bounds) -> Bool {
+    lookup.index.count > bounds.count || lookup.table.total.liveByteCount > bounds.byteCount
   }
 
   /// Throws if the limits could not be enforced after an earlier write and still cannot be. Call
@@ -126,12 +127,31 @@ final class Evictor: Sendable {
 
   /// Sets new limits.
   func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
+    // First evict under the old limits, so that no write has to wait for all of these evictions.
+    let bounds = session.limits.bounds(countLimit: countLimit, byteLimit: byteLimit)
+    let result = Result { () throws(StoreError) in try evictStepByStep(to: bounds) }
     session.limits.set(countLimit: countLimit, byteLimit: byteLimit)
     start.restart(for: session.limits)
+    try result.get()
     var removals: [RemovalEvent] = []
     defer { remover.tell(removals) }
     guard isOverLimit else { return }
     try evict(&removals)
+  }
+
+  /// Evicts down to bounds below the limits, and reports each step to the observer.
+  private func evictStepByStep(to bounds: WriteLimits.Bounds) throws(StoreError) {
+    var pass = makePass()
+    defer { remover.tell(&pass.removal) }
+    // Other writes may add entries meanwhile. Those are not this call's task.
+    let count = lookup.index.count
+    var stepCount = 0
+    while pass.removal.summary.count < count, try step(&pass, to: bounds) {
+      remover.tell(&pass.removal)
+      stepCount += 1
+      // Let threads that wait for the lock take it.
+      if stepCount % 32 == 0 { session.environment.pause(.microseconds(50)) }
+    }
   }
 
   /// Excludes this many entries from the limit.
@@ -167,38 +187,63 @@ final class Evictor: Sendable {
     if isReady ?? true { start.wait(for: session.limits) }
   }
 
-  private func evict(_ removals: inout [RemovalEvent]) throws(StoreError) {
-    start.wait(for: session.limits)
+  /// Several steps of eviction by one thread.
+  private struct Pass {
+    var removal: Removal
+    /// How many lists its steps have begun.
+    var listCount = 0
+    /// How many of them spare entries that have been read since they were chosen.
+    var sparingCount = 3
+  }
+
+  private func makePass() -> Pass {
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
     // This limit keeps a write from waiting for long, and keeps the newest entry even if all others
     // are in use.
     removal.inUseLimit = min(256, max(0, lookup.index.count - 2) / 2)
-    defer { removals += removal.takeEvents() }
+    return Pass(removal: removal)
+  }
+
+  private func evict(_ removals: inout [RemovalEvent]) throws(StoreError) {
+    start.wait(for: session.limits)
+    var pass = makePass()
+    defer { removals += pass.removal.takeEvents() }
+    while try step(&pass, to: session.limits.bounds) {}
+  }
+
+  /// Removes a few entries if the bounds are exceeded. Releases the lock afterwards, so that
+  /// another thread waits for this step at most.
+  ///
+  /// - Returns: whether there may be more to do.
+  private func step(
+    _ pass: inout Pass, to bounds: WriteLimits.Bounds
+  ) throws(StoreError) -> Bool {
     try eviction.withLock { (list) throws(StoreError) in
       // If every chosen entry is read again and again, the limits take precedence after a few
       // lists. If a compaction moves an entry that is then read, the next list finds the entry
       // again. If an entry is rewritten again and again, those writes make room.
-      var lastSparing = list.number + 3
-      while isOverLimit, list.number <= lastSparing + 10 {
-        let (count, byteCount) = excess
-        // A byte count of `.max` means that the number of entries exceeds its limit.
-        removal.cause = .evicted(byteCount == .max ? .countLimit : .byteLimit)
-        let victims = try list.take(count, from: lookup.index)
-        if victims.isEmpty { return }
-        // Entries that have been read since they were chosen come back in the next lists.
-        removal.sparesRead = list.number < lastSparing
-        let removedCount = removal.summary.count
-        do throws(StoreError) {
-          let seenCount = try remover.remove(victims, byteTarget: byteCount, in: &removal)
-          list.putBack(victims.count - seenCount)
-        } catch {
-          // The next attempt recognises the entries that were removed.
-          list.putBack(victims.count)
-          throw error
-        }
-        if removal.summary.count > removedCount { lastSparing = list.number + 3 }
+      guard isOver(bounds), pass.listCount <= pass.sparingCount + 10 else { return false }
+      let (count, byteCount) = excess(over: bounds)
+      // A byte count of `.max` means that the number of entries exceeds its limit.
+      pass.removal.cause = .evicted(byteCount == .max ? .countLimit : .byteLimit)
+      let number = list.number
+      let victims = try list.take(count, from: lookup.index)
+      pass.listCount += list.number - number
+      if victims.isEmpty { return false }
+      // Entries that have been read since they were chosen come back in the next lists.
+      pass.removal.sparesRead = pass.listCount < pass.sparingCount
+      let removedCount = pass.removal.summary.count
+      do throws(StoreError) {
+        let seenCount = try remover.remove(victims, byteTarget: byteCount, in: &pass.removal)
+        list.putBack(victims.count - seenCount)
+      } catch {
+        // The next attempt recognises the entries that were removed.
+        list.putBack(victims.count)
+        throw error
       }
+      if pass.removal.summary.count > removedCount { pass.sparingCount = pass.listCount + 3 }
+      return true
     }
   }
 
@@ -206,18 +251,18 @@ final class Evictor: Sendable {
 
   /// The maximum number of entries and the minimum number of bytes to remove now. An eviction goes
   /// down to 1 % below the limits, so that few writes have to evict.
-  private var excess: (count: Int, byteCount: Int) {
+  private func excess(over bounds: WriteLimits.Bounds) -> (count: Int, byteCount: Int) {
     let count = lookup.index.count
     // The newest entry stays, however large it is, because alone it is within the limits.
     let most = min(groupLimit, max(1, count - 1))
-    if count > session.limits.countLimit {
-      let excess = count - session.limits.countLimit + session.limits.countLimit / 100
+    if count > bounds.count {
+      let excess = count - bounds.count + bounds.count / 100
       return (min(excess, most), .max)
     }
     let live = lookup.table.total.liveByteCount
     // Other threads may have made room in the meantime.
     let excess = max(
-      1, live - session.limits.byteLimit + min(session.limits.byteLimit / 100, 64 << 10))
+      1, live - bounds.byteCount + min(bounds.byteCount / 100, 64 << 10))
     let meanByteCount = max(1, live / max(1, count))
     return (min(excess / meanByteCount + 1, most), excess)
   }

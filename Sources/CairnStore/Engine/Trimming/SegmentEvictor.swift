@@ -60,7 +60,12 @@ final class SegmentEvictor: Sendable {
     return try state.withLock { (state) throws(StoreError) -> Bool in
       // Another write has made room in the meantime.
       if attempts.load(ordering: .acquiring) != attempt { return true }
-      if let rest = state.rest, removal.now < rest { return false }
+      // If the clock was set back, the rest may seem far away.
+      if let rest = state.rest, removal.now < rest,
+        rest <= removal.now.advanced(by: Self.restAfterFailure)
+      {
+        return false
+      }
       defer { attempts.wrappingAdd(1, ordering: .releasing) }
       let gained = try giveUp(byteCount, in: &removal, &allowance)
       if gained < byteCount { state.rest = removal.now.advanced(by: Self.restAfterFailure) }
