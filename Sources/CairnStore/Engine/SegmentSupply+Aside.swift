@@ -16,7 +16,9 @@
 extension SegmentSupply {
   /// How far ahead the numbers of a batch written outside the log are. Meanwhile, other writes use
   /// the numbers in between. If they use all of them, the next attempt leaves four times as many.
-  private static func numbersAhead(attempt: Int) -> SequenceNumber { 1 << min(24 + 2 * attempt, 30) }
+  private static func numbersAhead(attempt: Int) -> SequenceNumber {
+    1 << min(24 + 2 * attempt, 30)
+  }
 
   /// How often other writes may roll the active segment while a manifest is being prepared.
   private static let tryLimit = 5

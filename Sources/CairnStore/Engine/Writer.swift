@@ -141,8 +141,8 @@ struct Writer: Sendable {
     while true {
       defer { attempt += 1 }
       let value = try supply.tryAppendingAside(
-        attempt: attempt, byteCount: byteCount, isRemoval: isRemoval, forSync: forSync, isBatch: isBatch,
-        writing: write, unless: check, body)
+        attempt: attempt, byteCount: byteCount, isRemoval: isRemoval, forSync: forSync,
+        isBatch: isBatch, writing: write, unless: check, body)
       if let value { return value }
     }
   }
