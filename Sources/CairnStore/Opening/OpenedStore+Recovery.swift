@@ -35,10 +35,8 @@ extension OpenedStore {
         manifest.highestSequence,
         max(replayedSequence, discardedSequence),
         checkpoint?.lastSequence ?? 0, precedingVersion)
-    // Reserve half of the numbers for a session that writes: the next open must accept what that
-    // session wrote.
     if !isReadOnly {
-      let limit = FormatVersion.highestSequence / 2
+      let limit = FormatVersion.writableLimit
       guard nextSequence <= limit, manifest.nextID <= limit else {
         throw .corrupt(
           Corruption(
@@ -171,7 +169,10 @@ extension OpenedStore {
         // does not help if a mapping holds the pages, such as the mapping of a poisoned store in
         // this process.
         do throws(StoreError) {
-          if hasLostPages { try file.rewrite(byteCount: byteCount) }
+          // A longer file is refused below.
+          if hasLostPages, byteCount <= FormatVersion.highestOffset {
+            try file.rewrite(byteCount: byteCount)
+          }
           try file.synchronizeData()
         } catch {
           failureMark.set()
