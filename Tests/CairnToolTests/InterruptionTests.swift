@@ -35,6 +35,21 @@ struct InterruptionTests {
   }
 
   @Test(arguments: milliseconds)
+  func `an interrupted salvage leaves the copy of another process alone`(delay: UInt32) throws {
+    try manySegments(store)
+    let process = try ChildProcess(
+      Command.path, ["salvage", store, directory("copy")].map { Array($0.utf8) })
+    usleep(delay * 1000)
+    // This fails if the command has begun its own copy.
+    let isOther = (try? directory.makeDirectory("copy")) != nil
+    if isOther { try directory.makeFile("copy/seg-0000000000000001", [1]) }
+    if isOther { try directory.makeFile("copy/UNFINISHED-COPY", []) }
+    process.send(SIGINT)
+    _ = try process.wait()
+    if isOther { #expect(directory.exists("copy/seg-0000000000000001")) }
+  }
+
+  @Test(arguments: milliseconds)
   func `an interrupted export leaves no part of a file`(delay: UInt32) throws {
     try manySegments(store)
     _ = try interrupt("export", store, directory("out"), after: delay)
