@@ -34,19 +34,25 @@ struct InterruptionTests {
     }
   }
 
-  @Test(arguments: milliseconds)
-  func `an interrupted salvage leaves the copy of another process alone`(delay: UInt32) throws {
+  @Test func `an interrupted salvage leaves the copy of another process alone`() throws {
     try manySegments(store)
-    let process = try ChildProcess(
-      Command.path, ["salvage", store, directory("copy")].map { Array($0.utf8) })
-    usleep(delay * 1000)
-    // This fails if the command has begun its own copy.
-    let isOther = (try? directory.makeDirectory("copy")) != nil
-    if isOther { try directory.makeFile("copy/seg-0000000000000001", [1]) }
-    if isOther { try directory.makeFile("copy/UNFINISHED-COPY", []) }
-    process.send(SIGINT)
-    _ = try process.wait()
-    if isOther { #expect(directory.exists("copy/seg-0000000000000001")) }
+    // The other copy appears while the command searches the store, at some of these times.
+    for delay in 0..<30 as Range<UInt32> {
+      let name = "copy \(delay)"
+      let process = try ChildProcess(
+        Command.path, ["salvage", store, directory(name)].map { Array($0.utf8) })
+      usleep(delay * 1000)
+      // This fails once the command has begun its own copy.
+      let isOther = (try? directory.makeDirectory(name)) != nil
+      if isOther {
+        try directory.makeFile("\(name)/seg-0000000000000001", [1])
+        try directory.makeFile("\(name)/UNFINISHED-COPY", [])
+      }
+      process.send(SIGINT)
+      _ = try process.wait()
+      if !isOther { return }
+      #expect(directory.exists("\(name)/seg-0000000000000001"), "after \(delay) ms")
+    }
   }
 
   @Test(arguments: milliseconds)
