@@ -10,7 +10,7 @@ enum BackupCommand {
     let progress = Progress(on: console)
     let report = try location.read(on: console) { store in
       try store.backup(to: destination.path) {
-        copy.removeIfInterrupted()
+        copy.removeIfInterrupted(hasBegun: true)
         progress.show(
           $0.phase == .copying ? "copied" : "checked", byteCount: $0.completedCount,
           of: $0.totalCount)

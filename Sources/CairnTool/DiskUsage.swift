@@ -44,7 +44,8 @@ struct DiskUsage {
         add(folder, isStore: false)
       } else if isStore, name.bytes.starts(with: "seg-".utf8) {
         segmentByteCount += status.allocatedByteCount
-        segmentLength += status.byteCount
+        let (sum, isTooLarge) = segmentLength.addingReportingOverflow(status.byteCount)
+        segmentLength = isTooLarge ? .max : sum
       } else {
         otherByteCount += status.allocatedByteCount
         otherFileCount += 1

@@ -46,9 +46,10 @@ struct FileStatus {
     byteCount = Int(status.st_size)
     allocatedByteCount = Int(status.st_blocks) * 512
     identity = FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
-    let (seconds, nanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
-    modified = Timestamp(
-      millisecondsSinceEpoch: Int64(seconds) * 1000 + Int64(nanoseconds) / 1_000_000)
+    // Some filesystems keep any number of seconds.
+    let (seconds, nanoseconds) = (Int64(status.st_mtim.tv_sec), Int64(status.st_mtim.tv_nsec))
+    let bounded = min(max(seconds, .min / 1000 + 1), .max / 1000 - 1)
+    modified = Timestamp(millisecondsSinceEpoch: bounded * 1000 + nanoseconds / 1_000_000)
   }
 }
 

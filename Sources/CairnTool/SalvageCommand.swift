@@ -10,8 +10,8 @@ enum SalvageCommand {
     let progress = Progress(on: console)
     let total = DiskUsage(source).segmentLength
     let report = try Store.salvage(path: source.path, to: destination.path) { done in
-      copy.removeIfInterrupted()
       let isReading = done.phase == .reading
+      copy.removeIfInterrupted(hasBegun: !isReading)
       progress.show(
         isReading ? "searched" : "copied", byteCount: done.completedCount,
         of: isReading ? total : nil)

@@ -18,8 +18,11 @@ struct TopSample {
 
   /// How long ago the newest checkpoint was written, or `nil` for none.
   var checkpointAge: Duration? {
-    usage.checkpointTime.map {
-      .milliseconds(max(0, time.millisecondsSinceEpoch - $0.millisecondsSinceEpoch))
+    usage.checkpointTime.map { written in
+      if written >= time { return .zero }
+      let (age, isTooLong) = time.millisecondsSinceEpoch.subtractingReportingOverflow(
+        written.millisecondsSinceEpoch)
+      return .milliseconds(isTooLong ? .max : age)
     }
   }
 

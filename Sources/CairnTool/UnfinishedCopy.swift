@@ -18,11 +18,14 @@ struct UnfinishedCopy {
 
   /// If the process was interrupted, removes the copy and ends the process. Call on the thread that
   /// makes the copy, so that no files are created meanwhile.
-  func removeIfInterrupted() {
+  ///
+  /// - Parameter hasBegun: whether this process has begun the copy. Before that, the files at the
+  ///   path are another process's.
+  func removeIfInterrupted(hasBegun: Bool) {
     guard SystemCalls.interruption != 0 else { return }
     console.clearProgress()
     do throws(SystemError) {
-      try remove()
+      if hasBegun { try remove() }
       console.note("interrupted; nothing was copied")
     } catch {
       console.note("interrupted; remove the unfinished copy by hand: \(DisplayText.line(path))")
@@ -34,10 +37,16 @@ struct UnfinishedCopy {
     guard let directory = try? SystemCalls.open(path, in: nil, as: .directoryThroughLinks) else {
       return
     }
-    let names = try SystemCalls.names(in: directory)
+    // The only directory in a copy is `lost+found`.
+    let names = try SystemCalls.names(in: directory).filter { $0.kind != .directory }.map(\.bytes)
+    // As long as files are left, the directory stays marked and locked.
+    let last = ["UNFINISHED-COPY", "LOCK"].map { Array($0.utf8) }
     // Empty only a directory that is marked as unfinished.
-    guard names.contains(where: { $0.bytes == Array("UNFINISHED-COPY".utf8) }) else { return }
-    for name in names { try SystemCalls.removeFile(name.bytes, in: directory) }
+    guard names.contains(last[0]) else { return }
+    for name in names where !last.contains(name) {
+      try SystemCalls.removeFile(name, in: directory)
+    }
+    for name in last { try SystemCalls.removeFile(name, in: directory) }
     if !hadDirectory { try SystemCalls.removeDirectory(path) }
   }
 }

@@ -19,6 +19,31 @@ struct ReportCommandTests {
     #expect(try cairn("keys", store, "--prefix=zz").output.isEmpty)
   }
 
+  @Test(arguments: ["9223372036854775807", "-9223372036854775808"])
+  func `no length and no time of a file traps`(seconds: String) throws {
+    // In memory, files may have any.
+    let directory = try TemporaryDirectory(in: "/dev/shm")
+    let store = directory("store")
+    try cairn("put", store, "key", "value")
+    for name in ["seg-a", "seg-b"] {
+      try directory.makeSparseFile("store/\(name)", byteCount: .max)
+    }
+    try directory.makeFile("store/ckpt-a", [1])
+    try directory.makeDirectory("tree")
+    try directory.makeFile("tree/a", [1])
+    let files = ["store/ckpt-a", "tree/a"].map { Array(directory($0).utf8) }
+    let words = ["-m", "-d", "@\(seconds)"].map { Array($0.utf8) }
+    try #require(try ChildProcess.run("/usr/bin/touch", words + files).status == 0)
+    for command in [
+      ["stats", store], ["top", store, "--count", "1"], ["top", store, "--count", "1", "--json"],
+      ["compact", store], ["import", store, directory("tree")],
+      ["salvage", store, directory("copy")],
+    ] {
+      let outcome = try cairn(bytes: command.map { Array($0.utf8) })
+      #expect(outcome.status == 0, "\(command[0]): \(outcome.errors)")
+    }
+  }
+
   @Test func `a key stays on its line`() throws {
     try cairn("put", store, "back\\slash\nnew\u{9B}line", "value")
     #expect(try cairn("keys", store).text == "back\\\\slash\\x0Anew\\xC2\\x9Bline\n")

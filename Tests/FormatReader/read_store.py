@@ -452,7 +452,7 @@ class Checkpoint:
         for offset, entries, expiring, crc, extensions in struct.iter_unpack(
                 "<QIIII", data[table:size - 8]):
             length = 16 * entries + 24 * extensions
-            self.require(offset == end and extensions <= expiring <= entries
+            self.require(offset == end and extensions <= expiring <= entries <= 1 << 24
                          and end + length <= len(data), table, "shards")
             self.shards.append((offset, entries, expiring, crc, extensions))
             end, total = end + length, total + entries
@@ -461,7 +461,8 @@ class Checkpoint:
         oldest, = struct.unpack_from("<I", data, size - 8)
         self.oldest = data[end:]
         self.oldest_offset = end
-        self.require(oldest <= total and len(self.oldest) == (24 * oldest + 4 if oldest else 0),
+        self.require(oldest <= min(total, 4096)
+                     and len(self.oldest) == (24 * oldest + 4 if oldest else 0),
                      size - 8, "the oldest entries")
 
     def require(self, holds, offset, reason):

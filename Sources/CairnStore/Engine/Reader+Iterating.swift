@@ -79,8 +79,7 @@ extension Reader {
     at place: Lookup.Place, part: Record.Part
   ) throws(StoreError) -> FoundRecord {
     FoundRecord(
-      record: try Record(
-        in: place.segment, at: place.segment.offset(of: place.entry.location), part: part),
+      record: try Record.put(in: place.segment, at: place.entry.location, part: part),
       tick: place.entry.tick, end: place.end)
   }
 

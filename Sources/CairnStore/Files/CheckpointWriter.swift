@@ -67,7 +67,7 @@ struct CheckpointWriter: ~Copyable {
   }
 
   /// How many of the oldest entries are stored again: enough to evict while the index is scanned.
-  static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, 4096) }
+  static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, Checkpoint.oldestLimit) }
 
   /// Adds the contents of the next shard.
   mutating func add(_ contents: ShardContents, shard number: Int) throws(StoreError) {

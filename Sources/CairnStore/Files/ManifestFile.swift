@@ -106,7 +106,8 @@ package struct ManifestFile: Sendable {
   /// The manifest for the start of the session that follows `manifest`, if it is ready.
   package func readNext(after manifest: Manifest, in bootIdentifier: [UInt8]) -> Manifest? {
     // If anything is wrong with the file, the caller makes a new one.
-    guard let next = try? read(FileName.nextManifest), next.continues(manifest, in: bootIdentifier)
+    guard let next = try? read(FileName.nextManifest),
+      next.nextID <= FormatVersion.writableLimit, next.continues(manifest, in: bootIdentifier)
     else { return nil }
     return next
   }

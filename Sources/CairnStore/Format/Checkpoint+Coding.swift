@@ -225,12 +225,13 @@ extension Checkpoint {
     var end = headerByteCount
     for shard in shards {
       guard shard.offset == end, shard.expirableCount <= shard.count,
-        shard.extensionCount <= shard.expirableCount,
+        shard.extensionCount <= shard.expirableCount, shard.count <= Self.shardEntryLimit,
         shard.count <= (fileByteCount - end) / Self.entryByteCount,
         shard.byteCount <= fileByteCount - end
       else { return false }
       end += shard.byteCount
     }
-    return oldestCount <= entryCount && oldestSectionByteCount == fileByteCount - end
+    return oldestCount <= min(entryCount, Self.oldestLimit)
+      && oldestSectionByteCount == fileByteCount - end
   }
 }

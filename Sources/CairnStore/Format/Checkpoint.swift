@@ -73,6 +73,10 @@ package struct Checkpoint: Sendable, Hashable {
   package static let entryByteCount = 16
   package static let extensionByteCount = 24
   package static let oldestByteCount = 24
+  /// No index has more entries in a shard, and no checkpoint repeats more of the oldest. The limits
+  /// bound the memory that a forged file can take.
+  package static let shardEntryLimit = 1 << 24
+  package static let oldestLimit = 4096
   /// All ticks are below this limit.
   package static let tickLimit: UInt64 = 1 << 44
 

@@ -143,6 +143,9 @@ package enum FormatVersion {
   /// No sequence number or id can be higher. The bound keeps sums of forged numbers from
   /// overflowing. At a million writes a second, it is reached after 146,000 years.
   package static let highestSequence: SequenceNumber = 1 << 62
+  /// A session that writes begins with no higher number. Half of the numbers are reserved for the
+  /// session: the next open must accept what it wrote.
+  package static let writableLimit: SequenceNumber = highestSequence / 2
   /// The maximum length of a file, in bytes. This bound has the same purpose.
   package static let highestOffset = 1 << 40
 }

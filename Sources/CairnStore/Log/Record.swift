@@ -42,6 +42,22 @@ package struct Record: ~Copyable {
     self.pinned = pinned
   }
 
+  /// Reads the put that an index entry names.
+  ///
+  /// - Throws: `corrupt` also for another kind of record, which a forged checkpoint may name;
+  ///   `system`.
+  @inline(__always)
+  static func put(
+    in segment: Segment, at location: Location, part: Part
+  ) throws(StoreError) -> Record {
+    let offset = segment.offset(of: location)
+    let record = try Record(in: segment, at: offset, part: part)
+    guard record.header.kind == .put else {
+      throw segment.corruption(at: offset, .badRecordHeader)
+    }
+    return record
+  }
+
   /// The bytes from an offset, in a segment that a pin of this thread keeps. They are valid until
   /// the pin ends, or longer if `keep` is called. `nil` if there is no mapping.
   ///

@@ -39,10 +39,8 @@ extension OpenedStore {
     // After a jump within a segment, an unfinished batch would look as if records before it were
     // lost.
     if precedingVersion > last { resumable = nil }
-    // Reserve half of the numbers for a session that writes: the next open must accept what that
-    // session wrote.
     if !isReadOnly {
-      let limit = FormatVersion.highestSequence / 2
+      let limit = FormatVersion.writableLimit
       guard nextSequence <= limit, manifest.nextID <= limit else {
         throw .corrupt(
           Corruption(
@@ -182,7 +180,10 @@ extension OpenedStore {
         // does not help if a mapping holds the pages, such as the mapping of a poisoned store in
         // this process.
         do throws(StoreError) {
-          if hasLostPages { try file.rewrite(byteCount: byteCount) }
+          // A longer file is refused below.
+          if hasLostPages, byteCount <= FormatVersion.highestOffset {
+            try file.rewrite(byteCount: byteCount)
+          }
           try file.synchronizeData()
         } catch {
           failureMark.set()

@@ -194,7 +194,8 @@ struct ReplayStretch: ~Copyable {
       let own = staged[number - stagedStart]
       let member = own.member
       let key = head.extracting(header.keyRange)
-      guard key.load(UInt8.self, at: 0) == own.firstByte,
+      // A forged checkpoint may name a roll record, which has no key.
+      guard header.keyByteCount > 0, key.load(UInt8.self, at: 0) == own.firstByte,
         keys.withSpan({ $0.key(of: member).equals(key) })
       else { return }
       if segment.sequence(of: header) >= member.sequence {

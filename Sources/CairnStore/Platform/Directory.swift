@@ -71,7 +71,7 @@ package final class Directory: Sendable {
     if let name = volume.unsupportedName {
       throw .unsupportedFileSystem(path: path, name: name)
     }
-    quota?.begin { [weak self] in self?.allocatedByteCount }
+    quota?.begin { [weak self] () throws(StoreError) in try self?.allocatedByteCount() }
   }
 
   deinit { fileSystem.close(descriptor) }
@@ -82,7 +82,7 @@ package final class Directory: Sendable {
   /// How many more bytes its files can take: what is free on the filesystem, or less if they have a
   /// limit.
   package func freeByteCount() throws(StoreError) -> Int {
-    max(0, min(try diskFreeByteCount(), quota?.freeByteCount ?? .max))
+    max(0, min(try diskFreeByteCount(), try quota?.freeByteCount ?? .max))
   }
 
   /// How many more bytes can be allocated on its filesystem.
@@ -92,11 +92,10 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The disk space that the files take, or `nil` if the directory cannot be read.
-  private var allocatedByteCount: Int? {
-    guard let names = try? names() else { return nil }
+  /// The disk space that the files take.
+  private func allocatedByteCount() throws(StoreError) -> Int {
     var sum = 0
-    for name in names {
+    for name in try names() {
       do throws(StoreError) {
         sum += try openFile(name, mode: .readOnly)?.status().allocatedByteCount ?? 0
       } catch {
@@ -106,7 +105,7 @@ package final class Directory: Sendable {
         case .system(let failure)
         where [SystemError.accessDenied, SystemError.notPermitted].contains(failure.errorNumber):
           continue
-        default: return nil
+        default: throw error
         }
       }
     }
@@ -227,6 +226,7 @@ package final class Directory: Sendable {
   }
 
   /// Moves a file into the folder `folder` of this directory, and creates the folder if necessary.
+  /// A name that is taken there gets a suffix. No other process may move files at the same time.
   package func move(_ name: String, intoFolder folder: String) throws(StoreError) {
     do { try fileSystem.makeDirectory(folder, in: descriptor) } catch
       where error.errorNumber == SystemError.exists
@@ -237,7 +237,14 @@ package final class Directory: Sendable {
     try named(folder) { () throws(SystemError) in
       let target = try fileSystem.openDirectory(folder, in: descriptor)
       defer { fileSystem.close(target) }
-      try fileSystem.rename(name, in: descriptor, to: name, in: target)
+      let taken = Set(try fileSystem.names(in: target))
+      var newName = name
+      var number = 1
+      while taken.contains(newName) {
+        number += 1
+        newName = "\(name).\(number)"
+      }
+      try fileSystem.rename(name, in: descriptor, to: newName, in: target)
       try fileSystem.synchronize(target)
     }
   }

@@ -14,8 +14,8 @@ package final class DiskQuota: Sendable {
     var pendingByteCount = 0
     /// The current limit.
     var limit = Int.max
-    /// The total size of the blocks of all files, or `nil` if it cannot be determined.
-    var look: (@Sendable () -> Int?)?
+    /// The total size of the blocks of all files, or `nil` once the directory is gone.
+    var look: (@Sendable () throws(StoreError) -> Int?)?
   }
 
   /// Kept for manifests, because without new manifests nothing can be reclaimed.
@@ -25,15 +25,17 @@ package final class DiskQuota: Sendable {
 
   package init(byteLimit: Int) { self.byteLimit = byteLimit - Self.manifestByteCount }
 
-  package func begin(lookingBy look: @escaping @Sendable () -> Int?) {
+  package func begin(lookingBy look: @escaping @Sendable () throws(StoreError) -> Int?) {
     state.withLock { $0.look = look }
   }
 
   /// Takes this many bytes; `false` if that would exceed the limit.
-  package func take(_ byteCount: Int) -> Bool {
-    state.withLock { state in
+  ///
+  /// - Throws: `system` if the files cannot be checked, for example if no descriptor is left.
+  package func take(_ byteCount: Int) throws(StoreError) -> Bool {
+    try state.withLock { (state) throws(StoreError) in
       if state.usedByteCount == nil || state.usedByteCount ?? 0 > state.limit - byteCount {
-        look(&state)
+        try look(&state)
       }
       guard let used = state.usedByteCount, used <= state.limit - byteCount else { return false }
       state.usedByteCount = used + byteCount
@@ -55,14 +57,16 @@ package final class DiskQuota: Sendable {
   ///
   /// - Complexity: O(files), a few system calls for each.
   package var freeByteCount: Int {
-    state.withLock { state in
-      look(&state)
-      return state.limit - (state.usedByteCount ?? state.limit)
+    get throws(StoreError) {
+      try state.withLock { (state) throws(StoreError) in
+        try look(&state)
+        return state.limit - (state.usedByteCount ?? state.limit)
+      }
     }
   }
 
-  private func look(_ state: inout State) {
-    guard let used = state.look?() else { return }
+  private func look(_ state: inout State) throws(StoreError) {
+    guard let used = try state.look?() else { return }
     state.usedByteCount = used + state.pendingByteCount
     state.limit = used > byteLimit ? min(state.limit, used + byteLimit / 8) : byteLimit
   }

@@ -163,7 +163,7 @@ package final class File: Sendable {
       if mayExceedQuota {
         quota.add(end - offset)
       } else {
-        guard quota.take(end - offset) else {
+        guard try quota.take(end - offset) else {
           throw .noSpace(path: path, neededByteCount: end - offset, limit: .quota)
         }
         takenByteCount = end - offset

@@ -145,8 +145,9 @@ struct SalvageSource {
     else { return false }
     let header = SegmentHeader(
       storeIdentifier: manifest.storeIdentifier, id: id, salt: 0, baseSequence: 0, baseTime: 0)
-    var scanner = SegmentScanner(file: file, header: header, end: byteCount)
-    return (try? scanner.endOfData(from: 0, to: byteCount)) == 0
+    let end = min(byteCount, FormatVersion.highestOffset)
+    var scanner = SegmentScanner(file: file, header: header, end: end)
+    return (try? scanner.endOfData(from: 0, to: end)) == 0
   }
 
   /// The file of a segment, or `nil` if no file is readable.

@@ -244,7 +244,7 @@ struct Salvager: ~Copyable {
       }
       last = entry.sequence.lowerBound
     }
-    return max(last, highest) < Int64(FormatVersion.highestSequence / 2)
+    return max(last, highest) < Int64(FormatVersion.writableLimit)
   }
 
   /// Copies one value. Returns `false` if the value turns out to be damaged.

@@ -306,6 +306,57 @@ final class FollowingChangesTests {
     try writer.close()
   }
 
+  @Test("A position beyond the end of a file is refused, whatever the last record claims")
+  func positionBeyondFile() async {
+    await #expect(processExitsWith: .success) {
+      let directory = try TemporaryDirectory()
+      let queue = ManualBackgroundQueue()
+      let writer = try Store.announcing(directory.store, background: queue)
+      try writer.setValue("value", forKey: "key")
+      let image = try Image(of: directory.store)
+      let name = try #require(image.segmentNames.first)
+      let last = try #require(image.records(in: name).last)
+      let header = try (image.files[name] ?? []).withSpan { (bytes) throws(StoreError) in
+        try SegmentHeader(
+          decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: name)
+      }
+      let path = directory("copy")
+      try image.write(to: path)
+      // Only the page with the head of the forged record is in the file.
+      var record = RecordHeader(kind: .put)
+      record.keyByteCount = 6
+      record.valueByteCount = 30_000
+      record.sequenceDelta = last.header.sequenceDelta + 1
+      var bytes = [UInt8](repeating: 0x61, count: record.byteCount)
+      bytes.withMutableSpan { span in
+        record.encodeFields(into: &span)
+        record.seal(&span, at: last.range.upperBound, seed: header.recordSeed)
+      }
+      try check("truncate", unsafe truncate("\(path)/\(name)", 4096))
+      let follower = try Store.following(path, .manual)
+      guard try follower.text("key") == "value" else {
+        throw SupportError(call: "another value", number: 0)
+      }
+      try overwriteFile("\(path)/\(name)", Array(bytes.prefix(64)), at: last.range.upperBound)
+      var position: [UInt8] = []
+      position.append(
+        littleEndian: LogPosition(
+          id: header.id, end: last.range.upperBound + record.byteCount
+        ).rawValue)
+      try overwriteFile(
+        "\(path)/\(FileName.followPage)", position, at: FollowPageLayout.positionOffset)
+      let error = storeError {
+        try follower.catchUp()
+        _ = try follower.value(forKey: "aaaaaa")
+      }
+      guard error?.corruption?.cause == .fileTooShort else {
+        throw SupportError(call: "\(String(describing: error))", number: 0)
+      }
+      try? follower.close()
+      try writer.close()
+    }
+  }
+
   @Test("Without a writer since the machine started, a check reopens nothing")
   func earlierBoot() throws {
     do {

@@ -108,6 +108,14 @@ struct FileTests {
     #expect(try Image(of: directory.store).files[name] == nil)
     #expect(try readFile("\(directory.store)/quarantine/\(name)") == [1, 2, 3])
     #expect(messages.all.contains { $0.contains(name) })
+    try store.close()
+    // Files with the same name do not replace each other.
+    for number in 2...3 as ClosedRange<UInt8> {
+      try writeFile("\(directory.store)/\(name)", [number])
+      try Store(directory.store).close()
+      #expect(try readFile("\(directory.store)/quarantine/\(name).\(number)") == [number])
+    }
+    #expect(try readFile("\(directory.store)/quarantine/\(name)") == [1, 2, 3])
   }
 
   @Test("Retired and pending segments are removed", arguments: [true, false])

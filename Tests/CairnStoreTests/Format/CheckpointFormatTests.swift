@@ -76,6 +76,28 @@ struct CheckpointFormatTests {
     #expect(try decode(bytes, fileByteCount: checkpoint.byteCount) == checkpoint)
   }
 
+  @Test("More entries than an index holds are refused before memory is taken for them")
+  func hugeParts() throws {
+    for (count, oldestCount) in [
+      (1 << 24, 4096), ((1 << 24) + 1, 0), (1 << 32 - 1, 0), (1 << 24, 4097), (1 << 24, 1 << 24),
+    ] {
+      var checkpoint = sample()
+      checkpoint.segments[0].end = 1 << 40
+      checkpoint.segments[0].granuleCount = 1 << 14
+      checkpoint.segments[0].putCount = count
+      checkpoint.segments[0].livePutCount = count
+      checkpoint.shards[1].count = count
+      for index in checkpoint.shards.indices.dropFirst(2) {
+        checkpoint.shards[index].offset += 16 * (count - 2)
+      }
+      checkpoint.oldestCount = oldestCount
+      let isSound = count <= 1 << 24 && oldestCount <= 4096
+      let bytes = checkpoint.encodedHeader()
+      let error = storeError { _ = try decode(bytes, fileByteCount: checkpoint.byteCount) }
+      #expect((error == nil) == isSound, "\(count), \(oldestCount)")
+    }
+  }
+
   @Test("Contradictory fields are refused although the checksum is right")
   func contradictions() throws {
     let good = sample()

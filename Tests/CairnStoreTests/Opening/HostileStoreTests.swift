@@ -266,6 +266,22 @@ struct HostileStoreTests {
     #expect(storeError { _ = try Store(directory.store) }?.corruption?.cause == .badLength)
   }
 
+  @Test("A segment that claims to be huge is not rewritten after a failed sync")
+  func hugeSegmentAfterFailedSync() throws {
+    let directory = try TemporaryDirectory()
+    var image = Self.image(isClean: false)
+    image.files["LOCK"] = [0]
+    try image.write(to: directory.store)
+    let name = image.segmentNames[0]
+    try check(
+      "truncate",
+      unsafe truncate("\(directory.store)/\(name)", FormatVersion.highestOffset + 1))
+    let system = FaultyFileSystem()
+    system.setHook { $0.call == .write && $0.file == name ? SystemError.inputOutput : nil }
+    let error = storeError { _ = try Store(directory.store, fileSystem: system) }
+    #expect(error?.corruption == Corruption(file: name, offset: 0, cause: .badLength))
+  }
+
   @Test("After a jump of a manifest's numbers, the store continues and opens again")
   func jumpOfNumbers() async {
     await #expect(processExitsWith: .success) {
@@ -304,5 +320,95 @@ struct HostileStoreTests {
         #expect(try scene.open().count() == count)
       }
     }
+  }
+
+  @Test("A next session's manifest with ids at their limit is not used")
+  func limitOfNextManifest() throws {
+    let scene = try StoreScene()
+    try scene.open().close()
+    var next = try scene.bytes(of: FileName.nextManifest).withSpan { (bytes) throws(StoreError) in
+      try Manifest(decoding: bytes)
+    }
+    next.nextID = FormatVersion.highestSequence - 100
+    try #require(next.continues(scene.manifest(), in: next.bootIdentifier))
+    try Data(next.encoded()).write(to: scene.url(FileName.nextManifest))
+    for key in ["a", "b"] {
+      let store = try scene.open()
+      try store.setValue("1", forKey: key)
+      try store.close()
+    }
+    #expect(try scene.manifest().nextID < 1 << 20)
+  }
+}
+
+/// Stores whose checkpoint names, for a key, a record that is not a put.
+@Suite("Hostile stores: entries for other records")
+struct HostileEntryTests {
+  static let kinds: [RecordKind] = [.tombstone, .roll, .extension]
+
+  /// A store whose entry for `key5` names a record of a kind. Returns that record's key too.
+  static func forged(
+    _ kind: RecordKind, _ later: ((Store) throws -> Void)? = nil
+  ) throws -> (TemporaryDirectory, key: String) {
+    let fixture = try CheckpointFixture(keys: 2000, later)
+    for covered in try fixture.header.segments {
+      for record in try fixture.image.records(in: FileName.segment(covered.id))
+      where record.header.kind == kind && record.offset < covered.end {
+        let directory = try TemporaryDirectory()
+        let location = Location(granule: covered.granule, offset: record.offset)
+        try fixture.naming(location, forKey: "key5").write(to: directory.store)
+        return (directory, String(decoding: record.key, as: UTF8.self))
+      }
+    }
+    throw SupportError(call: "no record of the kind", number: 0)
+  }
+
+  @Test("A replay compares a record that has no key with no other")
+  func replay() async {
+    await #expect(processExitsWith: .success) {
+      for kind in HostileEntryTests.kinds {
+        let (directory, _) = try HostileEntryTests.forged(kind) { store in
+          try store.setValue("later", forKey: "key5")
+        }
+        let store = try Store(directory.store, .small())
+        guard try store.text("key5") == "later" else {
+          throw SupportError(call: "another value", number: 0)
+        }
+        _ = try? store.contents()
+        try store.close()
+      }
+    }
+  }
+
+  @Test("An iteration shows no removed key, and throws", arguments: kinds)
+  func iteration(kind: RecordKind) throws {
+    let (directory, key) = try Self.forged(kind)
+    let store = try Store(directory.store, .small())
+    #expect(try store.text("key5") == nil)
+    var keys: [String] = []
+    let error = storeError {
+      try store.forEachKey { bytes in
+        keys.append(String(decoding: [UInt8](copying: bytes), as: UTF8.self))
+        return .next
+      }
+    }
+    #expect(error?.corruption?.cause == .badRecordHeader)
+    #expect(keys.count == (try store.count()) - 1)
+    #expect(keys.filter { $0 == key }.count == (kind == .extension ? 1 : 0))
+    try store.close()
+  }
+
+  @Test("A trim writes no tombstone for it, and counts it as damaged", arguments: kinds)
+  func trim(kind: RecordKind) throws {
+    let (directory, _) = try Self.forged(kind)
+    let store = try Store(directory.store, .small(), background: ManualBackgroundQueue())
+    #expect(try store.trim(toCount: 1).damagedCount == 1)
+    try store.close()
+    // The log alone is sound.
+    let image = try Image(of: directory.store).changingManifest { $0.checkpointID = 0 }
+    let copy = try TemporaryDirectory()
+    try image.write(to: copy.store)
+    #expect(try Store.verify(path: copy.store).errors.allSatisfy { $0.cause == .unlistedFile })
+    try Store(copy.store, .small()).close()
   }
 }

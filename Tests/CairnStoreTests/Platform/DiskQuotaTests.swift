@@ -38,20 +38,41 @@ struct DiskQuotaTests {
   func pending() throws {
     let quota = DiskQuota(byteLimit: 1 << 20)
     quota.begin { 0 }
-    #expect(quota.take(600 << 10))
+    #expect(try quota.take(600 << 10))
     // A check that does not find the bytes yet.
-    #expect(quota.freeByteCount < 400 << 10)
-    #expect(!quota.take(600 << 10))
+    #expect(try quota.freeByteCount < 400 << 10)
+    #expect(try !quota.take(600 << 10))
     quota.settle(600 << 10)
-    #expect(quota.take(600 << 10))
+    #expect(try quota.take(600 << 10))
+  }
+
+  @Test("If no descriptor is left for a check, that is the error, not a lack of space")
+  func noDescriptor() throws {
+    let system = FaultyFileSystem()
+    let directory = try Directory(
+      path: scratch.path, fileSystem: system, readOnly: false, byteLimit: 1 << 20)
+    let file = try directory.createFile("file")
+    try file.allocate(from: 0, to: 600 << 10, orExtend: true)
+    try file.truncate(to: 0)
+    for call in [FaultyFileSystem.Call.open, .names] {
+      system.arm(.init(call: call, index: 0, errorNumber: SystemError.tooManyOpenFiles))
+      let error = storeError { try file.allocate(from: 0, to: 600 << 10, orExtend: true) }
+      guard case .system(let failure)? = error else {
+        Issue.record("\(String(describing: error))")
+        continue
+      }
+      #expect(failure.errorNumber == SystemError.tooManyOpenFiles)
+    }
+    system.arm(nil)
+    try file.allocate(from: 0, to: 600 << 10, orExtend: true)
   }
 
   @Test("Files just below the limit may not exceed it")
   func almostFull() throws {
     let quota = DiskQuota(byteLimit: 1 << 20)
     quota.begin { 900 << 10 }
-    #expect(!quota.take(100 << 10))
-    #expect(quota.take(50 << 10))
+    #expect(try !quota.take(100 << 10))
+    #expect(try quota.take(50 << 10))
   }
 
   @Test("A manifest is never refused, and counts")

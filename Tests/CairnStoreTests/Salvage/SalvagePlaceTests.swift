@@ -143,6 +143,35 @@ struct SalvagePlaceTests {
     #expect(report.entryCount < 20 && report.entryCount > 0)
   }
 
+  @Test("A reserved segment of any length is read no further than a segment can reach")
+  func hugeReservedSegment() async {
+    await #expect(processExitsWith: .success) {
+      let directory = try TemporaryDirectory()
+      let id = SegmentID(rawValue: 2)
+      let name = FileName.segment(id)
+      let image = try HostileStoreTests.image(isClean: false).changingManifest {
+        $0.openSegments.append(.init(id: id, salt: 1, byteCount: 0))
+        $0.nextID = 3
+      }
+      try image.write(to: directory.store)
+      try writeFile("\(directory.store)/\(name)", [])
+      // Not every filesystem has files of this size.
+      guard unsafe truncate("\(directory.store)/\(name)", 1 << 60) == 0 else { return }
+      // Reading all of it would take minutes.
+      let system = FaultyFileSystem()
+      system.setHook { $0.call == .read && $0.file == name ? ENOMEM : nil }
+      let error = storeError {
+        _ = try Store.salvage(
+          path: directory.store, to: directory("copy"),
+          environment: Environment(fileSystem: system, background: ManualBackgroundQueue()),
+          segmentByteLimit: 64 << 10)
+      }
+      guard case .system(let failure)? = error, failure.errorNumber == ENOMEM else {
+        throw SupportError(call: "\(String(describing: error))", number: 0)
+      }
+    }
+  }
+
   @Test("More segments than a process may have open files")
   func manySegments() throws {
     var manifest = try Image(of: directory.store).manifest

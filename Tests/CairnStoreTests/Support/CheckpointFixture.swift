@@ -72,6 +72,33 @@ struct CheckpointFixture {
     return try image.changingManifest { $0.checkpointChecksum = checksum }
   }
 
+  /// The image with another record's location in the entry of a key, and with right checksums.
+  func naming(_ location: Location, forKey key: String) throws -> Image {
+    var bytes = try #require(image.files[name])
+    var header = try header
+    let secret = try image.manifest.hashSecret
+    let hash = Array(key.utf8).withSpan { SipHash(secret: secret).hash($0) }
+    // The lowest byte is the shard, and entries store the upper 40 bits.
+    let number = Int(hash & 0xFF)
+    let shard = header.shards[number]
+    let offset = try #require(
+      (0..<shard.count).map { shard.offset + $0 * Checkpoint.entryByteCount }.first { offset in
+        bytes.withSpan { IndexEntry(decoding: $0, at: offset).hash } == hash >> 24
+      })
+    let known = bytes.withSpan { IndexEntry(decoding: $0, at: offset) }
+    let entry = IndexEntry(
+      hash: known.hash, location: location, tick: known.tick, flags: known.flags)
+    bytes.withMutableSpan {
+      $0.store(entry.words.0, at: offset)
+      $0.store(entry.words.1, at: offset + 8)
+    }
+    header.shards[number].checksum = bytes.withSpan {
+      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
+    }
+    bytes.replaceSubrange(0..<header.headerByteCount, with: header.encodedHeader())
+    return try binding(bytes)
+  }
+
   /// Opens an image and compares the result with the expected contents.
   @discardableResult
   func expectSound(

@@ -4,8 +4,8 @@ import Glibc
 final class TemporaryDirectory: Sendable {
   let path: String
 
-  init() throws {
-    var template = Array("/tmp/cairn-tool-tests.XXXXXX".utf8CString)
+  init(in parent: String = "/tmp") throws {
+    var template = Array("\(parent)/cairn-tool-tests.XXXXXX".utf8CString)
     // SAFETY: the template is terminated, and the call keeps its length.
     guard unsafe mkdtemp(&template) != nil else {
       throw SupportError(call: "mkdtemp", number: errno)

@@ -13,6 +13,9 @@ struct FollowedProgress {
   /// The segments that have been read, and how far.
   private(set) var segments: [SegmentID: Segment]
   private(set) var ends: [SegmentID: Int]
+  /// How long the files of segments were when last looked at. While they are followed, they only
+  /// grow.
+  private(set) var fileByteCounts: [SegmentID: Int] = [:]
   /// The segments that end with a roll record or are sealed.
   private var complete: Set<SegmentID>
   /// The number of the last record, including records that a compaction has dropped.
@@ -35,9 +38,12 @@ struct FollowedProgress {
     capacity = parts.followedCapacity
   }
 
-  mutating func note(_ segment: Segment, end: Int, isComplete: Bool, last: SequenceNumber) {
+  mutating func note(
+    _ segment: Segment, end: Int, fileByteCount: Int, isComplete: Bool, last: SequenceNumber
+  ) {
     segments[segment.id] = segment
     ends[segment.id] = end
+    fileByteCounts[segment.id] = fileByteCount
     if isComplete { complete.insert(segment.id) }
     lastSequence = max(lastSequence, last)
   }

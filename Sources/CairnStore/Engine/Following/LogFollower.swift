@@ -15,14 +15,22 @@ struct LogFollower {
     let start = progress.ends[part.id] ?? SegmentHeader.byteCount
     let segment: Segment
     let isNew: Bool
+    var fileByteCount = progress.fileByteCounts[part.id] ?? 0
     if let known = progress.segments[part.id] {
       (segment, isNew) = (known, false)
     } else {
       segment = try log.files.open(
         id: part.id, salt: part.salt, byteCount: part.end ?? SegmentHeader.byteCount,
         capacity: max(progress.capacity, part.end ?? 0), readOnly: true,
-        compactedAt: part.compactedAt)
+        compactedAt: part.compactedAt, noting: { fileByteCount = $0 })
       isNew = true
+    }
+    if let known = part.end, known > fileByteCount {
+      // The page may announce anything, and memory beyond the end of the file must not be touched.
+      fileByteCount = try segment.file.open().status().byteCount
+      guard known <= fileByteCount else {
+        throw segment.corruption(at: fileByteCount, .fileTooShort)
+      }
     }
     var end = start
     var last: SequenceNumber = 0
@@ -60,7 +68,8 @@ struct LogFollower {
       }
       if last > 0 { appender.nextSequence = max(appender.nextSequence, last + 1) }
     }
-    progress.note(segment, end: end, isComplete: hasRolled, last: last)
+    progress.note(
+      segment, end: end, fileByteCount: fileByteCount, isComplete: hasRolled, last: last)
   }
 
   private func enter(

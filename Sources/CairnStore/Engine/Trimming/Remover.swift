@@ -134,7 +134,7 @@ final class Remover: Sendable {
     in segment: Segment, at location: Location, in removal: inout Removal
   ) throws(StoreError) -> Record? {
     do {
-      return try Record(in: segment, at: segment.offset(of: location), part: .head)
+      return try Record.put(in: segment, at: location, part: .head)
     } catch {
       guard error.isLoss else { throw error }
       removal.noteDamaged(location, isUnreadable: error.isOfMedium)
