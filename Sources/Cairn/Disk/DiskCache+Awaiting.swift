@@ -322,7 +322,8 @@ extension DiskCache {
       let (result, pending) = try enter(
         encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
-        try store.enterAtOnce(
+        defer { noteWritten(bytes) }
+        return try store.enterAtOnce(
           encoded, forKey: bytes, expecting: version, options: options, durability: durability,
           removals: &removals)
       }
@@ -344,6 +345,7 @@ extension DiskCache {
             let (result, pending) = try enter(
               encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
             ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+              defer { noteWritten(bytes) }
               guard let version else {
                 return try store.enter(
                   encoded, forKey: bytes, options: options, durability: durability,

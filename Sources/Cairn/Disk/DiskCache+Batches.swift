@@ -161,6 +161,8 @@ extension DiskCache {
       events.settle([], after: removals)
       throw .store(error)
     }
+    // A load may have begun since.
+    if flights.isNoting { for change in changes { flights.noteWrite(change.bytes) } }
     drop(removals)
     var insertions: [DiskEvents<Key, Value>.Insertion] = []
     for new in written {

@@ -176,4 +176,11 @@ extension DiskCache: Loading {
     try checkKey(key)
     return flights.isNoting && flights.noteWrite([UInt8](copying: key))
   }
+
+  /// Call once a value is written, before observers are told: a load may have begun since
+  /// `noteWrite`.
+  @inline(__always)
+  func noteWritten(_ key: RawSpan) {
+    if flights.isNoting { _ = flights.noteWrite([UInt8](copying: key)) }
+  }
 }

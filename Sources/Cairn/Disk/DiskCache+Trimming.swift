@@ -39,7 +39,8 @@ extension DiskCache: Trimming {
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
     let summary = try trimming { () throws(StoreError) in
-      try store.trim(toCount: count > 0 ? count + marks.recordCount() : 0, order: order)
+      try store.trim(
+        toCount: count > 0 ? min(count, .max - 1) + marks.recordCount() : 0, order: order)
     }
     // Another call may have removed entries without memory knowing yet. Clear memory even if it is
     // empty, because values read from disk earlier must not be inserted.
@@ -121,12 +122,16 @@ extension DiskCache: Trimming {
     do {
       let summary = try store.remove { key, metadata, info in
         if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
-        guard let key = decodableKey(key) else { return false }
-        try noteShown(info.version, of: key)
-        do { return try shouldRemove(key, CacheEntryInfo(info)) } catch {
+        guard let decoded = decodableKey(key) else { return false }
+        try noteShown(info.version, of: decoded)
+        do {
+          guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }
+        } catch {
           failure = error
           throw error
         }
+        try noteWrite(key)
+        return true
       }
       held?.dropAlone()
       // The closure was not called for expired entries. No later call may return them.

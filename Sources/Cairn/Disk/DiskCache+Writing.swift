@@ -78,7 +78,8 @@ extension DiskCache {
     let options = try stored(options)
     let result = try write(value, bytes, of: key, tier) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
-      try store.enter(
+      defer { noteWritten(bytes) }
+      return try store.enter(
         value, forKey: bytes, options: options, durability: durability, removals: &removals)
     }
     guard case .stored(let version) = result else {
@@ -251,7 +252,8 @@ extension DiskCache {
         let guarded = try guardedTags(bytes, of: version)
         result = try write(value, bytes, of: key, { take($0, for: entry) }) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
-          try enter(
+          defer { noteWritten(bytes) }
+          return try enter(
             value, forKey: bytes, expecting: version, guarded, options: options,
             durability: durability, in: store, removals: &removals)
         }

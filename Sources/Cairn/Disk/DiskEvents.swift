@@ -149,6 +149,12 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The store reports removals here, except those that writes of values return.
   func noteRemoval(_ event: RemovalEvent) {
     if event.isOfMarks { return }
+    // An update of memory calls the observers of memory.
+    if !holdsBack(event) { report(event) }
+  }
+
+  /// Updates memory and the counters, then calls the observers.
+  func report(_ event: RemovalEvent) {
     var event = event
     if case .all(let version, let count) = event, marks.hasRecord(through: version) {
       event = .all(throughVersion: version, count: max(0, count - 1))
@@ -157,11 +163,6 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // Memory is now up to date, so its entries are no longer in doubt.
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
-    if !holdsBack(event) { tellObservers(of: event) }
-  }
-
-  /// Calls the observers. Memory and the counters are already up to date.
-  func tellObservers(of event: RemovalEvent) {
     if isObserved.load(ordering: .relaxed) { tell(event) }
     storeObserver?(event)
   }
@@ -173,7 +174,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     heldBack.withLock { $0.append((.current, [])) }
   }
 
-  /// What was kept back on this thread, for `tellObservers`.
+  /// What was kept back on this thread, for `report`.
   func takeHeldBack() -> [RemovalEvent] {
     defer { isHoldingBack.subtract(1, ordering: .relaxed) }
     return heldBack.withLock { held in

@@ -42,7 +42,7 @@ extension ValueCoder where Value: Codable {
     .data(
       encode: { try encoder.encode($0) },
       decode: { data in
-        try checkNesting(ofJSON: data)
+        try checkNesting(ofJSON: data, isJSON5: decoder.allowsJSON5)
         return try decoder.decode(Value.self, from: data)
       })
   }
@@ -91,11 +91,20 @@ extension ValueCoder where Value: Codable {
   }
 }
 
-/// Throws if JSON is nested too deeply for Foundation's decoder, which traps beyond 512 levels.
-func checkNesting(ofJSON data: Data) throws(CodingFailure) {
-  var (depth, isInText, isEscaped) = (0, false, false)
+/// Throws if JSON is nested too deeply for Foundation's decoder, which traps beyond 512 levels, or
+/// is not UTF-8: the decoder would convert it, and find other brackets.
+///
+/// - Parameter isJSON5: whether comments and single quotes are allowed. From the first one on, no
+///   bracket counts as closing, because it may be in a comment or a text.
+func checkNesting(ofJSON data: Data, isJSON5: Bool = false) throws(CodingFailure) {
+  if data.starts(with: [0xFE, 0xFF]) || data.starts(with: [0xFF, 0xFE]) {
+    throw CodingFailure("it is not UTF-8")
+  }
+  var (depth, isInText, isEscaped, isUnclear) = (0, false, false, false)
   for byte in data {
-    if isInText {
+    // Without a mark at its beginning, UTF-16 or UTF-32 has a zero in the first four bytes.
+    if byte == 0 { throw CodingFailure("it has a zero byte") }
+    if isInText && !isUnclear {
       switch byte {
       case _ where isEscaped: isEscaped = false
       case UInt8(ascii: "\\"): isEscaped = true
@@ -109,7 +118,8 @@ func checkNesting(ofJSON data: Data) throws(CodingFailure) {
     case UInt8(ascii: "["), UInt8(ascii: "{"):
       depth += 1
       if depth > 500 { throw CodingFailure("it is nested more than 500 levels deep") }
-    case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+    case UInt8(ascii: "]"), UInt8(ascii: "}"): if !isUnclear { depth -= 1 }
+    case UInt8(ascii: "'"), UInt8(ascii: "/"): if isJSON5 { isUnclear = true }
     default: break
     }
   }

@@ -109,22 +109,31 @@ final class Flight<Value: Sendable>: Sendable {
       noteWrite()
       return (continuation, true, state.task)
     }
-    if isLast { task?.cancel() }
     continuation?.resume(throwing: CancellationError())
+    // Last, because cancelling runs the loader's handlers.
+    if isLast { task?.cancel() }
     return isLast
   }
 
-  /// Removes a waiter. The load continues, even without waiters.
-  func detach(_ waiter: Waiter) {
-    let continuation = state.withLock { state -> Continuation? in
+  /// Removes a waiter. The load continues, even without waiters, unless it is outdated.
+  ///
+  /// - Returns: whether it was the last waiter of an outdated load, which abandons the load.
+  func detach(_ waiter: Waiter) -> Bool {
+    let (continuation, isGivenUp, task) = state.withLock {
+      state -> (Continuation?, Bool, Task<Void, Never>?) in
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
-        return nil
+        return (nil, false, nil)
       }
       waiter.isDetached.store(true, ordering: .relaxed)
       state.isInBackground = true
-      return continuation
+      // No table has an outdated load, so nothing else could end it.
+      if !isOutdated || !state.waiters.isEmpty { return (continuation, false, nil) }
+      state.isAbandoned = true
+      return (continuation, true, state.task)
     }
     continuation?.resume(throwing: SoftTimeLimit())
+    task?.cancel()
+    return isGivenUp
   }
 
   /// Abandons the load if no caller waits for it.
@@ -155,8 +164,9 @@ final class Flight<Value: Sendable>: Sendable {
       state.outcome = outcome
       return (exchange(&state.waiters, with: [:]), exchange(&state.task, with: nil), true)
     }
-    if cancels { task?.cancel() }
     for case .some(let continuation) in waiters.values { continuation.resume(with: outcome) }
+    // Last, because cancelling runs the loader's handlers.
+    if cancels { task?.cancel() }
     return isFirst
   }
 }

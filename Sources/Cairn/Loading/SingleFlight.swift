@@ -29,6 +29,15 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
   }
 
+  /// What a write has noted under a lock.
+  @usableFromInline
+  struct Outdated: Sendable {
+    /// The load that it has outdated.
+    let flight: Flight<Value>?
+    /// Whether a load may be keeping a value of the key.
+    let mayKeep: Bool
+  }
+
   private let state = Lock(State())
   /// The number of flights.
   private let activeCount = Atomic(0)
@@ -114,21 +123,35 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// no more callers join the load.
   ///
   /// - Returns: `false` if no load can be keeping a value of the key.
-  @usableFromInline
   @discardableResult
   func noteWrite(_ key: Key) -> Bool {
-    defer { history.forget(key) }
-    if !isActive { return false }
-    let (flight, mayKeep) = state.withLock { state -> (Flight<Value>?, Bool) in
+    guard let outdated = outdate(key) else { return false }
+    finish(outdated, key)
+    return outdated.mayKeep
+  }
+
+  /// The first half of `noteWrite`. May be called under a lock: the load is then outdated from the
+  /// moment of the change.
+  ///
+  /// - Returns: what to pass to `finish` after the lock is released.
+  @usableFromInline
+  func outdate(_ key: Key) -> Outdated? {
+    if !isNoting { return nil }
+    return state.withLock { state in
       guard let flight = state.flights[key] else {
-        return (nil, keepingCount.load(ordering: .acquiring) > 0)
+        return Outdated(flight: nil, mayKeep: keepingCount.load(ordering: .acquiring) > 0)
       }
       flight.noteWrite()
       take(flight, key, from: &state)
-      return (flight, true)
+      return Outdated(flight: flight, mayKeep: true)
     }
-    if flight?.leaveBackground() == true { count { $0.cancelledCount += 1 } }
-    return mayKeep
+  }
+
+  /// The second half of `noteWrite`. Cancels a load that nobody waits for.
+  @usableFromInline
+  func finish(_ outdated: Outdated, _ key: Key) {
+    if outdated.flight?.leaveBackground() == true { count { $0.cancelledCount += 1 } }
+    history.forget(key)
   }
 
   /// Like `noteWrite`, but only marks the load as outdated, so it can be called under a lock. Call
@@ -212,8 +235,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         guard let self else { return }
         if state.withLock({ $0.isClosed }) {
           leave(flight, waiter, key)
-        } else {
-          flight.detach(waiter)
+        } else if flight.detach(waiter) {
+          remove(flight, key, isCancelled: true)
+        }
+        // The close may have ended just before the waiter left.
+        if state.withLock({ $0.isClosed }), flight.leaveBackground() {
+          remove(flight, key, isCancelled: true)
         }
       }
     }

@@ -176,8 +176,7 @@ extension MemoryCache: Loading {
       loaded.options.lifetime ?? .standard, idleLimit: loaded.options.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isUpToDate, isInserted, observers, schedules) = lock.withLock { state in
-      // A writer notes its write before it takes the lock, so the write is either seen here or
-      // happens later.
+      // A write outdates the flight under this lock, so it is either seen here or happens later.
       let found = state.table.find(key, hash: hash)
       let current = state.version(found, at: times.now)
       let isUpToDate = !flight.isOutdated && (current == nil || current == version)

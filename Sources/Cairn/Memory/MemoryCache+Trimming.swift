@@ -103,6 +103,7 @@ extension MemoryCache: Trimming {
       return group
     } then: { (group) throws(Failure) in
       for (key, info) in group where try shouldRemove(key, info) {
+        flights.noteWrite(key)
         victims.append((key, MemoryTable<Key, Value>.hash(key), info.version))
       }
     }

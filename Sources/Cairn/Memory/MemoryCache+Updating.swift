@@ -78,9 +78,10 @@ extension MemoryCache {
   ) -> CompareAndSetResult {
     let hash = MemoryTable<Key, Value>.hash(key)
     var times = clock.times(options.lifetime ?? .standard, idleLimit: options.idleLimit)
-    flights.noteWrite(key)
+    var outdated: SingleFlight<Key, Loaded<Value>?>.Outdated?
     var removed = RemovedEntries<Key, Value>()
     let (result, isInserted, observers, schedules) = lock.withLock { state in
+      outdated = flights.outdate(key)
       let slot = state.table.find(key, hash: hash)
       let current = state.version(slot, at: times.now)
       guard current == version else {
@@ -97,6 +98,7 @@ extension MemoryCache {
         schedulesMaintenance && state.schedulesTrim()
       )
     }
+    if let outdated { flights.finish(outdated, key) }
     if schedules { scheduleTrim() }
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
     return result
@@ -110,15 +112,17 @@ extension MemoryCache {
   public func compareAndRemove(forKey key: Key, expecting version: UInt64) -> Bool {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    flights.noteWrite(key)
+    var outdated: SingleFlight<Key, Loaded<Value>?>.Outdated?
     var removed = RemovedEntries<Key, Value>()
     let (isExpected, observers) = lock.withLock { state in
+      outdated = flights.outdate(key)
       let slot = state.table.find(key, hash: hash)
       guard state.version(slot, at: now) == version else { return (false, state.observers) }
       state.noteWrite(hash: hash)
       state.remove(slot, .removed, &removed)
       return (true, state.observers)
     }
+    if let outdated { flights.finish(outdated, key) }
     deliver(removed, to: observers)
     return isExpected
   }

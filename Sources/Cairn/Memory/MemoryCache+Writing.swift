@@ -62,9 +62,10 @@ extension MemoryCache: Caching {
     let cost = cost ?? defaultCost(of: value, forKey: key)
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(lifetime, idleLimit: idleLimit)
-    flights.noteWrite(key)
+    var outdated: SingleFlight<Key, Loaded<Value>?>.Outdated?
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, version, observers, schedules) = lock.withLock { state in
+      outdated = flights.outdate(key)
       let found = state.table.find(key, hash: hash)
       let isInserted = state.put(
         value, forKey: key, hash: hash, at: found, times, cost: cost, version: nil, &removed)
@@ -73,6 +74,7 @@ extension MemoryCache: Caching {
         schedulesMaintenance && state.schedulesTrim()
       )
     }
+    if let outdated { flights.finish(outdated, key) }
     if schedules { scheduleTrim() }
     let outcome = result(version, removed.first)
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
@@ -112,9 +114,10 @@ extension MemoryCache: Caching {
   public func takeValue(forKey key: Key) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
-    flights.noteWrite(key)
+    var outdated: SingleFlight<Key, Loaded<Value>?>.Outdated?
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
+      outdated = flights.outdate(key)
       state.noteWrite(hash: hash)
       let slot = state.table.find(key, hash: hash)
       if slot != noSlot {
@@ -123,6 +126,7 @@ extension MemoryCache: Caching {
       }
       return state.observers
     }
+    if let outdated { flights.finish(outdated, key) }
     let value = removed.first?.cause == .removed ? removed.first?.value : nil
     deliver(removed, to: observers)
     return value
@@ -146,6 +150,8 @@ extension MemoryCache: Caching {
       swap(&garbage, &state.table)
       return state.observers
     }
+    // A load may have begun since.
+    if cause == .removed { flights.noteRemovalOfAll() }
     if garbage.count > 0 || isToldOfNothing {
       for observer in observers { observer.body(.removedAll(count: garbage.count), nil) }
     }

@@ -1,3 +1,5 @@
+internal import Synchronization
+
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -7,18 +9,36 @@
 /// The kernel's small text files that describe the system, below a root: `/`, or a directory in a
 /// test.
 struct SystemFiles: Sendable {
+  /// Notes that a file could not be opened because no descriptor was left.
+  final class Shortage: Sendable {
+    let isNoted = Atomic(false)
+  }
+
   /// Prefixes each path.
   var root: String
+  /// Whether to act as if no descriptor were left: for tests.
+  var lacksDescriptors: @Sendable () -> Bool = { false }
+  let shortage = Shortage()
 
   /// Whether no file exists at a path.
   func isMissing(_ path: String) -> Bool {
     unsafe access(root + path, F_OK) != 0 && errno == ENOENT
   }
 
+  /// Opens a file.
+  func descriptor(of path: String, _ flags: Int32) -> Int32? {
+    let isShort = lacksDescriptors()
+    let descriptor = isShort ? -1 : unsafe open(root + path, flags | O_CLOEXEC)
+    if descriptor >= 0 { return descriptor }
+    if isShort || errno == EMFILE || errno == ENFILE {
+      shortage.isNoted.store(true, ordering: .relaxed)
+    }
+    return nil
+  }
+
   /// The text of a file, or `nil` if it cannot be read.
   func text(_ path: String) -> String? {
-    let descriptor = unsafe open(root + path, O_RDONLY | O_CLOEXEC)
-    if descriptor < 0 { return nil }
+    guard let descriptor = descriptor(of: path, O_RDONLY) else { return nil }
     defer { close(descriptor) }
     return Self.text(of: descriptor)
   }

@@ -1,4 +1,5 @@
 internal import CairnStore
+internal import Synchronization
 
 #if canImport(Glibc)
   internal import Glibc
@@ -42,11 +43,12 @@ package final class SystemPressureSource: PressureSource {
   }
 
   private struct State: Sendable {
-    var isOpen = false
     /// Whether `watches` and `polledGroups` are those of the process's groups.
     var isWatching = false
     /// Whether there was ever something to watch.
     var hasWatched = false
+    /// Whether something cannot be watched until a descriptor is free.
+    var isPartial = false
     var hasEnded = false
     var watches: [(descriptor: Int32, watch: Watch)] = []
     /// The end of the pipe that is closed to end the wait.
@@ -64,12 +66,15 @@ package final class SystemPressureSource: PressureSource {
   /// How long to wait before a report about a group's usage is repeated.
   private let repeatInterval: Duration
 
-  /// - Parameter root: the directory that replaces `/`: for tests.
+  /// - Parameters:
+  ///   - root: the directory that replaces `/`: for tests.
+  ///   - lacksDescriptors: whether to act as if no descriptor were left: for tests.
   package init(
     root: String = "", pollInterval: Duration = .seconds(1),
-    repeatInterval: Duration = .seconds(10)
+    repeatInterval: Duration = .seconds(10),
+    lacksDescriptors: @escaping @Sendable () -> Bool = { false }
   ) {
-    files = SystemFiles(root: root)
+    files = SystemFiles(root: root, lacksDescriptors: lacksDescriptors)
     self.pollInterval = pollInterval
     self.repeatInterval = repeatInterval
   }
@@ -103,23 +108,27 @@ package final class SystemPressureSource: PressureSource {
   /// Called by one thread at a time.
   package func next() -> MemoryPressure? {
     while true {
-      let (watches, polledGroups, hasEnded) = state.withLock { state in
+      let (watches, polledGroups, isPartial, hasEnded) = state.withLock { state in
         openOnce(&state)
-        return (state.watches, state.polledGroups, state.hasEnded)
+        return (state.watches, state.polledGroups, state.isPartial, state.hasEnded)
+      }
+      if hasEnded { return nil }
+      if watches.isEmpty {
+        // No descriptor is left for the pipe.
+        _ = wait([], polls: true)
+        continue
       }
       // The pipe alone reports nothing.
-      if hasEnded || watches.isEmpty { return nil }
       if watches.count == 1 && polledGroups.isEmpty {
-        guard state.withLock({ $0.hasWatched }) else { return nil }
-        // Perhaps there were no descriptors left.
+        guard state.withLock({ $0.hasWatched || $0.isPartial }) else { return nil }
         watchAnew()
         pause(watches)
         continue
       }
       var raised: MemoryPressure?
-      // Whether a group no longer exists.
-      var isOutdated = false
-      let signals = wait(watches.map(\.descriptor), polls: !polledGroups.isEmpty)
+      // Whether a group no longer exists, or more can be watched.
+      var isOutdated = isPartial
+      let signals = wait(watches.map(\.descriptor), polls: !polledGroups.isEmpty || isPartial)
       for (index, hasError) in signals {
         let (descriptor, watch) = watches[index]
         var isGone = false
@@ -159,12 +168,12 @@ package final class SystemPressureSource: PressureSource {
   // MARK: Watches
 
   private func openOnce(_ state: inout State) {
-    if !state.isOpen { openPipe(&state) }
+    if state.watches.isEmpty { openPipe(&state) }
     if !state.isWatching, !state.watches.isEmpty { watch(&state) }
   }
 
   private func openPipe(_ state: inout State) {
-    state.isOpen = true
+    if files.lacksDescriptors() { return }
     var ends: [Int32] = [-1, -1]
     // SAFETY: the array has room for both descriptors.
     let result = unsafe ends.withUnsafeMutableBufferPointer {
@@ -178,7 +187,9 @@ package final class SystemPressureSource: PressureSource {
 
   private func watch(_ state: inout State) {
     state.isWatching = true
+    files.shortage.isNoted.store(false, ordering: .relaxed)
     defer {
+      state.isPartial = files.shortage.isNoted.load(ordering: .relaxed)
       if state.watches.count > 1 || !state.polledGroups.isEmpty { state.hasWatched = true }
     }
     let groups = MemoryGroup.all(files)
@@ -197,9 +208,8 @@ package final class SystemPressureSource: PressureSource {
     let hasStalls = state.watches.contains { $0.watch.isStall }
     for group in groups {
       if group.version == .two {
-        let descriptor = unsafe open(
-          files.root + group.directory + "/memory.events", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        if descriptor >= 0 {
+        let path = group.directory + "/memory.events"
+        if let descriptor = files.descriptor(of: path, O_RDONLY | O_NONBLOCK) {
           if let count = Self.killCount(descriptor) {
             state.killCounts[descriptor] = count
             state.watches.append((descriptor, .events(group)))
@@ -215,8 +225,7 @@ package final class SystemPressureSource: PressureSource {
 
   /// Opens a descriptor that the kernel signals when tasks wait for longer than `trigger` allows.
   private func openTrigger(_ path: String, _ trigger: String) -> Int32? {
-    let descriptor = unsafe open(files.root + path, O_RDWR | O_CLOEXEC | O_NONBLOCK)
-    if descriptor < 0 { return nil }
+    guard let descriptor = files.descriptor(of: path, O_RDWR | O_NONBLOCK) else { return nil }
     let text = Array(trigger.utf8) + [0]
     // SAFETY: the buffer has the given length.
     let count = unsafe text.withUnsafeBytes { unsafe write(descriptor, $0.baseAddress, $0.count) }
@@ -247,7 +256,7 @@ package final class SystemPressureSource: PressureSource {
   }
 
   /// Lets the next wait watch the groups that the process is in by then, because a watched group no
-  /// longer exists. The kernel signals the files of a removed group forever.
+  /// longer exists, or no descriptor was left. The kernel signals the files of a removed group forever.
   private func watchAnew() {
     state.withLock { state in
       for (descriptor, _) in state.watches.dropFirst() { close(descriptor) }

@@ -1,6 +1,7 @@
-import Cairn
 import Foundation
 import Testing
+
+@testable import Cairn
 
 @Suite("Coders of a cache on disk")
 struct CoderTests {
@@ -259,6 +260,29 @@ struct CoderTests {
     try texts.close()
     let keys: DiskCache<[String], String> = try scene.cache()
     #expect(try keys.keys().isEmpty)
+  }
+
+  @Test("JSON that the decoder would convert is an error; in JSON 5, brackets in comments count")
+  func strangeJSON() throws {
+    // In UTF-16, the first letter looks like a quotation mark.
+    let deep = "[\"\u{122}\"," + String(repeating: "[", count: 5000)
+    for encoding in [
+      String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian, .utf32, .utf32LittleEndian,
+    ] {
+      let data = try #require(deep.data(using: encoding))
+      #expect(throws: CodingFailure.self) { try checkNesting(ofJSON: data) }
+    }
+    #expect(throws: CodingFailure.self) { try checkNesting(ofJSON: Data([0xFE, 0xFF, 1, 0x22])) }
+    func check(_ text: String, isJSON5: Bool) -> Bool {
+      (try? checkNesting(ofJSON: Data(text.utf8), isJSON5: isJSON5)) != nil
+    }
+    let half = String(repeating: "[", count: 300)
+    let closing = String(repeating: "]", count: 300)
+    for text in ["'\"'", "'\(closing)',", "// \"\n", "/*\(closing)*/"] {
+      #expect(!check(half + text + half, isJSON5: true))
+    }
+    #expect(check(half + closing + half + closing, isJSON5: true))
+    #expect(check(half + "\"'/\"" + closing + half + closing, isJSON5: true))
   }
 
   @Test("No error shows bytes of a value or a key")

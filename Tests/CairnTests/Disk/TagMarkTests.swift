@@ -21,6 +21,7 @@ struct TagMarkTests {
     }
     #expect(try cache.keys().count == 10)
     #expect(try cache.statistics().sweepingTagCount == 1)
+    #expect(try cache.trim(toCount: .max).count == 0)
     #expect(try cache.trim(toCount: 4).count == 6)
     #expect(try cache.keys().count == 4)
     try cache.trim(toCost: 1)

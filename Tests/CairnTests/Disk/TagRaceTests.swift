@@ -162,6 +162,23 @@ struct TagRaceTests {
     #expect(try cache.value(forKey: "a") == "new")
   }
 
+  @Test("A write that began before the end of a sweep does not show its tagged value")
+  func publishedAfterSweep() throws {
+    let cache: DiskCache<String, String> = try scene.cache()
+    try cache.setValue("old", forKey: "a")
+    try cache.setValue("other", forKey: "b", options: .tags(["x"]))
+    let held = try #require(cache.held)
+    let key = try cache.tierKey("a")
+    let ticket = held.ticket(forKey: key)
+    let times = held.clock.times(.standard, idleLimit: nil)
+    try cache.removeAll(tagged: "x")
+    try cache.maintain()
+    held.publish(
+      "new", forKey: key, ticket: ticket, version: cache.store.lastVersion + 1, times, cost: 1,
+      hasTags: true)
+    #expect(held.peekValue(forKey: key) == nil)
+  }
+
   @Test("No observer is called while a tag is pending")
   func observers() throws {
     let cache: DiskCache<String, String> = try scene.cache(bytes: 64 << 10)
@@ -201,11 +218,13 @@ struct TagRaceTests {
     let marks = cache.marks
     let told = Lock<[Bool]>([])
     let removed = Lock<[UInt8]>([])
-    let seen = cache.observe { event in
+    let note = { @Sendable (event: CacheEvent<String>) in
       guard case .removed(_, .evicted(.freeDiskSpace)) = event else { return }
       let isPending = marks.forbids([removed.withLock { $0 }], since: .max, isLoaded: false)
       told.withLock { $0.append(isPending) }
     }
+    let seen = cache.observe(note)
+    cache.memory?.observe { event, _ in note(event) }
     let value = String(repeating: "v", count: 3000)
     var number = 0
     while told.withLock({ $0.isEmpty }) {
@@ -231,16 +250,18 @@ struct TagRaceTests {
     for number in 0..<30 { try cache.setValue("value", forKey: "\(number)") }
     let told = Lock(0)
     let seen = cache.observe { _ in told.withLock { $0 += 1 } }
+    let toldByMemory = Lock(0)
+    cache.memory?.observe { _, _ in toldByMemory.withLock { $0 += 1 } }
     cache.events.holdBack()
     // As a write on a full disk does.
     try cache.store.trim(toCount: 20)
-    #expect(told.withLock { $0 } == 0)
+    #expect(told.withLock { $0 } == 0 && toldByMemory.withLock { $0 } == 0)
     Thread.detachNewThread { _ = try? cache.store.trim(toCount: 10) }
     #expect(comesTrue { told.withLock { $0 } == 10 })
     let heldBack = cache.events.takeHeldBack()
     #expect(told.withLock { $0 } == 10)
-    for event in heldBack { cache.events.tellObservers(of: event) }
-    #expect(told.withLock { $0 } == 20)
+    for event in heldBack { cache.events.report(event) }
+    #expect(told.withLock { $0 } == 20 && toldByMemory.withLock { $0 } == 20)
     try cache.store.trim(toCount: 0)
     #expect(told.withLock { $0 } == 30)
     seen.cancel()

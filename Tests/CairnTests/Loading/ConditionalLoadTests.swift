@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -19,6 +20,105 @@ struct ConditionalLoadTests {
     _ cache: some Loading<String, String>, _ key: String = "a"
   ) throws -> CacheEntryInfo? {
     try cache.info(forKey: key)
+  }
+
+  // MARK: Changes beside loads
+
+  @Test("A removal by predicate makes a load outdated", arguments: LoadingKind.allCases)
+  func removedByChoice(_ kind: LoadingKind) async throws {
+    let scene = LoadScene()
+    let subject = try scene.cache(kind, policy { $0.refreshAhead = 0 })
+    try await removeByChoice(subject, subject.cache)
+  }
+
+  private func removeByChoice(
+    _ subject: LoadSubject, _ cache: some Loading<String, String>
+  ) async throws {
+    try await cache.setValue("1", forKey: "a", options: .lifetime(.seconds(60)))
+    let gate = Gate()
+    let given = try await cache.loaded(forKey: "a", policy: nil) { _ in
+      await gate.wait()
+      return .loaded("from before")
+    }
+    #expect(given?.value == "1")
+    await eventually { gate.arrivedCount == 1 }
+    try await cache.remove { key, _ in key == "a" }
+    #expect(subject.loads.cancelledCount == 1)
+    gate.open()
+    await eventually { subject.loads.outdatedCount == 1 }
+    #expect(try cache.value(forKey: "a") == nil)
+  }
+
+  /// Makes a change that cancels a load in the background. Its cancellation handler starts another
+  /// load, and waits for its loader to be called.
+  ///
+  /// - Parameter result: the result of the other load, after the change.
+  /// - Returns: the value that the other load sees.
+  private func change<Cache: Loading<String, String>>(
+    _ cache: Cache, _ result: LoadResult<String>, _ body: @escaping @Sendable (Cache) -> Void
+  ) async throws -> String? {
+    try await cache.setValue("old", forKey: "a", options: .lifetime(.seconds(60)))
+    let gates = (Gate(), Gate())
+    let priors = Record<String?>()
+    _ = try await cache.loaded(forKey: "a", policy: nil) { _ in
+      await withTaskCancellationHandler {
+        await gates.0.wait()
+      } onCancel: {
+        Task {
+          try await cache.loaded(forKey: "a", policy: nil) { prior in
+            priors.add(prior?.value)
+            await gates.1.wait()
+            return result
+          }
+        }
+        _ = comesTrue { !priors.all.isEmpty }
+      }
+      return .loaded("late")
+    }
+    await eventually { gates.0.arrivedCount == 1 }
+    let ends = Record<Bool>()
+    Thread.detachNewThread {
+      body(cache)
+      ends.add(true)
+    }
+    await eventually { !ends.all.isEmpty }
+    gates.0.open()
+    gates.1.open()
+    return try #require(priors.all.first)
+  }
+
+  @Test("A load that begins beside a change in memory begins before or after it")
+  func beginsBesideChange() async throws {
+    let cache = LoadScene().memory(policy { $0.refreshAhead = 0 })
+    #expect(try await change(cache, .loaded("")) { $0.removeValue(forKey: "a") } == nil)
+    let written = try await change(cache, .loaded("")) { cache in
+      cache.setValue("new", forKey: "a", lifetime: .seconds(60))
+    }
+    #expect(written == "new")
+    let compared = try await change(cache, .loaded("")) { cache in
+      guard let version = cache.info(forKey: "a")?.version else { return }
+      #expect(cache.compareAndRemove(forKey: "a", expecting: version))
+    }
+    #expect(compared == nil)
+  }
+
+  enum DiskWrite: CaseIterable { case set, compared, batch }
+
+  @Test(
+    "An absence that a load finds beside a write is not recorded", arguments: DiskWrite.allCases)
+  func absentBesideWrite(_ write: DiskWrite) async throws {
+    let cache = try LoadScene().disk(policy { $0.refreshAhead = 0 })
+    _ = try await change(cache, .absent(for: .seconds(3600))) { cache in
+      do {
+        switch write {
+        case .set: try cache.setValue("new", forKey: "a")
+        case .compared: _ = try cache.update(forKey: "a") { _ in "new" }
+        case .batch: try cache.setValues([(key: "a", value: "new")])
+        }
+      } catch { Issue.record(error) }
+    }
+    await eventually { cache.loadActivity.taskCount == 0 }
+    #expect(cache.flights.history.isEmpty)
   }
 
   // MARK: Not modified

@@ -404,6 +404,22 @@ struct LoadPolicyTests {
     #expect(origin.callCount == 1)
   }
 
+  @Test("After a write, a load that nobody waits for is cancelled", arguments: LoadingKind.allCases)
+  func softLimitOfOutdated(_ kind: LoadingKind) async throws {
+    let wasCancelled = Record<Bool>()
+    let limit = Duration.milliseconds(100)
+    let (subject, gate, waiter) = try await loadingStale(kind, { $0.softTimeLimit = limit }) {
+      wasCancelled.add(Task.isCancelled)
+      return .loaded("late")
+    }
+    await eventually { scene.background.delays.contains(limit) }
+    try await set("x", subject.cache)
+    scene.advance(by: limit)
+    #expect(try await waiter.value?.value == "x")
+    gate.open()
+    await eventually { wasCancelled.all == [true] }
+  }
+
   @Test("A background load ends even if only memory still finds the value")
   func idleOnDisk() async throws {
     let scene = LoadScene()

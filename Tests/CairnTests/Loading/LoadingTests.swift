@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -285,6 +286,39 @@ struct LoadingTests {
     gate.open()
     await eventually { !found.all.isEmpty }
     #expect(found.all == [.high])
+  }
+
+  @Test(
+    "A waiter continues before the loader's cancellation handler ends", arguments: [true, false])
+  func slowHandler(leaves: Bool) async throws {
+    let flight = Flight<Int>()
+    let waiter = Flight<Int>.Waiter()
+    #expect(flight.enter(waiter))
+    let ends = Record<Bool>()
+    let sawEnd = Record<Bool>()
+    let gate = Gate()
+    let load = Task {
+      await withTaskCancellationHandler {
+        await gate.wait()
+      } onCancel: {
+        sawEnd.add(comesTrue { !ends.all.isEmpty })
+      }
+    }
+    flight.start(load, priority: .medium)
+    await eventually { gate.arrivedCount == 1 }
+    Thread.detachNewThread {
+      if leaves {
+        _ = flight.leave(waiter)
+      } else {
+        flight.finish(.failure(CancellationError()), cancels: true)
+      }
+    }
+    await #expect(throws: CancellationError.self) {
+      try await withCheckedThrowingContinuation { flight.wait(waiter, $0) }
+    }
+    ends.add(true)
+    await eventually { sawEnd.all == [true] }
+    gate.open()
   }
 
   @Test("The call and the load determine how the value is kept")

@@ -69,6 +69,24 @@ struct SystemPressureTests {
     #expect(source.next() == .high)
   }
 
+  @Test(
+    "A shortage of descriptors delays what is watched, and does not end it",
+    arguments: [0..<3, 1..<2, 1..<9, 4..<5, 5..<6])
+  func descriptorShortage(missing: Range<Int>) throws {
+    let root = try tree(limitedGroup(current: 960, inactive: 0, limit: "1000"))
+    defer { try? FileManager.default.removeItem(atPath: root) }
+    let count = Lock(0)
+    let source = SystemPressureSource(root: root, pollInterval: .milliseconds(1)) {
+      count.withLock { count in
+        defer { count += 1 }
+        return missing.contains(count)
+      }
+    }
+    #expect(source.next() == .high)
+    // A partial set does not last.
+    #expect(source.watchCounts == (0, 1))
+  }
+
   @Test("A version 1 group, and one that a container sees part of")
   func versionOne() throws {
     let root = try tree([

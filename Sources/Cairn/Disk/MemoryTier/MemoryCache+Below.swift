@@ -432,17 +432,14 @@ extension MemoryState {
       guard isValid else { return false }
     } else if table.nodes[Int(found)].version >= version {
       return false
+    } else if hasTags, clears != ticket.clears {
+      // A removal of tags may have removed the new value below, and then ended the doubt.
+      remove(found, .replaced, &removed)
+      return false
     }
     let isIn = put(
       value, forKey: key, hash: hash, at: found, times, cost: cost, version: version, &removed)
     if isIn, hasTags { noteTags(key, hash: hash) }
     return isIn
-  }
-
-  /// Records that the entry of a key has tags.
-  @usableFromInline
-  mutating func noteTags(_ key: Key, hash: UInt32) {
-    let slot = table.find(key, hash: hash)
-    if slot != noSlot { table.nodes[Int(slot)].hasTags = true }
   }
 }

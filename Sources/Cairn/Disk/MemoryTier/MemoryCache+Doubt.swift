@@ -39,3 +39,12 @@ extension MemoryCache {
     }
   }
 }
+
+extension MemoryState {
+  /// Records that the entry of a key has tags.
+  @usableFromInline
+  mutating func noteTags(_ key: Key, hash: UInt32) {
+    let slot = table.find(key, hash: hash)
+    if slot != noSlot { table.nodes[Int(slot)].hasTags = true }
+  }
+}

@@ -93,7 +93,7 @@ extension DiskCache {
     drop(removals)
     let heldBack = events.takeHeldBack()
     events.settle([], after: removals)
-    for event in heldBack { events.tellObservers(of: event) }
+    for event in heldBack { events.report(event) }
     if let failure {
       // The record may have been written anyway.
       if !failure.hasWrittenNothing { try? refreshMarks(in: store) }

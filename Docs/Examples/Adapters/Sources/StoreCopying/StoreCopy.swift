@@ -40,9 +40,10 @@ package struct StoreCopy: Sendable {
         let known = try store.info(forKey: key)
         if info.version <= last, let known, known.expires == info.expires { return .next }
         guard let entry = try snapshot.entry(forKey: key) else { return .next }
+        // Without an idle limit, the configured one would apply.
         let options = EntryOptions(
           cost: info.cost, lifetime: info.expires.map { .until($0) } ?? .unlimited,
-          idleLimit: info.idleLimit, metadata: entry.metadata)
+          idleLimit: info.idleLimit ?? .seconds(1 << 40), metadata: entry.metadata)
         try store.setValue(entry.value, forKey: key, options: options, durability: .process)
         count += 1
         return .next
