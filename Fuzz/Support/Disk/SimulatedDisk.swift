@@ -1,3 +1,5 @@
+import Foundation
+
 /// A machine's disk with its page cache. Several simulated processes may use it, one after another
 /// or at once, each through its own `SimulatedFileSystem`.
 ///
@@ -13,13 +15,15 @@
 ///
 /// Used by one thread at a time.
 package final class SimulatedDisk: @unchecked Sendable {
-  // SAFETY: Sendable because a simulation runs on one thread. Nothing here is locked.
+  // SAFETY: Sendable because a simulation runs on one thread. Others wait in `calls`.
 
   /// A change of names that may not be on disk.
   struct NameChange {
     var places: [(directory: SimulatedFile, name: String, target: SimulatedFile?)]
   }
 
+  /// Held during each call of a process, except while `intervene` runs.
+  let calls = NSRecursiveLock()
   package let sectorByteCount: Int
   /// Whether writes into allocated space never run out of space.
   package let reservesBlocks: Bool

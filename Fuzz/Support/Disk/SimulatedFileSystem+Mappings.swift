@@ -1,10 +1,13 @@
 package import CairnStore
+import Foundation
 
 /// Mappings, and the writes into them.
 extension SimulatedFileSystem: MappedWriteObserver {
   package func map(
     _ descriptor: Int32, byteCount: Int, writable: Bool
   ) throws(SystemError) -> UnsafeMutableRawPointer {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.map, descriptor)
     let file = try file(descriptor, .map)
     let address = unsafe file.memory(capacity: max(byteCount, disk.leastMappedByteCount))
@@ -25,6 +28,8 @@ extension SimulatedFileSystem: MappedWriteObserver {
   }
 
   package func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.protect)
   }
 
@@ -34,6 +39,8 @@ extension SimulatedFileSystem: MappedWriteObserver {
   package var mappedWriteObserver: (any MappedWriteObserver)? { self }
 
   package func didWrite(mapping: UInt, offset: Int, byteCount: Int) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     guard let file = mappings[mapping]?.file ?? formerMappings[mapping] else {
       preconditionFailure("a write outside all mappings")
     }
@@ -51,10 +58,10 @@ extension SimulatedFileSystem: MappedWriteObserver {
       file.showSomeWords(at: offset, count: byteCount) {
         random.once(in: 2)
       } while: {
-        intervention = intervene?(.mappedWrite)
+        intervention = interruption(of: .mappedWrite)
       }
     } else {
-      intervention = intervene?(.mappedWrite)
+      intervention = interruption(of: .mappedWrite)
     }
     if case .die = intervention {
       // Other processes have already seen the word of the page.

@@ -1,4 +1,5 @@
 package import CairnStore
+import Foundation
 internal import Synchronization
 
 /// What one simulated process sees of a simulated disk: the other side of the seam. Descriptors,
@@ -7,7 +8,8 @@ internal import Synchronization
 /// Used by one thread at a time.
 package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   // SAFETY: Sendable because a simulation runs on one thread. A read of another simulation in this
-  // process may free objects late, so `close` and `unmap` only record what ends, under a lock.
+  // process may free objects late. So `close` and `unmap` only record what ends, under a lock, and
+  // calls take turns: the last reader of a cut segment shortens its file.
 
   package enum Call: String, CaseIterable, Sendable {
     case makeDirectory, openDirectory, names, rename, exchange, unlink, volume, open, status, lock,
@@ -65,6 +67,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// Ends the process: calls no longer have an effect, locks are released, and the page cache
   /// stays.
   package func kill() {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     takeReleased()
     if isDead { return }
     isDead = true
@@ -78,8 +82,11 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   /// may briefly delay a close.
   package var leftCount: Int {
     for _ in 0..<5000 {
-      takeReleased()
-      if files.count + mappings.count == 0 { return 0 }
+      let count = disk.calls.withLock { () -> Int in
+        takeReleased()
+        return files.count + mappings.count
+      }
+      if count == 0 { return 0 }
       Reclamation.reclaim()
       pause(for: .milliseconds(1))
     }
@@ -106,6 +113,14 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
 
   // MARK: The machinery
 
+  /// What happens instead of a call that holds `SimulatedDisk.calls`. Meanwhile, other simulated
+  /// processes may make calls, even on other threads.
+  func interruption(of call: Call) -> Intervention? {
+    disk.calls.unlock()
+    defer { disk.calls.lock() }
+    return intervene?(call)
+  }
+
   func announce(
     _ call: Call, _ descriptor: Int32? = nil, _ name: String = ""
   ) throws(SystemError) -> Int {
@@ -113,7 +128,7 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
     place = (descriptor, name)
     if isDead { throw SystemError(call: call.rawValue, errorNumber: SystemError.inputOutput) }
     callCount += 1
-    switch intervene?(call) {
+    switch interruption(of: call) {
     case nil: return .max
     case .transferAtMost(let count): return count
     case .transferHalf: return Self.half
@@ -191,6 +206,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func makeDirectory(path: String) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.makeDirectory, nil, path)
     let components = path.split(separator: "/")
     guard let name = components.last else { throw fail(.makeDirectory, SystemError.exists) }
@@ -199,6 +216,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func makeDirectory(_ name: String, in directory: Int32) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.makeDirectory, directory, name)
     try make(name, in: try file(directory, .makeDirectory))
   }
@@ -210,11 +229,15 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func openDirectory(path: String) throws(SystemError) -> Int32 {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.openDirectory, nil, path)
     return descriptor(for: try resolve(path, .openDirectory))
   }
 
   package func openDirectory(_ name: String, in directory: Int32) throws(SystemError) -> Int32 {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.openDirectory, directory, name)
     guard let found = try file(directory, .openDirectory).names[name] else {
       throw fail(.openDirectory, SystemError.noEntry)
@@ -224,6 +247,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func names(in directory: Int32) throws(SystemError) -> [String] {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.names, directory)
     return try file(directory, .names).names.keys.sorted()
   }
@@ -231,6 +256,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func rename(
     _ name: String, in source: Int32, to newName: String, in target: Int32
   ) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.rename, source, name)
     let from = try file(source, .rename)
     let to = try file(target, .rename)
@@ -242,6 +269,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func exchange(
     _ name: String, with other: String, in directory: Int32
   ) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.exchange, directory, name)
     let parent = try file(directory, .exchange)
     if !disk.exchanges { throw fail(.exchange, SystemError.invalidArgument) }
@@ -252,6 +281,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func unlink(_ name: String, in directory: Int32) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.unlink, directory, name)
     let parent = try file(directory, .unlink)
     guard let found = parent.names[name] else { throw fail(.unlink, SystemError.noEntry) }
@@ -260,11 +291,15 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func volume(of directory: Int32) throws(SystemError) -> VolumeStatus {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.volume, directory)
     return VolumeStatus(unsupportedName: nil, mapsFiles: disk.reservesBlocks)
   }
 
   package func freeByteCount(of directory: Int32) throws(SystemError) -> Int {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.volume, directory)
     return disk.freeByteCount ?? .max
   }
@@ -274,6 +309,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func open(
     _ name: String, in directory: Int32, mode: OpenMode
   ) throws(SystemError) -> Int32 {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.open, directory, name)
     let parent = try file(directory, .open)
     if let found = parent.names[name] {
@@ -291,6 +328,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func close(_ descriptor: Int32) { note(.descriptor(descriptor)) }
 
   package func status(of descriptor: Int32) throws(SystemError) -> FileStatus {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.status, descriptor)
     let file = try file(descriptor, .status)
     return FileStatus(
@@ -302,6 +341,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func linkCount(of descriptor: Int32) -> Int { 1 }
 
   package func lock(_ descriptor: Int32, exclusively: Bool) throws(SystemError) -> Bool {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.lock, descriptor)
     let file = try file(descriptor, .lock)
     return file.holders.take(descriptor, exclusively: exclusively)
@@ -312,6 +353,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func lockBytes(_ descriptor: Int32, exclusively: Bool?) throws(SystemError) -> Bool {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.lockBytes, descriptor)
     let file = try file(descriptor, .lockBytes)
     guard let exclusively else {
@@ -324,6 +367,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     let limit = try announce(.read, descriptor)
     // SAFETY: a prefix of the caller's buffer.
     let part = unsafe UnsafeMutableRawBufferPointer(
@@ -338,6 +383,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     let wasDead = isDead
     let limit: Int
     do throws(SystemError) { limit = try announce(.write, descriptor) } catch {
@@ -368,6 +415,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func copy(
     _ source: Int32, to target: Int32, at offset: Int, byteCount: Int
   ) throws(SystemError) -> Int {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     let limit = try announce(.copy, target)
     let from = try file(source, .copy)
     let to = try file(target, .copy)
@@ -386,6 +435,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func allocate(
     _ descriptor: Int32, from offset: Int, byteCount: Int
   ) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.allocate, descriptor)
     let file = try file(descriptor, .allocate)
     if !disk.reservesBlocks { throw fail(.allocate, SystemError.notSupported) }
@@ -397,6 +448,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   package func reservesBlocks(_ descriptor: Int32) -> Bool { disk.reservesBlocks }
 
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.truncate, descriptor)
     try file(descriptor, .truncate).truncate(to: byteCount)
   }
@@ -410,6 +463,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   private func synchronize(_ descriptor: Int32, _ call: Call) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     let mark = files[descriptor]?.syncMark
     do throws(SystemError) { _ = try announce(call, descriptor) } catch {
       // Any part of the data may have arrived before the error.
@@ -423,6 +478,8 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   }
 
   package func dropCache(_ descriptor: Int32) throws(SystemError) {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.dropCache, descriptor)
     try file(descriptor, .dropCache).dropCache()
   }
@@ -430,11 +487,15 @@ package final class SimulatedFileSystem: FileSystem, @unchecked Sendable {
   // MARK: The process and the machine
 
   package func bootIdentifier() throws(SystemError) -> [UInt8] {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.bootIdentifier, nil, "/proc/sys/kernel/random/boot_id")
     return disk.bootIdentifier
   }
 
   package func randomBytes(count: Int) throws(SystemError) -> [UInt8] {
+    disk.calls.lock()
+    defer { disk.calls.unlock() }
     _ = try announce(.randomBytes)
     return random.bytes(count: count)
   }
