@@ -37,21 +37,21 @@ struct InterruptionTests {
   @Test func `an interrupted salvage leaves the copy of another process alone`() throws {
     try manySegments(store)
     // The other copy appears while the command searches the store, at some of these times.
+    try directory.makeDirectory("other")
+    try directory.makeFile("other/seg-0000000000000001", [1])
+    try directory.makeFile("other/UNFINISHED-COPY", [])
     for delay in 0..<30 as Range<UInt32> {
       let name = "copy \(delay)"
       let process = try ChildProcess(
         Command.path, ["salvage", store, directory(name)].map { Array($0.utf8) })
       usleep(delay * 1000)
       // This fails once the command has begun its own copy.
-      let isOther = (try? directory.makeDirectory(name)) != nil
-      if isOther {
-        try directory.makeFile("\(name)/seg-0000000000000001", [1])
-        try directory.makeFile("\(name)/UNFINISHED-COPY", [])
-      }
+      let isOther = unsafe rename(directory("other"), directory(name)) == 0
       process.send(SIGINT)
       _ = try process.wait()
       if !isOther { return }
       #expect(directory.exists("\(name)/seg-0000000000000001"), "after \(delay) ms")
+      try #require(unsafe rename(directory(name), directory("other")) == 0)
     }
   }
 

@@ -100,7 +100,8 @@ final class Flight<Value: Sendable>: Sendable {
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
         return (nil, false, nil)
       }
-      if !state.waiters.isEmpty || state.isInBackground {
+      // No table has an outdated load, so nothing else could end it.
+      if !state.waiters.isEmpty || state.isInBackground && !isOutdated {
         return (continuation, false, nil)
       }
       state.isAbandoned = true
@@ -125,9 +126,10 @@ final class Flight<Value: Sendable>: Sendable {
         return (nil, false, nil)
       }
       waiter.isDetached.store(true, ordering: .relaxed)
-      state.isInBackground = true
-      // No table has an outdated load, so nothing else could end it.
-      if !isOutdated || !state.waiters.isEmpty { return (continuation, false, nil) }
+      if !isOutdated || !state.waiters.isEmpty {
+        state.isInBackground = true
+        return (continuation, false, nil)
+      }
       state.isAbandoned = true
       return (continuation, true, state.task)
     }

@@ -193,6 +193,8 @@ struct DeadlineTable: ~Copyable {
   private func highestWord(by time: Int64) -> UInt32 { (moment(time) + 1) << 1 | 1 }
 
   /// Call before `forEachDue`.
+  ///
+  /// - Parameter time: the present.
   mutating func prepare(for time: Int64) {
     let (distance, overflow) = time.subtractingReportingOverflow(origin)
     // The clock may have been ahead when the origin moved.

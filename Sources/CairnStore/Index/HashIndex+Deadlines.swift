@@ -5,6 +5,7 @@ extension HashIndex {
   /// the deadline, and the entry's extended end of lifetime (`Int64.min`: not extended).
   ///
   /// - Parameters:
+  ///   - present: the present, or `nil` for `now`.
   ///   - loads: whether to load an unloaded shard, whose deadlines are unknown and may have come.
   ///   - visitsPassed: whether to call `body` also for entries that have certainly expired.
   ///   - earliest: returns the earliest expiry of an entry without a deadline; called under the
@@ -13,7 +14,8 @@ extension HashIndex {
   ///   certainly expired.
   @inline(__always)
   package func forEachDue(
-    inShard number: Int, by now: Timestamp, loads: Bool, visitsPassed: Bool,
+    inShard number: Int, by now: Timestamp, present: Timestamp? = nil, loads: Bool,
+    visitsPassed: Bool,
     earliest: (IndexEntry) -> Int64,
     _ body: (IndexEntry, Deadline.State, Int64) -> Void
   ) throws(StoreError) -> Int {
@@ -25,7 +27,8 @@ extension HashIndex {
       }
       try shard.addDeadlines(earliest)
       let passedCount = shard.forEachDue(
-        by: now.millisecondsSinceEpoch, visitsPassed: visitsPassed, body)
+        by: now.millisecondsSinceEpoch, present: (present ?? now).millisecondsSinceEpoch,
+        visitsPassed: visitsPassed, body)
       return shard.count - passedCount
     }
   }

@@ -102,10 +102,11 @@ extension IndexShard {
   /// - Returns: the number of entries that have certainly expired.
   @inline(__always)
   mutating func forEachDue(
-    by time: Int64, visitsPassed: Bool, _ body: (IndexEntry, Deadline.State, Int64) -> Void
+    by time: Int64, present: Int64, visitsPassed: Bool,
+    _ body: (IndexEntry, Deadline.State, Int64) -> Void
   ) -> Int {
     guard let deadlines else { return 0 }
-    deadlines.table.prepare(for: time)
+    deadlines.table.prepare(for: present)
     let found = deadlines.table.forEachDue(by: time, visitsPassed: visitsPassed) { slot, state in
       body(entries[slot], state, extensionOfEntry(at: slot)?.expires ?? .min)
     }

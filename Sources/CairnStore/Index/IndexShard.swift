@@ -116,7 +116,7 @@ struct IndexShard: ~Copyable {
       var other = number - 1
       while other >= 0, entries[other].hash == entry.hash {
         // More than eight keys never share a hash by chance, not even in a billion stores.
-        if entries[other].location == entry.location || number - other > 8 { return false }
+        if entries[other].location == entry.location || number - other >= 8 { return false }
         other -= 1
       }
     }

@@ -31,14 +31,17 @@ extension OpenedStore {
       }, below: placeEnd)
     if let found, apply(found, log: log) { recovery.source = .checkpoint }
     try replayLog()
-    let last = max(
-      manifest.highestSequence,
-      max(replayedSequence, discardedSequence),
-      checkpoint?.lastSequence ?? 0)
-    nextSequence = 1 + max(last, precedingVersion)
+    nextSequence =
+      1
+      + max(
+        manifest.highestSequence,
+        max(replayedSequence, discardedSequence),
+        checkpoint?.lastSequence ?? 0, precedingVersion)
     // After a jump within a segment, an unfinished batch would look as if records before it were
     // lost.
-    if precedingVersion > last { resumable = nil }
+    if let last = resumable?.usage.highestSequence, last > 0, nextSequence > last + 1 {
+      resumable = nil
+    }
     if !isReadOnly {
       let limit = FormatVersion.writableLimit
       guard nextSequence <= limit, manifest.nextID <= limit else {

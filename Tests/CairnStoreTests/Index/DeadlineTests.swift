@@ -152,11 +152,14 @@ struct DeadlineTests {
   }
 
   /// The entries that are due in an index of few entries, by the numbers of their locations.
-  private func due(_ index: HashIndex, by time: Int64) throws -> [UInt64: Deadline.State] {
+  private func due(
+    _ index: HashIndex, by time: Int64, present: Int64? = nil
+  ) throws -> [UInt64: Deadline.State] {
     var found: [UInt64: Deadline.State] = [:]
     for shard in 0..<HashIndex.shardCount {
       _ = try index.forEachDue(
-        inShard: shard, by: Timestamp(millisecondsSinceEpoch: time), loads: true,
+        inShard: shard, by: Timestamp(millisecondsSinceEpoch: time),
+        present: Timestamp(millisecondsSinceEpoch: present ?? time), loads: true,
         visitsPassed: true, earliest: { _ in .min },
         { entry, state, _ in found[entry.location.rawValue] = state })
     }
@@ -220,6 +223,23 @@ struct DeadlineTests {
         extendedTo: .min, by: Timestamp(millisecondsSinceEpoch: now))
     }
     #expect(try due(index, by: now) == [:])
+    #expect(try due(index, by: Self.origin + 2 * day + 1000) == [1: .passed, 2: .passed])
+  }
+
+  @Test(
+    "A look for entries that expired years ago leaves the others unread", arguments: [1, 2, 20])
+  func retained(years: Int64) throws {
+    let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
+    let (day, now) = (Int64(86_400_000), Self.origin + 1000)
+    for number in Int64(1)...3 {
+      index.insert(
+        7, location: Location(rawValue: UInt64(number)), flags: .canExpire,
+        deadline: Deadline(time: Self.origin + number * day, isExact: true))
+    }
+    for _ in 0..<2 {
+      #expect(try due(index, by: now - years * 365 * day, present: now) == [:])
+      #expect(try due(index, by: now) == [:])
+    }
     #expect(try due(index, by: Self.origin + 2 * day + 1000) == [1: .passed, 2: .passed])
   }
 

@@ -28,8 +28,8 @@ struct SeveralSegmentsTests {
   /// segment that grows while the checkpoint cannot be read would overlap others at the next open.
   @Test(
     "A new segment is begun after a jump of the numbers, and if the checkpoint cannot be used",
-    arguments: [false, true])
-  func notResumed(byJump: Bool) throws {
+    arguments: [(false, false), (true, false), (true, true)])
+  func notResumed(byJump: Bool, earlier: Bool) throws {
     let directory = try TemporaryDirectory()
     var store = try Store(directory.store)
     for number in 0..<20 { try store.setValue("old", forKey: "key\(number)") }
@@ -42,8 +42,14 @@ struct SeveralSegmentsTests {
       let name = FileName.checkpoint(manifest.checkpointID)
       try check("unlink", unsafe unlink("\(directory.store)/\(name)"))
     }
+    if earlier {
+      // Another session only records the jump.
+      store = try Store(directory.store, .small { $0.precedingVersion = 1_000_000 })
+      try store.checkpoint()
+      try store.close()
+    }
     store = try Store(
-      directory.store, .small { if byJump { $0.precedingVersion = 1_000_000 } })
+      directory.store, .small { if byJump, !earlier { $0.precedingVersion = 1_000_000 } })
     try store.setValue("new", forKey: "key0")
     #expect(store.lastVersion > (byJump ? 1_000_000 : 20))
     let segment = FileName.segment(last.id)

@@ -420,6 +420,32 @@ struct LoadPolicyTests {
     await eventually { wasCancelled.all == [true] }
   }
 
+  @Test(
+    "An outdated load is cancelled when its last caller is, even after another reached its limit",
+    arguments: LoadingKind.allCases)
+  func outdatedLeft(_ kind: LoadingKind) async throws {
+    let wasCancelled = Record<Bool>()
+    let limit = Duration.milliseconds(100)
+    let (subject, gate, waiter) = try await loadingStale(kind, { $0.softTimeLimit = limit }) {
+      wasCancelled.add(Task.isCancelled)
+      return .loaded("late")
+    }
+    await eventually { scene.background.delays.contains(limit) }
+    let count = subject.waitCount()
+    let other = Task {
+      let policy = Self.policy { $0.staleOnError = .seconds(600) }
+      return try await subject.cache.loaded(forKey: "a", policy: policy) { _ in .loaded("other") }
+    }
+    await eventually { subject.waitCount() == count + 1 }
+    try await set("x", subject.cache)
+    scene.advance(by: limit)
+    #expect(try await waiter.value?.value == "x")
+    other.cancel()
+    await #expect(throws: CancellationError.self) { try await other.value }
+    gate.open()
+    await eventually { wasCancelled.all == [true] }
+  }
+
   @Test("A background load ends even if only memory still finds the value")
   func idleOnDisk() async throws {
     let scene = LoadScene()

@@ -13,8 +13,8 @@ struct FollowedProgress {
   /// The segments that have been read, and how far.
   private(set) var segments: [SegmentID: Segment]
   private(set) var ends: [SegmentID: Int]
-  /// How long the files of segments were when last looked at. While they are followed, they only
-  /// grow.
+  /// How long the files of segments were when last looked at. A writer may shorten them at its
+  /// close, and then installs another manifest.
   private(set) var fileByteCounts: [SegmentID: Int] = [:]
   /// The segments that end with a roll record or are sealed.
   private var complete: Set<SegmentID>
@@ -47,6 +47,9 @@ struct FollowedProgress {
     if isComplete { complete.insert(segment.id) }
     lastSequence = max(lastSequence, last)
   }
+
+  /// Call before adding parts of another manifest.
+  mutating func forgetLengths() { fileByteCounts = [:] }
 
   /// The parts that a manifest and a position add to the known log. `nil` if they remove parts, or
   /// if the order of the log is unclear.

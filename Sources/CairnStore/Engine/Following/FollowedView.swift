@@ -160,6 +160,7 @@ final class FollowedView: Sendable {
         let tail = progress.tail(in: manifest, words.position)
       else { return false }
       whole.store(false, ordering: .sequentiallyConsistent)
+      if manifest.generation != progress.manifest.generation { progress.forgetLengths() }
       let follower = LogFollower(writer: engine.writer)
       for part in tail { try follower.enter(part, in: &progress) }
       progress.manifest = manifest

@@ -32,9 +32,11 @@ final class Expiry: Sendable {
   /// How many records are checked together, in disk order.
   private static let unsettledLimit = 1 << 18
 
-  func look(at now: Timestamp) -> ExpiryLook {
+  /// - Parameter present: the present, or `nil` for `now`.
+  func look(at now: Timestamp, present: Timestamp? = nil) -> ExpiryLook {
     let segments = index.isLoaded ? [] : log.segments
-    return ExpiryLook(now: now, times: index.recency.times, segments: segments)
+    return ExpiryLook(
+      now: now, present: present ?? now, times: index.recency.times, segments: segments)
   }
 
   /// Calls `body` under the shard's lock with each entry whose deadline has passed.
@@ -47,7 +49,8 @@ final class Expiry: Sendable {
     _ body: (IndexEntry, Deadline.State, Int64) -> Void
   ) throws(StoreError) -> Int {
     try index.forEachDue(
-      inShard: shard, by: look.now, loads: look.loads, visitsPassed: visitsPassed,
+      inShard: shard, by: look.now, present: look.present, loads: look.loads,
+      visitsPassed: visitsPassed,
       earliest: { [table] entry in
         table.segment(at: entry.location)?.usage
           .earliestExpiry { look.times.time(of: entry.tick) } ?? .min

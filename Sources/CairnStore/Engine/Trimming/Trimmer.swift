@@ -252,7 +252,7 @@ final class Trimmer: Sendable {
     // Spare entries that a read, at an earlier time, has found alive in the meantime.
     let end = removal.now.advanced(byMilliseconds: -retention)
     var expired = Removal(.expired, now: end, written: removal.now, sparesRead: true)
-    let look = expiry.look(at: end)
+    let look = expiry.look(at: end, present: removal.now)
     _ = try expiry.settleDeadlines(look)
     try remover.removeShardByShard(in: &expired) { (shard, _) throws(StoreError) in
       var victims: [RemovalCandidate] = []
