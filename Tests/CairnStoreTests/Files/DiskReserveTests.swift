@@ -73,6 +73,18 @@ struct DiskReserveTests {
     #expect(reserve.isShort)
   }
 
+  @Test("The end of a segment is left to removals until the next segment exists")
+  func slack() throws {
+    let store = try scene.open()
+    for number in 0..<300 {
+      try store.setValue([UInt8].filled(1000), forKey: "key\(number)")
+      let isLeft = store.engine.log.withLock {
+        $0.prepared != nil || $0.offset + Segment.slack <= $0.active?.capacity ?? 0
+      }
+      #expect(isLeft, "after \(number)")
+    }
+  }
+
   @Test("A compaction that no removal waits for leaves the reserve whole")
   func takenBack() throws {
     let reserve = DiskReserve(directory: directory, isUsed: true)
