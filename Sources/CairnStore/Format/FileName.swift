@@ -10,9 +10,10 @@ package enum FileName {
   package static let newNextManifest = "MANIFEST.next.new"
   /// A manifest that removes everything. It is durable before it is put into place.
   package static let emptiedManifest = "MANIFEST.empty"
-  /// The files that a directory may contain before it becomes a store.
+  /// The files that a directory may contain before it becomes a store. A power cut may keep any of
+  /// them and undo the name of the first manifest.
   static let beforeManifest = [
-    lock, newManifest, nextManifest, newNextManifest, emptiedManifest,
+    lock, newManifest, nextManifest, newNextManifest, emptiedManifest, reserve, followPage,
   ]
   /// Space kept for operations that reclaim space on a full disk.
   package static let reserve = "RESERVE"

@@ -358,6 +358,24 @@ struct LifecycleTests {
     #expect(try readFile(directory.store) == [1, 2, 3])
   }
 
+  @Test(
+    "A directory in which a power cut kept other names than the manifest's becomes a store",
+    arguments: ["FOLLOW", "RESERVE", "MANIFEST.next"])
+  func withoutManifest(name: String) throws {
+    let directory = try TemporaryDirectory()
+    try check("mkdir", unsafe mkdir(directory.store, 0o700))
+    try writeFile(directory.store + "/LOCK", [])
+    try writeFile("\(directory.store)/\(name)", [UInt8](repeating: 7, count: 5000))
+    #expect(
+      storeError { _ = try Store(directory.store, readOnly: true) }
+        == .noStore(path: directory.store))
+    let store = try Store.announcing(directory.store)
+    try store.setValue("v", forKey: "key")
+    #expect(try Store.following(directory.store).text("key") == "v")
+    try store.close()
+    #expect(try Store(directory.store).text("key") == "v")
+  }
+
   @Test("A directory with other contents is refused and left unchanged")
   func foreign() throws {
     try Image().write(to: directory.store)
