@@ -26,6 +26,16 @@ struct BatchTests {
     #expect(try store.entry(forKey: "c")?.metadata == [1])
   }
 
+  @Test("Each operation of a batch takes a version, and the next write takes the one after")
+  func versions() throws {
+    try store.write { batch in
+      for key in ["a", "b", "c"] { try batch.setValue("1", forKey: key) }
+    }
+    let next = try store.setValue("2", forKey: "d")
+    let versions = try ["a", "b", "c"].map { try store.info(forKey: $0)?.version }
+    #expect(versions == [next - 3, next - 2, next - 1])
+  }
+
   @Test("The last operation on a key wins, now and after a reopen")
   func lastWins() throws {
     try store.write { batch in
