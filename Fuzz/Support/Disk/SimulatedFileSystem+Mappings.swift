@@ -6,15 +6,14 @@ extension SimulatedFileSystem: MappedWriteObserver {
   package func map(
     _ descriptor: Int32, byteCount: Int, writable: Bool
   ) throws(SystemError) -> UnsafeMutableRawPointer {
-    disk.calls.lock()
-    defer { disk.calls.unlock() }
-    _ = try announce(.map, descriptor)
-    let file = try file(descriptor, .map)
-    let address = unsafe file.memory(capacity: max(byteCount, disk.leastMappedByteCount))
-    file.mappingCount += 1
-    // A file may be mapped more than once; here, all its mappings have the same address.
-    mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
-    return unsafe address
+    try unsafe calling(.map, descriptor) { (_) throws(SystemError) in
+      let file = try file(descriptor, .map)
+      let address = unsafe file.memory(capacity: max(byteCount, disk.leastMappedByteCount))
+      file.mappingCount += 1
+      // A file may be mapped more than once; here, all its mappings have the same address.
+      mappings[UInt(bitPattern: address), default: (file, 0)].count += 1
+      return unsafe address
+    }
   }
 
   package func unmap(_ address: UnsafeMutableRawPointer, byteCount: Int) {
@@ -28,9 +27,8 @@ extension SimulatedFileSystem: MappedWriteObserver {
   }
 
   package func protect(_ address: UnsafeMutableRawPointer, byteCount: Int) throws(SystemError) {
-    disk.calls.lock()
-    defer { disk.calls.unlock() }
-    _ = try announce(.protect)
+    try calling(.protect) { (_) throws(SystemError) in
+    }
   }
 
   package func prefault(_ address: UnsafeMutableRawPointer, byteCount: Int) {}

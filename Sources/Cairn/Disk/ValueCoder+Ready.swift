@@ -35,8 +35,8 @@ extension ValueCoder where Value: Codable {
   ///
   /// - Parameters:
   ///   - encoder: the encoder. Many threads use it at once, so do not change it afterwards.
-  ///   - decoder: the decoder, with the same restriction. If it allows JSON5, a value may have at most
-  ///     500 arrays and objects after the first comment or text in single quotes.
+  ///   - decoder: the decoder, with the same restriction. If it allows JSON5, a value may have at
+  ///     most 500 arrays and objects after the first comment or text in single quotes.
   public static func json(
     encoder: JSONEncoder = JSONEncoder(), decoder: JSONDecoder = JSONDecoder()
   ) -> ValueCoder {

@@ -256,7 +256,8 @@ package final class SystemPressureSource: PressureSource {
   }
 
   /// Lets the next wait watch the groups that the process is in by then, because a watched group no
-  /// longer exists, or no descriptor was left. The kernel signals the files of a removed group forever.
+  /// longer exists, or no descriptor was left. The kernel signals the files of a removed group
+  /// forever.
   private func watchAnew() {
     state.withLock { state in
       for (descriptor, _) in state.watches.dropFirst() { close(descriptor) }

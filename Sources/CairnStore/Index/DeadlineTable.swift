@@ -273,12 +273,10 @@ struct DeadlineTable: ~Copyable {
         let word = words[index]
         if word == 0 { continue }
         let old = Int64(word >> 1) - 1
-        let moment = old == 0 ? 0 : old - shift
-        words[index] =
-          old == 0 || moment < 0
-          ? 1 << 1 | 1
-          : moment > Int64(Self.lastMoment)
-            ? (Self.lastMoment + 1) << 1 | 1 : UInt32(moment + 1) << 1 | word & 1
+        // The first moment may stand for earlier times, and remains the first.
+        let moment = old == 0 ? -1 : old - shift
+        let bounded = min(max(0, moment), Int64(Self.lastMoment))
+        words[index] = UInt32(bounded + 1) << 1 | (moment == bounded ? word & 1 : 1)
         lowest[chunk] = min(lowest[chunk], words[index])
       }
       lowestOfAll = min(lowestOfAll, lowest[chunk])

@@ -5,36 +5,6 @@ import Glibc
 import Synchronization
 import Testing
 
-/// Runs a closure once, at the next look at the clock.
-private final class InterruptingClock: WallClock {
-  private let interruption = Lock<(@Sendable () -> Void)?>(nil)
-
-  func interrupt(_ body: @escaping @Sendable () -> Void) { interruption.withLock { $0 = body } }
-
-  func now() -> Timestamp {
-    interruption.withLock { $0.take() }?()
-    return ManualClock.start
-  }
-}
-
-/// The bytes of a file whose status shows no size.
-private func readToEnd(_ path: String) throws -> Data {
-  let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-  defer { try? file.close() }
-  var bytes = Data()
-  while let more = try file.read(upToCount: 1 << 16), !more.isEmpty { bytes += more }
-  return bytes
-}
-
-/// Whether an address of this process lies in a mapping of a file below a path.
-private func isMapped(_ address: UInt, below path: String) throws -> Bool {
-  let maps = try String(decoding: readToEnd("/proc/self/maps"), as: UTF8.self)
-  return maps.split(separator: "\n").contains {
-    let ends = $0.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
-    return ends.count == 2 && ends[0] <= address && address < ends[1] && $0.contains(path)
-  }
-}
-
 /// Possible failures between a follower and its writer, each found by reading the code.
 @Suite("A follower and changes underneath it")
 final class FollowingChangesTests {
@@ -42,64 +12,6 @@ final class FollowingChangesTests {
   private let queue = ManualBackgroundQueue()
 
   init() throws { directory = try TemporaryDirectory() }
-
-  @Test("Bytes read in place stay mapped if the view is replaced before the lookup")
-  func replacedBeforeLookup() throws {
-    let writer = try Store.announcing(directory.store, background: queue)
-    let clock = InterruptingClock()
-    let value = [UInt8](repeating: 7, count: 5000)
-    for _ in 0..<3 {
-      try writer.setValue(value, forKey: "key")
-      let follower = try Store.following(
-        directory.store, .manual, .small { $0.clock = clock })
-      clock.interrupt {
-        #expect(throws: Never.self) {
-          try writer.removeAll()
-          try follower.catchUp()
-        }
-        // Another test's pin may delay the freeing.
-        for _ in 0..<20 {
-          Reclamation.reclaim()
-          usleep(1000)
-        }
-      }
-      let isSame = try follower.withValue(forKey: "key") { bytes in
-        let address = unsafe bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }
-        let isThere = try isMapped(address, below: directory.store)
-        try #require(isThere)
-        return bytes.copied() == value
-      }
-      #expect(isSame == true)
-      #expect(try follower.value(forKey: "key") == nil)
-      try follower.close()
-    }
-  }
-
-  @Test(
-    "Bytes that are read in place stay unchanged while their view is replaced and the store is closed"
-  )
-  func inPlace() throws {
-    let writer = try Store.announcing(directory.store, background: queue)
-    let value = [UInt8](repeating: 7, count: 100_000)
-    try writer.setValue(value, forKey: "a")
-    let system = FaultyFileSystem()
-    let follower = try Store.following(directory.store, fileSystem: system)
-    let isSame = try follower.withValue(forKey: "a") { bytes in
-      try writer.removeAll()
-      queue.runAll()
-      try writer.setValue("other", forKey: "b")
-      try writer.compact()
-      try follower.catchUp()
-      #expect(try follower.count() == 1)
-      try follower.close()
-      Reclamation.reclaim()
-      return [UInt8](copying: bytes) == value
-    }
-    #expect(isSame == true)
-    try writer.close()
-    system.awaitClosing(downTo: 2)
-    #expect(system.mappingCount == 0)
-  }
 
   @Test("After the machine restarts, the log ends in the full segment that a close left")
   func fullSegment() throws {
@@ -283,78 +195,6 @@ final class FollowingChangesTests {
     }
     try follower.close()
     try writer.close()
-  }
-
-  @Test("A page with absurd words does no harm", arguments: [UInt8(0), 0x7F, 0xFF])
-  func absurdPage(byte: UInt8) throws {
-    let writer = try Store.announcing(directory.store, background: queue)
-    for number in 0..<100 { try writer.setValue("value", forKey: "key \(number)") }
-    for offset in stride(from: 64, to: 96, by: 8) {
-      let page = try Data(contentsOf: URL(filePath: directory.store + "/FOLLOW"))
-      var changed = page
-      for index in offset..<(offset + 8) { changed[index] = byte }
-      let path = directory("copy \(offset)")
-      try Image(of: directory.store).write(to: path)
-      try changed.write(to: URL(filePath: path + "/FOLLOW"))
-      // The page is used as it is, or refused with an error: never a trap, and never a wrong value.
-      guard let follower = try? Store.following(path) else { continue }
-      if let value = try? follower.text("key 1") { #expect(value == "value") }
-      try? follower.catchUp()
-      _ = try? follower.count()
-      try? follower.close()
-    }
-    try writer.close()
-  }
-
-  @Test("A position beyond the end of a file is refused, whatever the last record claims")
-  func positionBeyondFile() async {
-    await #expect(processExitsWith: .success) {
-      let directory = try TemporaryDirectory()
-      let queue = ManualBackgroundQueue()
-      let writer = try Store.announcing(directory.store, background: queue)
-      try writer.setValue("value", forKey: "key")
-      let image = try Image(of: directory.store)
-      let name = try #require(image.segmentNames.first)
-      let last = try #require(image.records(in: name).last)
-      let header = try (image.files[name] ?? []).withSpan { (bytes) throws(StoreError) in
-        try SegmentHeader(
-          decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: name)
-      }
-      let path = directory("copy")
-      try image.write(to: path)
-      // Only the page with the head of the forged record is in the file.
-      var record = RecordHeader(kind: .put)
-      record.keyByteCount = 6
-      record.valueByteCount = 30_000
-      record.sequenceDelta = last.header.sequenceDelta + 1
-      var bytes = [UInt8](repeating: 0x61, count: record.byteCount)
-      bytes.withMutableSpan { span in
-        record.encodeFields(into: &span)
-        record.seal(&span, at: last.range.upperBound, seed: header.recordSeed)
-      }
-      try check("truncate", unsafe truncate("\(path)/\(name)", 4096))
-      let follower = try Store.following(path, .manual)
-      guard try follower.text("key") == "value" else {
-        throw SupportError(call: "another value", number: 0)
-      }
-      try overwriteFile("\(path)/\(name)", Array(bytes.prefix(64)), at: last.range.upperBound)
-      var position: [UInt8] = []
-      position.append(
-        littleEndian: LogPosition(
-          id: header.id, end: last.range.upperBound + record.byteCount
-        ).rawValue)
-      try overwriteFile(
-        "\(path)/\(FileName.followPage)", position, at: FollowPageLayout.positionOffset)
-      let error = storeError {
-        try follower.catchUp()
-        _ = try follower.value(forKey: "aaaaaa")
-      }
-      guard error?.corruption?.cause == .fileTooShort else {
-        throw SupportError(call: "\(String(describing: error))", number: 0)
-      }
-      try? follower.close()
-      try writer.close()
-    }
   }
 
   @Test("Without a writer since the machine started, a check reopens nothing")

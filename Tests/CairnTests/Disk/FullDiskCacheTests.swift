@@ -3,19 +3,32 @@ import FuzzSupport
 import Synchronization
 import Testing
 
+/// A clock that can be ten years ahead for a while.
+private final class JumpingClock: WallClock {
+  let isAhead = Atomic(false)
+
+  func now() -> Timestamp {
+    let years = isAhead.load(ordering: .relaxed) ? 10 : 0
+    return SystemClock().now().advanced(by: .seconds(years * 365 * 86_400))
+  }
+
+  func elapsed() -> Duration? { SystemClock().elapsed() }
+}
+
 /// A full disk with a cache on it.
 @Suite(
   "A cache on a full disk",
   .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
 struct FullDiskCacheTests {
   private func open(
-    _ disk: TinyDisk, segmentByteLimit: Int = 1 << 20,
+    _ disk: TinyDisk, segmentByteLimit: Int = 1 << 20, clock: any WallClock = SystemClock(),
     observer: (@Sendable (RemovalEvent) -> Void)? = nil
   ) throws -> DiskCache<Int, [UInt8]> {
     var configuration = DiskCacheConfiguration.unlimited
     configuration.store.segmentByteLimit = segmentByteLimit
     configuration.store.removalObserver = observer
     configuration.store.log = .none
+    configuration.store.clock = clock
     return try .open(.path(disk.path + "/cache"), configuration: configuration)
   }
 
@@ -103,6 +116,30 @@ struct FullDiskCacheTests {
     #expect(failureCount == 50)
     // One attempt every ten seconds.
     #expect(try cache.count() > 7000)
+  }
+
+  @Test("A clock that was years ahead for a moment does not stop later evictions")
+  func clockAhead() throws {
+    let disk = try TinyDisk(byteCount: 12 << 20)
+    let clock = JumpingClock()
+    let othersTakeRoom = Atomic(true)
+    let cache = try open(disk, clock: clock) { _ in
+      if othersTakeRoom.load(ordering: .relaxed) { try? disk.fill() }
+    }
+    for number in 0..<1500 { try cache.setValue(value(number, 3000), forKey: number) }
+    try disk.fill()
+    clock.isAhead.store(true, ordering: .relaxed)
+    var failure: (any Error)?
+    for number in 0..<800 where failure == nil {
+      do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch { failure = error }
+    }
+    guard case .store(.noSpace)? = failure as? CacheError else {
+      return #expect(Bool(false), "\(String(describing: failure))")
+    }
+    clock.isAhead.store(false, ordering: .relaxed)
+    othersTakeRoom.store(false, ordering: .relaxed)
+    for number in 0..<50 { try cache.setValue(value(number, 3000), forKey: 2000 + number) }
+    #expect(try cache.contains(2049))
   }
 
   @Test("An observer may write, even outside the log", .timeLimit(.minutes(5)))

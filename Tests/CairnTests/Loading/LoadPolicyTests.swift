@@ -4,50 +4,10 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Stale values, refreshes and time limits of loads", .timeLimit(.minutes(10)))
+@Suite("Stale values and refreshes of loads", .timeLimit(.minutes(10)))
 struct LoadPolicyTests {
   let scene = LoadScene()
   let origin = Origin()
-
-  private static func policy(_ change: (inout LoadPolicy) -> Void) -> LoadPolicy {
-    var policy = LoadPolicy()
-    change(&policy)
-    return policy
-  }
-
-  /// The value of a key, from the origin if needed.
-  private func ask(
-    _ subject: LoadSubject, _ key: String = "a", for seconds: Int = 60
-  ) async throws -> Loaded<String>? {
-    try await subject.cache.loaded(forKey: key, policy: nil) { [origin] _ in
-      .loaded(try origin.answer(), options: .lifetime(.seconds(seconds)))
-    }
-  }
-
-  /// A cache with a stale value, and a task that waits for a load of it. The load ends with
-  /// `result` when the gate opens.
-  private func loadingStale(
-    _ kind: LoadingKind, _ change: (inout LoadPolicy) -> Void,
-    _ result: @escaping @Sendable () throws -> LoadResult<String>
-  ) async throws -> (LoadSubject, Gate, Task<Loaded<String>?, any Error>) {
-    let subject = try scene.cache(
-      kind,
-      Self.policy {
-        $0.staleOnError = .seconds(600)
-        change(&$0)
-      })
-    _ = try await ask(subject)
-    scene.advance(by: .seconds(60))
-    let gate = Gate()
-    let waiter = Task {
-      try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
-        await gate.wait()
-        return try result()
-      }
-    }
-    await eventually { gate.arrivedCount == 1 }
-    return (subject, gate, waiter)
-  }
 
   // MARK: Stampedes
 
@@ -55,11 +15,11 @@ struct LoadPolicyTests {
     "At the end of a lifetime, none of ten thousand callers waits, and the origin is called once",
     arguments: LoadingKind.allCases, [true, false])
   func stampede(_ kind: LoadingKind, isAhead: Bool) async throws {
-    let policy = Self.policy {
+    let policy = LoadPolicy.with {
       if isAhead { $0.refreshAhead = 0.8 } else { $0.staleWhileRevalidating = .seconds(30) }
     }
     let subject = try scene.cache(kind, policy)
-    #expect(try await ask(subject)?.value == "1")
+    #expect(try await subject.ask(origin)?.value == "1")
     scene.advance(by: isAhead ? .seconds(48) : .seconds(60))
     let waits = subject.waitCount()
     // The origin returns after all callers have received their values.
@@ -84,7 +44,7 @@ struct LoadPolicyTests {
     #expect(origin.callCount == 2 && subject.loads.startedCount == 2)
     #expect(subject.loads.refreshedCount == 1 && subject.loads.freshCount == 1)
     #expect(subject.loads.staleServedCount == (isAhead ? 0 : 10_000))
-    let new = try await ask(subject)
+    let new = try await subject.ask(origin)
     #expect(new?.value == "2" && new?.isStale == false && new?.age == .zero)
     #expect(origin.callCount == 2)
   }
@@ -95,7 +55,9 @@ struct LoadPolicyTests {
   func valueAlone(_ kind: LoadingKind, isAhead: Bool) async throws {
     let scene = LoadScene { 1 - 0x1p-20 }
     // Loads take 5 ms, so the random number above lets a call load early 69 ms before the end.
-    let policy = Self.policy { if isAhead { $0.refreshAhead = 0.5 } else { $0.earlyRefresh = 1 } }
+    let policy = LoadPolicy.with {
+      if isAhead { $0.refreshAhead = 0.5 } else { $0.earlyRefresh = 1 }
+    }
     let subject = try scene.cache(kind, policy)
     @Sendable func ask(_ key: String, policy: LoadPolicy? = nil) async throws -> String {
       try await subject.cache.value(
@@ -122,13 +84,13 @@ struct LoadPolicyTests {
     "While an origin fails for an hour, all get the stale value, and calls to the origin back off",
     arguments: LoadingKind.allCases)
   func failingOrigin(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(7200) })
-    _ = try await ask(subject)
+    let subject = try scene.cache(kind, LoadPolicy.with { $0.staleOnError = .seconds(7200) })
+    _ = try await subject.ask(origin)
     origin.isFailing = true
     scene.advance(by: .seconds(60))
     for second in 0..<3600 {
       for _ in 0..<3 {
-        let given = try await ask(subject)
+        let given = try await subject.ask(origin)
         #expect(given?.value == "1" && given?.isStale == true)
         #expect(given?.age == .seconds(60 + second))
       }
@@ -140,7 +102,7 @@ struct LoadPolicyTests {
     #expect(subject.loads.staleServedCount == 10_800)
     origin.isFailing = false
     scene.advance(by: .seconds(60))
-    let new = try await ask(subject)
+    let new = try await subject.ask(origin)
     #expect(new?.isStale == false && new?.value == "\(origin.callCount)")
   }
 
@@ -151,25 +113,25 @@ struct LoadPolicyTests {
   func noOlder(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(
       kind,
-      Self.policy {
+      LoadPolicy.with {
         $0.staleWhileRevalidating = .seconds(5)
         $0.staleOnError = .seconds(20)
       })
-    _ = try await ask(subject)
+    _ = try await subject.ask(origin)
     // Another call may allow more. Values that such a call may receive stay for it.
-    let longer = Self.policy { $0.staleOnError = .seconds(30) }
+    let longer = LoadPolicy.with { $0.staleOnError = .seconds(30) }
     _ = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in .loaded("") }
     origin.isFailing = true
     scene.advance(by: .seconds(60) + .milliseconds(4999))
     let waits = subject.waitCount()
-    #expect(try await ask(subject)?.value == "1")
+    #expect(try await subject.ask(origin)?.value == "1")
     #expect(subject.waitCount() == waits)
     await eventually { subject.flightCount() == 0 }
     scene.advance(by: .seconds(15))
-    #expect(try await ask(subject)?.value == "1")
+    #expect(try await subject.ask(origin)?.value == "1")
     #expect(subject.waitCount() == waits + 1)
     scene.advance(by: .milliseconds(1))
-    await #expect(throws: Origin.Failure.self) { try await ask(subject) }
+    await #expect(throws: Origin.Failure.self) { try await subject.ask(origin) }
     let given = try await subject.cache.loaded(forKey: "a", policy: longer) { _ in
       throw Origin.Failure()
     }
@@ -181,8 +143,8 @@ struct LoadPolicyTests {
     arguments: LoadingKind.allCases)
   func policyOfCall(_ kind: LoadingKind) async throws {
     let subject = try scene.cache(kind)
-    _ = try await ask(subject)
-    let policy = Self.policy { $0.staleOnError = .seconds(30) }
+    _ = try await subject.ask(origin)
+    let policy = LoadPolicy.with { $0.staleOnError = .seconds(30) }
     @Sendable func value() async throws -> String {
       try await subject.cache.value(forKey: "a", options: .standard, policy: policy) {
         throw Origin.Failure()
@@ -199,15 +161,16 @@ struct LoadPolicyTests {
 
   @Test("For all other reads, a stale value has expired", arguments: LoadingKind.allCases)
   func plainReads(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(30) })
+    let subject = try scene.cache(
+      kind, LoadPolicy.with { $0.staleWhileRevalidating = .seconds(30) })
     try await checkPlainReads(subject.cache, subject)
   }
 
   private func checkPlainReads(
     _ cache: some Loading<String, String>, _ subject: LoadSubject
   ) async throws {
-    _ = try await ask(subject, "a")
-    _ = try await ask(subject, "b", for: 600)
+    _ = try await subject.ask(origin, "a")
+    _ = try await subject.ask(origin, "b", for: 600)
     scene.advance(by: .seconds(60))
     for _ in 0..<2 {
       #expect(try cache.value(forKey: "a") == nil && cache.peekValue(forKey: "a") == nil)
@@ -248,8 +211,9 @@ struct LoadPolicyTests {
     "A removed value is not returned stale, and a load that began before is not kept",
     arguments: LoadingKind.allCases, Removal.allCases)
   func removed(_ kind: LoadingKind, _ removal: Removal) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.staleWhileRevalidating = .seconds(600) })
-    _ = try await ask(subject)
+    let subject = try scene.cache(
+      kind, LoadPolicy.with { $0.staleWhileRevalidating = .seconds(600) })
+    _ = try await subject.ask(origin)
     scene.advance(by: .seconds(60))
     let gate = Gate()
     let stale = try await subject.cache.loaded(forKey: "a", policy: nil) { _ in
@@ -261,11 +225,11 @@ struct LoadPolicyTests {
     try await remove(removal, subject.cache)
     let isSet = removal == .set
     let began = subject.waitCount()
-    #expect(try await ask(subject)?.value == (isSet ? "new" : "2"))
+    #expect(try await subject.ask(origin)?.value == (isSet ? "new" : "2"))
     #expect(subject.waitCount() == began + (isSet ? 0 : 1))
     gate.open()
     await eventually { subject.loads.cancelledCount + subject.loads.outdatedCount >= 1 }
-    #expect(try await ask(subject)?.value == (isSet ? "new" : "2"))
+    #expect(try await subject.ask(origin)?.value == (isSet ? "new" : "2"))
   }
 
   private func remove(_ removal: Removal, _ cache: some Loading<String, String>) async throws {
@@ -285,12 +249,12 @@ struct LoadPolicyTests {
 
   @Test("After a removal by predicate, nothing stale is returned", arguments: LoadingKind.allCases)
   func removedByChoice(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(600) })
-    _ = try await ask(subject)
+    let subject = try scene.cache(kind, LoadPolicy.with { $0.staleOnError = .seconds(600) })
+    _ = try await subject.ask(origin)
     scene.advance(by: .seconds(60))
     try await removeByChoice(subject.cache)
     origin.isFailing = true
-    await #expect(throws: Origin.Failure.self) { try await ask(subject) }
+    await #expect(throws: Origin.Failure.self) { try await subject.ask(origin) }
   }
 
   private func removeByChoice(_ cache: some Loading<String, String>) async throws {
@@ -299,151 +263,17 @@ struct LoadPolicyTests {
 
   @Test("A write makes the cache forget failures", arguments: LoadingKind.allCases)
   func forgottenFailure(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.staleOnError = .seconds(600) })
-    _ = try await ask(subject)
+    let subject = try scene.cache(kind, LoadPolicy.with { $0.staleOnError = .seconds(600) })
+    _ = try await subject.ask(origin)
     origin.isFailing = true
     scene.advance(by: .seconds(60))
-    _ = try await ask(subject)
-    _ = try await ask(subject)
+    _ = try await subject.ask(origin)
+    _ = try await subject.ask(origin)
     #expect(origin.callCount == 2)
-    try await set("x", subject.cache)
+    try await subject.set("x")
     scene.advance(by: .milliseconds(20))
-    #expect(try await ask(subject)?.value == "x")
+    #expect(try await subject.ask(origin)?.value == "x")
     #expect(origin.callCount == 3)
-  }
-
-  private func set(_ value: String, _ cache: some Loading<String, String>) async throws {
-    try await cache.setValue(value, forKey: "a", options: .lifetime(.milliseconds(20)))
-  }
-
-  // MARK: Time limits
-
-  @Test(
-    "A load that takes too long is an error, and its result is not kept",
-    arguments: LoadingKind.allCases)
-  func hardLimit(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.timeLimit = .seconds(2) })
-    let gate = Gate()
-    let wasCancelled = Record<Bool>()
-    let waiters = (0..<3).map { _ in
-      Task {
-        try await subject.cache.value(forKey: "a", policy: nil) {
-          await gate.wait()
-          wasCancelled.add(Task.isCancelled)
-          return "late"
-        }
-      }
-    }
-    await eventually { gate.arrivedCount == 1 && subject.loads.joinedCount == 2 }
-    scene.advance(by: .milliseconds(1999))
-    #expect(subject.loads.timedOutCount == 0)
-    scene.advance(by: .milliseconds(1))
-    for waiter in waiters {
-      await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
-    }
-    #expect(subject.loads.timedOutCount == 1 && subject.flightCount() == 0)
-    gate.open()
-    await eventually { wasCancelled.all == [true] }
-    #expect(try await ask(subject)?.value == "1")
-    #expect(subject.loads.failedCount == 0)
-  }
-
-  @Test(
-    "A load that waits for itself through a detached task ends at its limit",
-    arguments: LoadingKind.allCases)
-  func detachedCircle(_ kind: LoadingKind) async throws {
-    let subject = try scene.cache(kind, Self.policy { $0.timeLimit = .seconds(2) })
-    let outer = Task {
-      try await subject.cache.value(forKey: "a", policy: nil) {
-        let inner = Task.detached {
-          try await subject.cache.value(forKey: "a", policy: nil) { "never" }
-        }
-        return try await inner.value
-      }
-    }
-    await eventually { subject.loads.joinedCount == 1 }
-    scene.advance(by: .seconds(2))
-    await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await outer.value }
-  }
-
-  @Test(
-    "A stale value is returned if the load takes too long, and after that until the next attempt",
-    arguments: LoadingKind.allCases)
-  func hardLimitOfStale(_ kind: LoadingKind) async throws {
-    let (subject, gate, waiter) = try await loadingStale(kind, { $0.timeLimit = .seconds(2) }) {
-      .loaded("late")
-    }
-    scene.advance(by: .seconds(2))
-    #expect(try await waiter.value?.value == "1")
-    #expect(try await ask(subject)?.value == "1")
-    #expect(origin.callCount == 1)
-    gate.open()
-    scene.advance(by: .seconds(1))
-    #expect(try await ask(subject)?.value == "2")
-  }
-
-  @Test(
-    "After the soft limit a stale value is returned, and the load's result is kept",
-    arguments: LoadingKind.allCases)
-  func softLimit(_ kind: LoadingKind) async throws {
-    let (subject, gate, waiter) = try await loadingStale(
-      kind, { $0.softTimeLimit = .milliseconds(100) }
-    ) {
-      try Task.checkCancellation()
-      return .loaded("late", options: .lifetime(.seconds(60)))
-    }
-    // The timer of the wait may be set slightly later.
-    await eventually { scene.background.delays.contains(.milliseconds(100)) }
-    scene.advance(by: .milliseconds(100))
-    let stale = try await waiter.value
-    #expect(stale?.value == "1" && stale?.isStale == true)
-    #expect(subject.flightCount() == 1)
-    gate.open()
-    await eventually { subject.flightCount() == 0 }
-    #expect(try await ask(subject)?.value == "late")
-    #expect(origin.callCount == 1)
-  }
-
-  @Test("After a write, a load that nobody waits for is cancelled", arguments: LoadingKind.allCases)
-  func softLimitOfOutdated(_ kind: LoadingKind) async throws {
-    let wasCancelled = Record<Bool>()
-    let limit = Duration.milliseconds(100)
-    let (subject, gate, waiter) = try await loadingStale(kind, { $0.softTimeLimit = limit }) {
-      wasCancelled.add(Task.isCancelled)
-      return .loaded("late")
-    }
-    await eventually { scene.background.delays.contains(limit) }
-    try await set("x", subject.cache)
-    scene.advance(by: limit)
-    #expect(try await waiter.value?.value == "x")
-    gate.open()
-    await eventually { wasCancelled.all == [true] }
-  }
-
-  @Test(
-    "An outdated load is cancelled when its last caller is, even after another reached its limit",
-    arguments: LoadingKind.allCases)
-  func outdatedLeft(_ kind: LoadingKind) async throws {
-    let wasCancelled = Record<Bool>()
-    let limit = Duration.milliseconds(100)
-    let (subject, gate, waiter) = try await loadingStale(kind, { $0.softTimeLimit = limit }) {
-      wasCancelled.add(Task.isCancelled)
-      return .loaded("late")
-    }
-    await eventually { scene.background.delays.contains(limit) }
-    let count = subject.waitCount()
-    let other = Task {
-      let policy = Self.policy { $0.staleOnError = .seconds(600) }
-      return try await subject.cache.loaded(forKey: "a", policy: policy) { _ in .loaded("other") }
-    }
-    await eventually { subject.waitCount() == count + 1 }
-    try await set("x", subject.cache)
-    scene.advance(by: limit)
-    #expect(try await waiter.value?.value == "x")
-    other.cancel()
-    await #expect(throws: CancellationError.self) { try await other.value }
-    gate.open()
-    await eventually { wasCancelled.all == [true] }
   }
 
   @Test("A background load ends even if only memory still finds the value")
@@ -456,7 +286,7 @@ struct LoadPolicyTests {
       scene.clock.advance(by: .seconds(5))
       return String(decoding: $0.copied(), as: UTF8.self)
     }
-    let cache = try scene.disk(Self.policy { $0.refreshAhead = 0 }, memory: true, values: slow)
+    let cache = try scene.disk(LoadPolicy.with { $0.refreshAhead = 0 }, memory: true, values: slow)
     try await cache.setValue(
       "1", forKey: "a", options: EntryOptions(lifetime: .seconds(600), idleLimit: .seconds(10)))
     cache.heldCache?.removeAll()

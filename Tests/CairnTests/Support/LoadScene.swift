@@ -114,3 +114,30 @@ final class Origin: Sendable {
     return "\(call)"
   }
 }
+
+extension LoadSubject {
+  /// The value of a key, from the origin if needed.
+  func ask(
+    _ origin: Origin, _ key: String = "a", for seconds: Int = 60
+  ) async throws -> Loaded<String>? {
+    try await cache.loaded(forKey: key, policy: nil) { _ in
+      .loaded(try origin.answer(), options: .lifetime(.seconds(seconds)))
+    }
+  }
+
+  /// Sets the value of "a" for 20 ms.
+  func set(_ value: String) async throws {
+    func set(_ cache: some Loading<String, String>) async throws {
+      try await cache.setValue(value, forKey: "a", options: .lifetime(.milliseconds(20)))
+    }
+    try await set(cache)
+  }
+}
+
+extension LoadPolicy {
+  static func with(_ change: (inout LoadPolicy) -> Void) -> LoadPolicy {
+    var policy = LoadPolicy()
+    change(&policy)
+    return policy
+  }
+}
