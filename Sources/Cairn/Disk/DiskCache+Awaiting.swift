@@ -17,11 +17,6 @@ extension DiskCache {
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> UInt64 {
     let began = callStart()
-    if options.placement == .memory {
-      return try await onWorkers { (cache) throws(CacheError) in
-        try cache.setAlone(value, forKey: key, options: options, durability: durability, began)
-      }
-    }
     var write: StartedWrite<EnteredResult, CacheError>?
     do throws(CacheError) {
       let entry = try published(value, key, options)

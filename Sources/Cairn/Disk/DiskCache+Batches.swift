@@ -27,9 +27,9 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters: see `DiskCache.setValue`.
-  /// - Throws: `unencodableKey`, `reservedKey`, `invalidTag`, `tooManyTags`; `store` with
-  ///   `unsupportedOption` for an entry in memory only. If a value cannot be encoded or is too
-  ///   large, `write` throws after the closure returns, and nothing is written.
+  /// - Throws: `unencodableKey`, `reservedKey`, `invalidTag`, `tooManyTags`. If a value
+  ///   cannot be encoded or is too large, `write` throws after the closure returns, and nothing is
+  ///   written.
   public mutating func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
   ) throws(CacheError) {

@@ -88,9 +88,6 @@ extension DiskCache {
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>
   ) throws(CacheError) -> Bool {
-    if let isKept = try keepAlone(loaded, forKey: key, replacing: version, since: start, flight) {
-      return isKept
-    }
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let entry = try published(loaded.value, key, options)
@@ -109,9 +106,6 @@ extension DiskCache {
       }
       if case .stored = result {
         isWritten = true
-        if loaded.options.placement == .standard {
-          budget?.spend(bytes.byteCount + value.byteCount)
-        }
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

@@ -111,8 +111,6 @@ extension DiskCache {
       ("durability", mine.store.durability == other.store.durability),
       ("memory.countLimit", mine.memory?.countLimit == other.memory?.countLimit),
       ("memory.costLimit", mine.memory?.costLimit == other.memory?.costLimit),
-      ("admission", mine.admission == other.admission),
-      ("loadedBytesPerDay", mine.loadedBytesPerDay == other.loadedBytesPerDay),
       ("memory", (mine.memory == nil) == (other.memory == nil)),
     ].filter { !$0.1 }.map(\.0)
     if differences.isEmpty { return }

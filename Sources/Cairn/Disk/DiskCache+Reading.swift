@@ -62,14 +62,7 @@ extension DiskCache {
     let tierKey = try tierKey(key)
     let before = held.info(forKey: tierKey)
     let ticket = held.ticket(forKey: tierKey)
-    if before != nil, let entry = held.entryAlone(forKey: tierKey) {
-      return CacheEntry(key: key, value: entry.value, info: entry.info)
-    }
     guard let found = try storedEntry(forKey: key) else {
-      // A set in memory only may have displaced the entry on disk in the meantime.
-      if let entry = held.entryAlone(forKey: tierKey) {
-        return CacheEntry(key: key, value: entry.value, info: entry.info)
-      }
       held.noteShown(nil, of: tierKey)
       return nil
     }
@@ -100,9 +93,7 @@ extension DiskCache {
   ///   with the store's other errors.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     let before = try held?.info(forKey: tierKey(key))
-    if before != nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     var info = try storedInfo(forKey: key)
-    if info == nil, let alone = try held?.infoAlone(forKey: tierKey(key)) { return alone }
     try noteShown(info?.version, of: key)
     info?.note(before)
     return info
@@ -127,12 +118,9 @@ extension DiskCache {
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
-    // Check memory first, because a set in memory only leaves the old record on disk for a moment.
-    if try held?.infoAlone(forKey: tierKey(key)) != nil { return [] }
     let found = try fetch(key, part: .head) { (record) throws(CacheError) in
       (try metadata(of: record, wantsRest: true).rest, record.version)
     }
-    if found == nil, try held?.infoAlone(forKey: tierKey(key)) != nil { return [] }
     try noteShown(found?.1, of: key)
     return found?.0
   }
@@ -177,19 +165,12 @@ extension DiskCache {
     return try result?.get()
   }
 
-  /// Calls `body` with the bytes of a value in either tier. Counts as an access.
+  /// Calls `body` with the bytes of a value on disk. Counts as an access.
   func withBytes<Result>(
     ofValueFor key: Key, _ body: (RawSpan) throws(CacheError) -> Result
   ) throws(CacheError) -> Result? {
     let tierKey = held == nil ? nil : try tierKey(key)
-    func readAlone() throws(CacheError) -> Result? {
-      guard let held, let tierKey, let entry = held.entryAlone(forKey: tierKey) else { return nil }
-      var result: Result?
-      try encode(entry.value) { (bytes) throws(CacheError) in result = try body(bytes) }
-      return result
-    }
-    if let result = try readAlone() { return result }
-    let found = try fetch(key, counts: false) { (record) throws(CacheError) -> Result in
+    let found = try fetch(key) { (record) throws(CacheError) -> Result in
       _ = try metadata(of: record, wantsRest: false)
       if let held, let tierKey {
         held.noteShown(record.version, of: tierKey)
@@ -197,11 +178,7 @@ extension DiskCache {
       }
       return try body(record.value)
     }
-    if found == nil, let held, let tierKey {
-      if let result = try readAlone() { return result }
-      held.noteShown(nil, of: tierKey)
-    }
-    countRead(isHit: found != nil)
+    if found == nil { try noteShown(nil, of: key) }
     return found
   }
 

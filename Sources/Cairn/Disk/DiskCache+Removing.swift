@@ -16,7 +16,7 @@ extension DiskCache {
     forKey key: Key, durability: Durability?, _ start: CallStart
   ) throws(CacheError) -> Bool {
     defer { note(.removal, of: key, since: start) }
-    let removed: Bool? = try removing(key, alone: { _ in true }) { () throws(CacheError) in
+    let removed: Bool? = try removing(key) { () throws(CacheError) in
       try removeStored(key, durability: durability) ? true : nil
     }
     return removed ?? false
@@ -99,7 +99,7 @@ extension DiskCache {
 
   func takeValue(forKey key: Key, _ start: CallStart) throws(CacheError) -> Value? {
     defer { note(.removal, of: key, since: start) }
-    let value = try removing(key, alone: { $0 }) { () throws(CacheError) in try takeStored(key) }
+    let value = try removing(key) { () throws(CacheError) in try takeStored(key) }
     countRead(isHit: value != nil)
     return value
   }
@@ -159,7 +159,7 @@ extension DiskCache {
     // Absent keys cause no events, so update memory here. See also `removing`.
     defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
-    let count = try storing { () throws(StoreError) in
+    return try storing { () throws(StoreError) in
       var count = try store.removeValues(forKeys: encoded, durability: durability)
       if !loading.isEmpty {
         // See `removeValue`.
@@ -173,7 +173,6 @@ extension DiskCache {
       }
       return count
     }
-    return tierKeys.reduce(count) { $0 + (held?.removeAlone($1) == nil ? 0 : 1) }
   }
 
   /// Removes the values of many keys, with the configured durability.

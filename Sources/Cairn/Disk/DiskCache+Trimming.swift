@@ -70,8 +70,7 @@ extension DiskCache: Trimming {
     try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
   }
 
-  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago. Also
-  /// removes all entries that are only in memory.
+  /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago.
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
@@ -83,7 +82,6 @@ extension DiskCache: Trimming {
     -> RemovalSummary
   {
     if age <= .zero { return try trim(toCount: 0) }
-    held?.dropAlone()
     return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
   }
 
@@ -106,7 +104,7 @@ extension DiskCache: Trimming {
   /// The closure is called once for each unexpired entry on disk, in no particular order, with no
   /// lock held. Removal begins after the closure has seen every entry. An entry that has been
   /// rewritten since then stays. So does an entry whose key cannot be decoded, which the log
-  /// reports. Entries in memory only are all removed, and the closure is not called for them.
+  /// reports.
   ///
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed. Otherwise a
   ///   ``CacheError``.
@@ -133,7 +131,6 @@ extension DiskCache: Trimming {
         try noteWrite(key)
         return true
       }
-      held?.dropAlone()
       // The closure was not called for expired entries. No later call may return them.
       if flights.retained > 0 { try removeExpired() }
       flights.history.forgetAll()

@@ -63,11 +63,7 @@ extension DiskCache {
         value: try decodeValue(record.value, version: record.version),
         info: store.info(of: record), metadata: metadata.rest, tags: metadata.tags)
     }
-    if let present {
-      try noteShown(present.info.version, of: key)
-    } else if let held {
-      held.invalidate(try tierKey(key), through: nil, .removed)
-    }
+    try noteShown(present?.info.version, of: key)
     return present
   }
 }

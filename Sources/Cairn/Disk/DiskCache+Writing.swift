@@ -15,8 +15,7 @@ extension DiskCache {
   ///     memory only, because the limit on disk counts bytes. Without a cost, the cache computes
   ///     one; see `MemoryTierConfiguration.costLimit`.
   ///   - durability: `nil` for the configured class.
-  /// - Returns: the entry's version. For an entry in memory only, the version of the newest write
-  ///   to the cache.
+  /// - Returns: the entry's version.
   /// - Throws: `unencodableKey`, `unencodableValue`, `reservedKey`, `invalidTag`, `tooManyTags`;
   ///   `store` with the errors of `Store.setValue`, such as `valueTooLarge` for an entry that alone
   ///   exceeds the byte limit.
@@ -27,9 +26,6 @@ extension DiskCache {
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) throws(CacheError) -> UInt64 {
     let start = callStart()
-    if options.placement == .memory {
-      return try setAlone(value, forKey: key, options: options, durability: durability, start)
-    }
     // There are two calls, because an optional entry takes a hundred more instructions.
     guard let held else { return try write(value, key, options, durability, start) { _ in } }
     let entry = PublishedEntry(value, try tierKey(key), options, in: held)
@@ -327,7 +323,6 @@ extension DiskCache {
       inMemory?.apply()
       return true
     }
-    if inMemory?.applyAlone() == true { return true }
     try noteShown(nil, of: key)
     return false
   }
@@ -367,12 +362,10 @@ extension DiskCache {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }
     }
-    var count = try storing { () throws(StoreError) in
+    let count = try storing { () throws(StoreError) in
       try store.extendLifetimes(forKeys: encoded, to: lifetime, durability: durability)
     }
-    for (_, inMemory) in extensions {
-      if inMemory.applyAlone() { count += 1 } else { inMemory.apply() }
-    }
+    for (_, inMemory) in extensions { inMemory.apply() }
     if count < encoded.count {
       // The store did not report which keys have no value, so treat each one as if the caller had
       // looked it up.
@@ -387,11 +380,9 @@ extension DiskCache {
 
   /// Options, in the store's form.
   ///
-  /// - Throws: `invalidTag`, `tooManyTags`; `store` with `unsupportedOption` if the entry is for
-  ///   memory only.
+  /// - Throws: `invalidTag`, `tooManyTags`.
   @inline(__always)
   func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
-    try checkPlacement(options)
     var options = options
     try encodeMetadata(of: &options)
     return options

@@ -14,18 +14,12 @@ internal import Synchronization
 /// least recently used entries go first. Every read checks expiry, and no read writes to disk. If a
 /// value fails its checksum, reads of its key throw. They never return a wrong value or a miss.
 ///
-/// With a memory tier, the disk holds every entry, and memory holds some of them.
-/// `EntryOptions.placement` and `DiskCacheConfiguration.admission` can change this. A write goes to
+/// With a memory tier, the disk holds every entry, and memory holds some of them. A write goes to
 /// disk first and then to memory. A read that finds nothing in memory reads the disk and keeps the
 /// value in memory, so a value from disk is decoded once. An entry that leaves the disk leaves
 /// memory too. An entry that memory evicts stays on disk. Both tiers compare keys by their bytes:
-/// two strings that are equal in Swift but differ in their UTF-8 are two keys.
-///
-/// An entry can be in memory only, because of its ``/CairnStore/EntryPlacement`` or the
-/// ``CacheAdmission``. Such an entry may be evicted at any time. Reads, `removeValue` and
-/// `takeValue` find it. Counts, iteration, backups and the cache's observers do not show it.
-/// `update`, `updateValue`, `compareAndSet` and `compareAndRemove` treat it as absent and drop it.
-/// The removal of a tag may also remove such entries with other tags.
+/// two strings that are equal in Swift but differ in their UTF-8 are two keys. For values that the
+/// disk must not have, use a ``MemoryCache`` beside the cache.
 ///
 /// No read returns an older value than an earlier read returned or a completed write stored. There
 /// is one limitation: during a removal, reads may still find a key in memory that `count`, `keys`,
@@ -56,10 +50,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
-  /// The keys that were loaded. `nil` if every loaded value is written to disk.
-  let sketch: AdmissionSketch?
-  /// The budget for loaded values, or `nil` if there is none.
-  let budget: WriteBudget?
   /// The memory tier. `nil` if there is none, and in a following cache.
   @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
   /// The memory tier of a cache that follows another process. Other code finds `held` empty, and
@@ -136,8 +126,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     bareMetadata = CacheMetadata(tag: valueCoder.tag, rest: []).encoded
     self.events = events
     self.marks = marks
-    sketch = configuration.admission == .secondRequest ? AdmissionSketch() : nil
-    budget = try WriteBudget(configuration)
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     let policy = configuration.corruptStorePolicy
     if let freshness {

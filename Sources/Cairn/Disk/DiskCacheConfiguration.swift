@@ -25,20 +25,6 @@ public struct DiskCacheConfiguration: Sendable {
   /// own: the other limits in this configuration apply to the disk.
   public var memory: MemoryTierConfiguration?
 
-  /// Which loaded values the cache writes to disk. Default `.always`.
-  public var admission: CacheAdmission = .always
-
-  /// About how many bytes of loaded values, with their keys, the cache may write to disk per day.
-  /// Set it for disks that wear out. `nil`, the default, means no limit.
-  ///
-  /// When the budget is used up, values of keys that are not on disk stay in the memory tier, if
-  /// there is one. Values that replace one on disk are written anyway, and count towards the
-  /// budget. The budget grows evenly through the day. The cache saves at most an hour's share of
-  /// it, and starts with that share when it opens. Loads that end at the same time may exceed it.
-  /// The budget does not count values that you set, values placed only on disk, metadata or
-  /// compaction. See `spaceBound` for how much compaction writes.
-  public var loadedBytesPerDay: Int?
-
   /// How fresh the values of calls with a loader must be, unless a call has its own policy. Default
   /// `.standard`: only fresh values, and no time limits.
   ///
@@ -163,17 +149,4 @@ public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
   /// If the path is a symbolic link, or the store contains a foreign directory, the open throws as
   /// with `refuse`.
   case quarantine
-}
-
-/// Which loaded values a ``DiskCache`` writes to disk. Values that you set are always written.
-public enum CacheAdmission: Sendable, Hashable {
-  /// All loaded values.
-  case always
-  /// Only values of keys that were loaded before or are on disk. The first time a key is loaded,
-  /// its value stays in the memory tier, if there is one. So values that nobody requests again
-  /// cause no write.
-  ///
-  /// Two 128 KiB Bloom filters remember at least the last 100,000 loaded keys, and at most twice as
-  /// many. They mistake about 1 % of new keys for known ones. They are empty after an open.
-  case secondRequest
 }

@@ -32,8 +32,6 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   public var dropCount: UInt64 = 0
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
-  /// Loaded values that were not written to disk because of the configured admission or budget.
-  public var admissionRefusedCount: UInt64 = 0
 
   /// Entries in the cache, including expired entries that have not been removed yet.
   public var heldCount: Int = 0
@@ -116,9 +114,6 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     text.counter(
       "subscript_failures", "Reads and writes through subscripts that failed.",
       [([:], subscriptFailureCount)])
-    text.counter(
-      "admission_refusals", "Loaded values that admission or the budget kept from the disk.",
-      [([:], admissionRefusedCount)])
     text.gauge("live_bytes", "Live bytes of the log.", [([:], liveByteCount)])
     text.gauge("dead_bytes", "Dead bytes of the log.", [([:], deadByteCount)])
     text.gauge(
@@ -175,7 +170,6 @@ extension DiskCacheStatistics: CountedStatistics {
     ("evictions.bytes", \.byteEvictionCount), ("evictions.space", \.spaceEvictionCount),
     ("evictions.trim", \.trimEvictionCount), ("undecodable", \.undecodableCount),
     ("drops", \.dropCount), ("subscriptFailures", \.subscriptFailureCount),
-    ("admissionRefusals", \.admissionRefusedCount),
   ]
 }
 
@@ -212,7 +206,6 @@ final class DiskCounters: Sendable {
   let undecodable = Counter()
   let drops = Counter()
   let subscriptFailures = Counter()
-  let admissionRefusals = Counter()
   private let replacements = Counter()
   private let removals = Counter()
   private let expirations = Counter()
@@ -249,7 +242,6 @@ final class DiskCounters: Sendable {
     statistics.undecodableCount = undecodable.value
     statistics.dropCount = drops.value
     statistics.subscriptFailureCount = subscriptFailures.value
-    statistics.admissionRefusedCount = admissionRefusals.value
     return statistics
   }
 }

@@ -1,4 +1,5 @@
 internal import CairnStore
+internal import Synchronization
 
 /// One key of a cache on disk, for loads with a policy.
 struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore {
@@ -13,8 +14,8 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   private final class BegunLoad: Sendable {
     let damage = Lock<CacheError?>(nil)
-    /// The newest version when the load began, and whether only memory had the value then.
-    let start = Lock<(version: UInt64, isAlone: Bool)>((0, false))
+    /// The newest version when the load began.
+    let start = Atomic<UInt64>(0)
   }
 
   init(cache: DiskCache<CacheKey, Value>, key: CacheKey, bytes: [UInt8]) {
@@ -27,36 +28,25 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>? {
     // The last check before the loader is called.
-    if purpose == .prior {
-      let start = cache.store.lastVersion
-      begun.start.withLock { $0 = (start, false) }
-    }
-    let found = try cache.orDropped(key, counts: purpose == .answer) { error in
+    if purpose == .prior { begun.start.store(cache.store.lastVersion, ordering: .relaxed) }
+    return try cache.orDropped(key, counts: purpose == .answer) { error in
       begun.damage.withLock { $0 = error }
     } _: { () throws(CacheError) in
       try cache.heldValue(forKey: key, purpose)
     }
-    if purpose == .prior, let found, found.isAlone {
-      begun.start.withLock { $0.isAlone = true }
-    }
-    return found
   }
 
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
   ) async {
-    let (start, isAlone) = begun.start.withLock { $0 }
     await cache.keep(
-      loaded, forKey: key, replacing: isAlone ? nil : version, since: start,
+      loaded, forKey: key, replacing: version, since: begun.start.load(ordering: .relaxed),
       begun.damage.withLock { $0 }, flight)
   }
 
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
   ) async {
-    if begun.start.withLock({ $0.isAlone }), cache.renewAlone(key, version, to: lifetime, flight) {
-      return
-    }
     await cache.renew(key, version: version, to: lifetime, flight)
   }
 
@@ -96,8 +86,6 @@ extension DiskCache {
         promote(value.value, info, hasTags: hasTags, forKey: tierKey, ticket, to: held)
         return value
       }
-      // A stale value that only memory has is never on disk.
-      if let alone = held.heldAlone(forKey: tierKey) { return alone }
       // A value that has reached memory since then counts as found. The loader gets the value on
       // disk, which its result replaces.
       let arrived = held.noteAbsent(tierKey)

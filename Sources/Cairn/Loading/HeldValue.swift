@@ -9,8 +9,6 @@ struct HeldValue<Value: Sendable>: Sendable {
   var expires: Int64
   /// The user's metadata; empty if it was not requested.
   var metadata: [UInt8] = []
-  /// Whether the value is only in the memory tier of a cache on disk.
-  var isAlone = false
 }
 
 /// Why a value is looked up.

@@ -83,13 +83,6 @@ struct EntryNode: Sendable {
     set { mark = mark & ~32 | (newValue ? 32 : 0) }
   }
 
-  /// Whether only this tier has the entry.
-  @inlinable
-  var isAlone: Bool {
-    get { mark & 64 != 0 }
-    set { mark = mark & ~64 | (newValue ? 64 : 0) }
-  }
-
   /// Records that LRU moves the entry to the front.
   @inlinable
   @inline(__always)

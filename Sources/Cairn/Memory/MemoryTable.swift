@@ -169,7 +169,6 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     nodes[index].version = version
     nodes[index].isRead = false
     nodes[index].hasTags = false
-    nodes[index].isAlone = false
     if nodes[index].heapIndex != noSlot || times.expires != never
       || times.idleLimit != never
     {

@@ -1,4 +1,4 @@
-/// The options of a write: cost, lifetime, idle limit, metadata, tags and placement of the entry.
+/// The options of a write: cost, lifetime, idle limit, metadata and tags of the entry.
 /// If an option is `nil`, a set uses the configured value, and an update keeps the entry's current
 /// one.
 ///
@@ -33,9 +33,6 @@ public struct EntryOptions: Sendable, Hashable {
   /// Whether the entry has no idle limit, not even the configured one, because the entry that an
   /// update replaces has none.
   @usableFromInline package var isNeverIdle = false
-  /// Which tiers of a cache hold the entry. A ``/CairnStore/Store`` refuses `.memory`, and a cache
-  /// in memory ignores this option.
-  public var placement: EntryPlacement
 }
 
 extension EntryOptions {
@@ -45,20 +42,20 @@ extension EntryOptions {
   @inlinable
   public init(
     cost: Int? = nil, lifetime: Lifetime? = nil, idleLimit: Duration? = nil,
-    metadata: [UInt8]? = nil, tags: [String]? = nil, placement: EntryPlacement = .standard
+    metadata: [UInt8]? = nil, tags: [String]? = nil
   ) {
-    self.init(cost, lifetime, idleLimit, metadata ?? [], metadata != nil, tags, placement)
+    self.init(cost, lifetime, idleLimit, metadata ?? [], metadata != nil, tags)
   }
 
   // In an extension, because an initializer that sets the properties one by one makes a copy.
   @usableFromInline
   init(
     _ cost: Int?, _ lifetime: Lifetime?, _ idleLimit: Duration?, _ metadata: [UInt8],
-    _ isMetadataGiven: Bool, _ tags: [String]?, _ placement: EntryPlacement
+    _ isMetadataGiven: Bool, _ tags: [String]?
   ) {
     self.init(
       cost: cost, lifetime: lifetime, idleLimit: idleLimit, tags: tags, metadataBytes: metadata,
-      isMetadataGiven: isMetadataGiven, placement: placement)
+      isMetadataGiven: isMetadataGiven)
   }
 
   /// Everything as configured.

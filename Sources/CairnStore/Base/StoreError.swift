@@ -43,8 +43,7 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case notACounter(byteCount: Int)
   /// The new number does not fit in 64 bits. The counter is unchanged.
   case counterOverflow
-  /// The call does not support this entry option. Only a `DiskCache` has tags, and only a
-  /// `DiskCache` with a memory tier can hold an entry in memory only. Nothing was written.
+  /// The call does not support this entry option. Only a `DiskCache` has tags. Nothing was written.
   case unsupportedOption(name: String)
   /// The store was opened for reading.
   case readOnly(path: String)

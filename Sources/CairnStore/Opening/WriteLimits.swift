@@ -97,7 +97,6 @@ final class WriteLimits: Sendable {
   ) throws(StoreError) -> RecordHeader {
     try checkKey(key)
     if options.tags != nil { throw .unsupportedOption(name: "tags") }
-    if options.placement == .memory { throw .unsupportedOption(name: "entry in memory only") }
     guard value.byteCount <= valueByteLimit else {
       throw .valueTooLarge(byteCount: value.byteCount, limit: valueByteLimit)
     }

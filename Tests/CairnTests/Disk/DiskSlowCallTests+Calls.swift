@@ -33,7 +33,6 @@ extension DiskSlowCallTests {
   }
 
   static let options = EntryOptions(lifetime: .seconds(60), tags: ["t"])
-  static let alone = EntryOptions(placement: .memory)
 
   /// Each call finds "a" and "b", and does not find "absent".
   static let calls: [Call] = [

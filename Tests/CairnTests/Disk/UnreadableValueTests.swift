@@ -238,21 +238,6 @@ struct UnreadableValueTests {
     try CairnTests.damage(scene.path + "/" + segment, at: offset)
   }
 
-  @Test("A memory-only value takes the place of a damaged value", arguments: Part.allCases)
-  func damagedDisplaced(part: Part) async throws {
-    try damage(part)
-    var configuration = DiskCacheConfiguration.unlimited
-    configuration.store.log = .none
-    configuration.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
-    let cache = try await DiskCache.open(
-      .path(scene.path), configuration: configuration, keyCoder: .string, valueCoder: coder(tag: 0))
-    try await cache.setValue("new", forKey: "key", options: .alone)
-    #expect(try cache.value(forKey: "key") == "new")
-    cache.tier.removeAll()
-    #expect(try cache.value(forKey: "key") == nil)
-    try await cache.close()
-  }
-
   @Test(
     "A call that can load replaces a damaged value, and the new value stays; the log reports it",
     arguments: Part.allCases, [true, false])

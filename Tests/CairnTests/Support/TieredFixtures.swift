@@ -118,10 +118,6 @@ extension DiskCache {
     var faults = tier.held.audit()
     for entry in tier.held.entries() {
       let stored = try storedInfo(forKey: entry.key.key)
-      if tier.held.infoAlone(forKey: entry.key) != nil {
-        if stored != nil { faults.append("\(entry.key.key) in memory only, and on disk") }
-        continue
-      }
       if stored?.version != entry.info.version {
         faults.append("\(entry.key.key): \(entry.info.version) instead of \(stored?.version ?? 0)")
         continue

@@ -163,6 +163,15 @@ struct TieredCoherenceTests {
     #expect(try cache.audit() == [])
   }
 
+  @Test("A version that a caller makes up keeps no later value out of memory")
+  func madeUpVersion() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    #expect(try !cache.compareAndRemove(forKey: "a", expecting: .max))
+    try cache.setValue(2, forKey: "a")
+    #expect(cache.tier.held.peekValue(forKey: TierKey("a")) == 2)
+  }
+
   @Test("A caller that is shown absence does not find the removed value", arguments: 0..<7)
   func shownAbsent(way: Int) throws {
     let cache: DiskCache<String, Int> = try scene.cache()

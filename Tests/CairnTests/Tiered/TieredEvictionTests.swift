@@ -137,19 +137,6 @@ struct TieredEvictionTests {
     #expect(left.contains(900) && left.isSuperset(of: 600..<900) && left.isDisjoint(with: 0..<400))
   }
 
-  @Test("The newest entry stays, even if only memory has the entries in use")
-  func inMemoryAlone() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 1)
-    let options = EntryOptions(placement: .memory)
-    for key in 0..<300 { try cache.setValue(key, forKey: key, options: options) }
-    for key in 0..<300 { _ = try cache.value(forKey: key) }
-    for key in 300..<310 {
-      try cache.setValue(key, forKey: key)
-      #expect(try cache.value(forKey: key) == key)
-      #expect(try cache.count() == 1)
-    }
-  }
-
   @Test("A write reports all reads of keys for which the disk cannot query memory")
   func manyUnasked() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(

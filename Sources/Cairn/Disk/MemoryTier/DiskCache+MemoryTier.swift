@@ -152,10 +152,8 @@ extension DiskCache {
 
   /// Removes a key from disk by calling `remove`, and from memory. `remove` returns `nil` if the
   /// disk had no value.
-  ///
-  /// - Parameter alone: makes the result for a value that only memory had.
   func removing<Result>(
-    _ key: Key, alone: (Value) -> Result, _ remove: () throws(CacheError) -> Result?
+    _ key: Key, _ remove: () throws(CacheError) -> Result?
   ) throws(CacheError) -> Result? {
     guard let held else { return try remove() }
     let key = try tierKey(key)
@@ -167,7 +165,8 @@ extension DiskCache {
     }
     // Idle times on disk are accurate to 1 %, so memory may hold the entry a little longer. Any
     // other value in memory comes from another write. The disk decides.
-    return held.removeAlone(key).map(alone)
+    held.invalidate(key, through: nil, .removed)
+    return nil
   }
 
   /// Drops the entries that a write removed from memory.

@@ -151,24 +151,21 @@ extension MemoryCache {
   /// Records the version of a key below that a caller has seen. The tier may show no older version
   /// afterwards.
   ///
-  /// - Parameter version: the version that the caller has seen. With `nil`, the caller has seen
-  ///   none, and an entry that only this tier has stays.
+  /// - Parameter version: the version that the caller has seen, or `nil` for none.
   @usableFromInline
   func noteShown(_ version: UInt64?, of key: Key) {
     invalidate(
       hash: MemoryTable<Key, Value>.hash(key), through: version.map { $0 - 1 },
-      version == nil ? .removed : .replaced, sparesAlone: version == nil
+      version == nil ? .removed : .replaced
     ) { $0 == key }
   }
 
   /// Like the form above, for the key that `isSought` accepts.
   ///
-  /// - Parameters:
-  ///   - hash: the hash of the key.
-  ///   - sparesAlone: whether an entry that only this tier has stays.
+  /// - Parameter hash: the hash of the key.
   @discardableResult
   func invalidate(
-    hash: UInt32, through version: UInt64?, _ cause: RemovalCause, sparesAlone: Bool = false,
+    hash: UInt32, through version: UInt64?, _ cause: RemovalCause,
     where isSought: (Key) -> Bool
   ) -> Bool {
     var removed = RemovedEntries<Key, Value>()
@@ -179,9 +176,7 @@ extension MemoryCache {
         state.noteUnknown(hash: hash)
       }
       let slot = state.table.find(hash: hash, where: isSought)
-      if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max,
-        !sparesAlone || !state.table.nodes[Int(slot)].isAlone
-      {
+      if slot != noSlot, state.table.nodes[Int(slot)].version <= version ?? .max {
         // The tier below no longer has the entry, so its reads need no report.
         state.table.nodes[Int(slot)].isRead = false
         state.remove(slot, cause, &removed)

@@ -6,8 +6,6 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let value: Value
   @usableFromInline let key: TierKey<Key>
   @usableFromInline let hasTags: Bool
-  /// Whether memory holds the value, or only drops the old one.
-  @usableFromInline let isHeld: Bool
   /// The value's cost. With `nil`, the cost is the size of the value on disk.
   @usableFromInline let cost: Int?
   @usableFromInline let ticket: CacheTicket
@@ -23,7 +21,6 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     self.value = value
     self.key = key
     hasTags = options.mayHaveTags
-    isHeld = options.placement != .disk
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
     changes = memory.clock.changeCount
@@ -38,9 +35,7 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .publish(let version, let byteCount):
       publish(to: memory, version: version, byteCount: byteCount)
     case .forget: memory.invalidate(key, through: nil, .removed)
-    case .show(let version?): memory.noteShown(version, of: key)
-    // The caller treats an entry that only memory has as evicted.
-    case .show(nil): memory.invalidate(key, through: nil, .removed)
+    case .show(let version): memory.noteShown(version, of: key)
     }
   }
 
@@ -51,48 +46,13 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
     // If the defaults are changing or have changed since, the entry on disk may expire at another
     // time.
-    if !isHeld || changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
+    if changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
       memory.invalidate(key, through: version - 1, .replaced)
       return
     }
     memory.publish(
       value, forKey: key, ticket: ticket, version: version, times, cost: cost ?? byteCount,
       hasTags: hasTags)
-  }
-}
-
-extension PublishedEntry {
-  /// Stores an entry in memory that the disk does not have.
-  ///
-  /// - Parameters:
-  ///   - byteCount: the size of the value in bytes.
-  ///   - displace: see `MemoryCache.place`.
-  func place<Result>(
-    in memory: MemoryCache<TierKey<Key>, Value>, byteCount: Int,
-    _ displace: (_ place: (_ version: UInt64) -> Void) throws(CacheError) -> Result
-  ) throws(CacheError) -> Result {
-    try forgettingUnknown(in: memory) { () throws(CacheError) in
-      try memory.place(
-        value, forKey: key, times, cost: cost ?? byteCount, hasTags: hasTags, displace)
-    }
-  }
-
-  /// Waits for a placement's sync.
-  func finish(
-    _ pending: PendingWrite, in memory: MemoryCache<TierKey<Key>, Value>,
-    _ wait: (PendingWrite) throws(CacheError) -> Void
-  ) throws(CacheError) {
-    try forgettingUnknown(in: memory) { () throws(CacheError) in try wait(pending) }
-  }
-
-  /// Drops the key from memory if `body` throws and the state on disk is unknown.
-  private func forgettingUnknown<Result>(
-    in memory: MemoryCache<TierKey<Key>, Value>, _ body: () throws(CacheError) -> Result
-  ) throws(CacheError) -> Result {
-    do throws(CacheError) { return try body() } catch {
-      if !error.hasWrittenNothing { memory.invalidate(key, through: nil, .removed) }
-      throw error
-    }
   }
 }
 
@@ -126,9 +86,4 @@ struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
   func apply(version: UInt64? = nil) {
     held.extendLifetime(of: key, to: times.expires, ticket: ticket, version: version)
   }
-
-  /// Extends the lifetime of an entry that only memory has.
-  ///
-  /// - Returns: whether there is such an entry.
-  func applyAlone() -> Bool { held.extendAlone(key, to: times.expires) }
 }

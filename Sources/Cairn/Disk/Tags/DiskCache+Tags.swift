@@ -265,7 +265,6 @@ extension DiskCache {
     _ options: EntryOptions, keeping tags: [[UInt8]]?
   ) throws(CacheError) -> EntryOptions {
     guard options.tags == nil, let tags, !tags.isEmpty else { return try stored(options) }
-    try checkPlacement(options)
     var options = options
     encode(tags, in: &options)
     return options
