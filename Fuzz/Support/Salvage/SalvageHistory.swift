@@ -11,6 +11,8 @@ struct SalvageHistory {
     var version: UInt64
     /// `nil` for a removal.
     var bytes: [UInt8]?
+    /// Whether the value got to the file. A kill or a power cut may have prevented that.
+    var isSound: Bool
     var isInBatch: Bool
     /// Whether the manifest covers the record: its segment is sealed, or the store was closed.
     var isSettled: Bool
@@ -31,6 +33,8 @@ struct SalvageHistory {
     var file: String
     var range: Range<Int>
     var version: UInt64
+    /// Whether the value got to the file.
+    var isSound: Bool
   }
 
   enum End: CaseIterable {
@@ -275,9 +279,14 @@ struct SalvageHistory {
         strays[rest.extracting(record.keyRange).copied(), default: []].append(
           Stray(
             file: file, range: offset..<(offset + record.headByteCount + record.valueByteCount),
-            version: header.baseSequence + UInt64(record.sequenceDelta)))
+            version: header.baseSequence + UInt64(record.sequenceDelta),
+            isSound: Self.isSound(record, in: rest)))
       }
     }
+  }
+
+  private static func isSound(_ record: RecordHeader, in bytes: RawSpan) -> Bool {
+    CRC32C.checksum(of: bytes.extracting(record.valueRange)) == record.valueChecksum
   }
 
   private mutating func noteLast(
@@ -322,6 +331,7 @@ struct SalvageHistory {
         Written(
           file: file, head: offset..<value, value: range,
           version: version, bytes: record.kind == .put ? bytes.extracting(range).copied() : nil,
+          isSound: Self.isSound(record, in: rest),
           isInBatch: record.flags.contains(.batch), isSettled: isSettled))
       offset += record.byteCount
     }

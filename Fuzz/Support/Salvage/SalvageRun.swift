@@ -79,8 +79,9 @@ package struct SalvageRun {
       let target = random.below(bytes.count - count + 1) & ~7
       bytes.replaceSubrange(target..<(target + count), with: bytes[place..<(place + count)])
     default:
-      disk.setContents(nil, of: path)
-      return
+      // Nothing of the file is left: it is missing, empty or zero.
+      guard place % 3 > 0 else { return disk.setContents(nil, of: path) }
+      bytes = [UInt8](repeating: 0, count: place % 3 == 1 ? 0 : bytes.count)
     }
     disk.setContents(bytes, of: path)
   }
@@ -313,9 +314,9 @@ package struct SalvageRun {
       let strays = hasManifest ? [] : history.strays[key] ?? []
       // If a record is in two files, either copy is enough.
       let isSound =
-        isIntact(newest.value, of: newest.file)
+        newest.isSound && isIntact(newest.value, of: newest.file)
         || strays.contains {
-          $0.version == newest.version && isIntact($0.range, of: $0.file)
+          $0.isSound && $0.version == newest.version && isIntact($0.range, of: $0.file)
             && isIntact(0..<72, of: $0.file)
         }
       // Damage to the last write of a killed process looks like a write that the kill cut short,
@@ -389,11 +390,14 @@ extension SalvageHistory {
     return contents
   }
 
-  /// Whether the last record of the log is gone with everything after it, which leaves no trace.
+  /// Whether the last record of the log is gone with everything after it, which leaves no trace. A
+  /// whole segment does.
   fileprivate func hasLostEnd(on disk: SimulatedDisk) -> Bool {
     guard let lastRecord else { return false }
     let path = "\(SimulatedProcess.path)/\(lastRecord.file)"
-    guard let bytes = disk.contents(of: path) else { return true }
+    guard let bytes = disk.contents(of: path), bytes.count >= SegmentHeader.byteCount,
+      !bytes[..<SegmentHeader.byteCount].allSatisfy({ $0 == 0 })
+    else { return false }
     let start = min(lastRecord.range.lowerBound, bytes.count)
     return bytes[start..<min(lastRecord.range.upperBound, bytes.count)].allSatisfy { $0 == 0 }
   }

@@ -66,21 +66,25 @@ struct SalvageSource {
       }
     }
     var open: [SalvageSegment?] = []
+    var reserved: [Int: Manifest.OpenSegment] = [:]
     let covered = coveredEnds(manifest)
-    // A segment that a session reserved but did not use has no file, or one with only zeros.
-    let used = manifest.openSegments.lastIndex {
-      manifest.isClean || $0.byteCount > 0 || !isUnwritten($0.id, storeOf: manifest)
-    }
-    for entry in manifest.openSegments.prefix((used ?? -1) + 1) {
-      open.append(
-        try openListed(
-          entry.id, entry.salt, recordedEnd: manifest.isClean ? entry.byteCount : nil,
-          durableByteCount: max(entry.byteCount, covered[entry.id] ?? 0)))
+    for (index, entry) in manifest.openSegments.enumerated() {
+      let durable = max(entry.byteCount, covered[entry.id] ?? 0)
+      if durable == 0, isUnwritten(entry.id, storeOf: manifest) {
+        reserved[index] = entry
+        open.append(nil)
+      } else {
+        open.append(
+          try openListed(
+            entry.id, entry.salt, recordedEnd: manifest.isClean ? entry.byteCount : nil,
+            durableByteCount: durable))
+      }
     }
     try orderBases(of: open, after: manifest.highestInLog)
     if !manifest.isClean {
       try findEnd(
-        of: open, sameBoot: bootIdentifier == manifest.bootIdentifier && !hasLostPages)
+        of: open, reserved,
+        sameBoot: bootIdentifier == manifest.bootIdentifier && !hasLostPages)
     }
     segments += open.compactMap { $0 }
     let listed = Set(
@@ -136,13 +140,17 @@ struct SalvageSource {
       recordedEnd: recordedEnd, durableByteCount: durableByteCount)
   }
 
-  /// Whether a segment has no file, or one with only zeros.
+  /// Whether a segment has no file, or one that is too short for a header or has only zeros.
   private func isUnwritten(_ id: SegmentID, storeOf manifest: Manifest) -> Bool {
     let name = FileName.segment(id)
     guard names.contains(name) else { return true }
+    var bytes = [UInt8](repeating: 0, count: SegmentHeader.byteCount)
     guard let file = try? directory.openFile(name, mode: .readOnly),
-      let byteCount = try? file.status().byteCount
+      let byteCount = try? file.status().byteCount,
+      let count = try? file.read(into: &bytes, at: 0)
     else { return false }
+    if count < bytes.count { return true }
+    guard bytes.allSatisfy({ $0 == 0 }) else { return false }
     let header = SegmentHeader(
       storeIdentifier: manifest.storeIdentifier, id: id, salt: 0, baseSequence: 0, baseTime: 0)
     let end = min(byteCount, FormatVersion.highestOffset)
@@ -250,11 +258,19 @@ struct SalvageSource {
 
   /// Finds the end of the log of a store that was not closed: where an open would find it, or as
   /// close to that as the damage allows.
+  ///
+  /// - Parameter reserved: the places without a written segment.
   private mutating func findEnd(
-    of open: [SalvageSegment?], sameBoot: Bool
+    of open: [SalvageSegment?], _ reserved: [Int: Manifest.OpenSegment], sameBoot: Bool
   ) throws(StoreError) {
-    if try recover(open, sameBoot: sameBoot) { return }
+    if try recover(open, reserved, sameBoot: sameBoot) { return }
     try SalvageTail.markFollowed(open)
+    // The log has reached the places before a written segment, and the one after a roll record.
+    let last = open.indices.last { reserved[$0] == nil } ?? 0
+    let reached = try open[last].map(SalvageTail.hasRolled) ?? false ? last + 1 : last
+    for (index, entry) in reserved.sorted(by: { $0.key < $1.key }) where index <= reached {
+      loseReached(entry.id)
+    }
     if sameBoot {
       highestSequence = try SalvageTail.markUnproven(in: open.compactMap { $0 })
     } else {
@@ -264,13 +280,23 @@ struct SalvageSource {
     }
   }
 
+  /// Adds a segment that the log has reached, although nothing of it is there.
+  private mutating func loseReached(_ id: SegmentID) {
+    let name = FileName.segment(id)
+    lose(name, 0..<0, names.contains(name) ? .badMagic : .missingFile)
+  }
+
   /// Lets recovery find the end. Returns `false` if recovery finds corruption.
   private mutating func recover(
-    _ open: [SalvageSegment?], sameBoot: Bool
+    _ open: [SalvageSegment?], _ reserved: [Int: Manifest.OpenSegment], sameBoot: Bool
   ) throws(StoreError) -> Bool {
     do {
       var tail = LogTail()
-      for segment in open {
+      for (index, segment) in open.enumerated() {
+        if let entry = reserved[index] {
+          try tail.addAbsent(entry, durable: 0)
+          continue
+        }
         guard let segment, let header = segment.header else { return false }
         try tail.scan(
           file: try segment.open(), header: header, byteCount: segment.fileByteCount,
@@ -280,6 +306,11 @@ struct SalvageSource {
       for (segment, extent) in zip(open, tail.extents) { segment?.cut = extent.end }
       highestSequence = Int64(clamping: tail.highestSequence)
       report.tornByteCount = tail.tornByteCount
+      // A log ends in a segment that has a header, except for a moment when a session begins or
+      // everything is removed. Torn bytes already show that the log went on.
+      if let cut = tail.cut, let entry = reserved[cut.index], tail.tornByteCount == 0 {
+        loseReached(entry.id)
+      }
       if let (index, offset, hole) = tail.cut, let segment = open[index] {
         var end = try SalvageTail.endOfWrittenBatch(at: offset, in: segment)
         // In the same boot, everything before a written batch was also written, even if a value

@@ -74,6 +74,12 @@ enum SalvageTail {
     }
   }
 
+  /// Whether the log continues in the next segment.
+  static func hasRolled(_ segment: SalvageSegment) throws(StoreError) -> Bool {
+    var walk = try SalvageWalk(segment)
+    while true { if case .end = try walk.next() { return walk.hasRolled } }
+  }
+
   private static func isSound(
     at offset: Int, in segment: SalvageSegment
   ) throws(StoreError) -> Bool {
