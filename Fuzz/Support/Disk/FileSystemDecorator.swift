@@ -87,6 +87,10 @@ extension FileSystemDecorator {
     try unsafe base.read(descriptor, into: buffer, at: offset)
   }
 
+  package func nextData(_ descriptor: Int32, from offset: Int) -> Int {
+    base.nextData(descriptor, from: offset)
+  }
+
   package func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {

@@ -281,6 +281,8 @@ extension SimulatedFileSystem {
     }
   }
 
+  package func nextData(_ descriptor: Int32, from offset: Int) -> Int { offset }
+
   // MARK: The process and the machine
 
   package func bootIdentifier() throws(SystemError) -> [UInt8] {

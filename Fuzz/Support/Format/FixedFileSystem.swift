@@ -126,6 +126,8 @@ package final class FixedFileSystem: FileSystem {
 
   package func linkCount(of descriptor: Int32) -> Int { 1 }
 
+  package func nextData(_ descriptor: Int32, from offset: Int) -> Int { offset }
+
   package func reservesBlocks(_ descriptor: Int32) throws(SystemError) -> Bool { false }
 
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {

@@ -188,6 +188,9 @@ extension StoreError: CustomStringConvertible {
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption):
       "\(corruption.directory.map { "\(shown($0)): " } ?? "")corrupt: \(corruption)"
+        + (corruption.cause == .lostRecords
+          ? "; cairn salvage copies the sound records into a new store, but loses the damaged one, "
+            + "so that its key may be missing or have an older value" : "")
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have 1 to \(limit)"
     case .valueTooLarge(let count, let limit):

@@ -51,7 +51,16 @@ final class CheckpointSource: ShardSource {
 
   func contents(ofShard number: Int) throws(StoreError) -> ShardContents {
     var contents: ShardContents
-    do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
+    do throws(StoreError) {
+      contents = try file.contents(ofShard: number, in: places)
+      // If no entries are omitted, a lookup would wait for a segment that is gone.
+      if !dropsEntries, segments.contains(where: { $0 == nil }),
+        !contents.entries.allSatisfy({ isThere($0.location) })
+      {
+        let offset = file.header.shards[number].offset
+        throw .corrupt(Corruption(file: file.name, offset: offset, cause: .differsFromLog))
+      }
+    } catch {
       // If entries are omitted, the log alone does not give the usage counts of the rest.
       guard error.isLoss, !dropsEntries else { throw error }
       warn("\(error); its contents are read from the log")

@@ -21,6 +21,11 @@ extension Checkpoint {
       + shardCount * shardByteCount + 8
   }
 
+  /// The offset of a segment in the table.
+  package func offset(ofSegment number: Int) -> Int {
+    Self.fixedByteCount + samples.count * Self.sampleByteCount + number * Self.segmentByteCount
+  }
+
   /// The bytes of the header; the last four are the checksum.
   package func encodedHeader() -> [UInt8] {
     var bytes: [UInt8] = []

@@ -176,8 +176,23 @@ package struct LogTail: ~Copyable {
     }
     if !extent.hasRolled {
       try searchBeyond(&extent, scanner: &scanner, header: header, byteCount: byteCount)
+      // A forged checkpoint may end inside a record, whose rest is then no torn tail.
+      if extent.end == start, extent.dataEnd > start,
+        try Self.isInsideRecord(start, scanner: &scanner)
+      {
+        return try scan(file: file, header: header, byteCount: byteCount, durable: durable)
+      }
     }
     extents.append(extent)
+  }
+
+  /// Whether a record begins before an offset and ends after it.
+  private static func isInsideRecord(
+    _ offset: Int, scanner: inout SegmentScanner
+  ) throws(StoreError) -> Bool {
+    var next = SegmentHeader.byteCount
+    while next < offset, let record = try scanner.header(at: next) { next += record.byteCount }
+    return next > offset
   }
 
   /// Checks every possible record position beyond the first invalid one.
@@ -196,7 +211,7 @@ package struct LogTail: ~Copyable {
     // A record may end in zeros, beyond `dataEnd`. A roll record always does.
     while offset < extent.dataEnd {
       guard let record = try scanner.candidate(at: offset) else {
-        offset += 8
+        offset = scanner.candidateOffset(after: offset)
         continue
       }
       extent.note(record, base: header.baseSequence)

@@ -355,6 +355,12 @@ package enum SegmentBytes: Sendable {
     }
   }
 
+  /// Where bytes that are not a hole begin, from `offset` on.
+  func nextData(from offset: Int) -> Int {
+    guard case .file(let file) = self else { return offset }
+    return file.fileSystem.nextData(file.descriptor, from: offset)
+  }
+
   /// Copies the first `byteCount` bytes to the start of a file.
   package func copy(byteCount: Int, into target: File) throws(StoreError) {
     switch self {

@@ -215,17 +215,7 @@ package struct SegmentScanner: ~Copyable {
   package mutating func hasValidValue(
     _ header: RecordHeader, at offset: Int
   ) throws(StoreError) -> Bool {
-    var checksum = CRC32C()
-    var position = offset + header.valueRange.lowerBound
-    let valueEnd = offset + header.valueRange.upperBound
-    while position < valueEnd {
-      let (start, count) = try load(
-        at: position, count: min(valueEnd - position, window.count))
-      if count == 0 { return false }
-      window.withSpan { checksum.update($0.extracting(start..<(start + count))) }
-      position += count
-    }
-    return checksum.value == header.valueChecksum
+    try readValue(header, at: offset) { _ in }
   }
 
   /// The offset after the last nonzero byte of the range, or `offset` if every byte is zero.
@@ -244,7 +234,16 @@ package struct SegmentScanner: ~Copyable {
         if index > 0 { lastEnd = position + index }
       }
       position += count
+      // A file may have been extended by far more than anybody can read.
+      if lastEnd < position - count { position = max(position, bytes.nextData(from: position)) }
     }
     return lastEnd
+  }
+
+  /// The next offset where a record may begin: 8 bytes further on, or beyond a hole of the file.
+  package func candidateOffset(after offset: Int) -> Int {
+    let next = offset + 8
+    if next % Self.windowByteCount != 0 { return next }
+    return max(next, bytes.nextData(from: next) & ~7)
   }
 }

@@ -23,6 +23,17 @@ extension OpenedStore {
   mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
+    for (number, covered) in file.header.segments.enumerated() {
+      guard let segment = byID[covered.id], covered.end < ends[covered.id] ?? 0,
+        !Self.hasRecord(segment, at: covered.end)
+      else { continue }
+      let damage = Corruption(
+        file: file.name, offset: file.header.offset(ofSegment: number), cause: .differsFromLog)
+      log(
+        .warning, .recovery, path: directory.path,
+        Self.uselessCheckpoint(StoreError.corrupt(damage)))
+      return false
+    }
     // Shards are read under their locks, and the log may use the store. So the log is called later.
     let warn: @Sendable (String) -> Void = { [background, path = directory.path] text in
       guard log.takes(.warning) else { return }
@@ -54,6 +65,15 @@ extension OpenedStore {
     checkpoint = header
     checkpointSource = source
     return true
+  }
+
+  private static func hasRecord(_ segment: Segment, at offset: Int) -> Bool {
+    do throws(StoreError) {
+      let record = try Record(in: segment, at: offset, part: .head, byCalls: true)
+      return record.header.byteCount > 0
+    } catch {
+      return false
+    }
   }
 
   private static func uselessCheckpoint(_ error: any Error) -> String {

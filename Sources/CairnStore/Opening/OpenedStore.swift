@@ -259,15 +259,15 @@ struct OpenedStore {
           where error.asFailure.errorNumber == SystemError.isADirectory
         {
           // The name belongs to a directory, so the store did not create it.
-          try directory.move(name, intoFolder: FileName.quarantine)
           recovery.quarantinedFiles.append(name)
         }
-        hasChanged = true
       } else {
-        try directory.move(name, intoFolder: FileName.quarantine)
-        hasChanged = true
         recovery.quarantinedFiles.append(name)
       }
+      hasChanged = true
+    }
+    if !recovery.quarantinedFiles.isEmpty {
+      try directory.move(recovery.quarantinedFiles, intoFolder: FileName.quarantine)
     }
     // DURABILITY: the changes are on disk before a manifest drops the ids.
     if hasChanged { try directory.synchronize() }

@@ -225,9 +225,9 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Moves a file into the folder `folder` of this directory, and creates the folder if necessary.
-  /// A name that is taken there gets a suffix. No other process may move files at the same time.
-  package func move(_ name: String, intoFolder folder: String) throws(StoreError) {
+  /// Moves files into the folder `folder` of this directory, and creates the folder if necessary. A
+  /// name that is taken there gets a suffix. No other process may move files at the same time.
+  package func move(_ names: [String], intoFolder folder: String) throws(StoreError) {
     do { try fileSystem.makeDirectory(folder, in: descriptor) } catch
       where error.errorNumber == SystemError.exists
     {
@@ -238,13 +238,15 @@ package final class Directory: Sendable {
       let target = try fileSystem.openDirectory(folder, in: descriptor)
       defer { fileSystem.close(target) }
       let taken = Set(try fileSystem.names(in: target))
-      var newName = name
-      var number = 1
-      while taken.contains(newName) {
-        number += 1
-        newName = "\(name).\(number)"
+      for name in names {
+        var newName = name
+        var number = 1
+        while taken.contains(newName) {
+          number += 1
+          newName = "\(name).\(number)"
+        }
+        try fileSystem.rename(name, in: descriptor, to: newName, in: target)
       }
-      try fileSystem.rename(name, in: descriptor, to: newName, in: target)
       try fileSystem.synchronize(target)
     }
   }

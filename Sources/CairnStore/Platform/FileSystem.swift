@@ -58,6 +58,9 @@ package protocol FileSystem: AnyObject, Sendable {
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int
+  /// lseek(2) with SEEK_DATA: where bytes that are not a hole begin, from `offset` on; `Int.max` if
+  /// there are none, `offset` if the filesystem cannot tell.
+  func nextData(_ descriptor: Int32, from offset: Int) -> Int
   /// pwrite(2); may write fewer bytes than given.
   func write(
     _ descriptor: Int32, from buffer: UnsafeRawBufferPointer, at offset: Int

@@ -250,6 +250,12 @@ package final class SystemFileSystem: FileSystem {
       && attributes[0] & 2 != 0 && attributes[2] > 0
   }
 
+  package func nextData(_ descriptor: Int32, from offset: Int) -> Int {
+    // SEEK_DATA, which Glibc declares only for GNU programs.
+    let data = lseek(descriptor, offset, 3)
+    return data >= 0 ? data : errno == ENXIO ? .max : offset
+  }
+
   package func truncate(_ descriptor: Int32, to byteCount: Int) throws(SystemError) {
     _ = try systemCall("ftruncate") { ftruncate(descriptor, byteCount) }
   }

@@ -188,7 +188,7 @@ struct SalvageWalk: ~Copyable {
   /// Advances to the next offset where a record begins.
   private mutating func search(to limit: Int) throws(StoreError) {
     while offset < limit {
-      offset += 8
+      offset = scanner.candidateOffset(after: offset)
       if offset < limit, try scanner.candidate(at: offset) != nil { return }
     }
   }

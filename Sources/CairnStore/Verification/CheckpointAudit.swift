@@ -16,12 +16,17 @@ final class CheckpointAudit {
   private var replay: Replay
   /// Whether a covered record is newer than the checkpoint, or an uncovered record is older.
   private var hasWrongEnd = false
+  /// The covered records of each segment, counted from the log.
+  private var counted: [SegmentID: SegmentUsage] = [:]
+  /// The number of entries in each segment of the table, or `nil` if a shard is damaged.
+  private var entryCounts: [Int]?
 
   /// - Parameter files: the store's files, with an empty table.
   init(_ file: CheckpointFile, _ places: SegmentPlaces, files: SegmentFiles, manifest: Manifest) {
     self.file = file
     self.places = places
     covered = Dictionary(file.header.segments.map { ($0.id, $0) }) { first, _ in first }
+    entryCounts = file.header.segments.map { _ in 0 }
     self.files = files
     hash = SipHash(secret: manifest.hashSecret)
     floor = manifest.floorSequence
@@ -56,21 +61,54 @@ final class CheckpointAudit {
     }
   }
 
-  /// Adds a sound record of the log.
+  /// Adds a sound record of the log, rolls included.
   func add(
     _ header: RecordHeader, at offset: Int, in segment: Segment,
     scanner: inout SegmentScanner
   ) throws(StoreError) {
+    let sequence = segment.sequence(of: header)
     if let covered = covered[segment.id] {
-      let isOlder = segment.sequence(of: header) <= file.header.lastSequence
-      if isOlder != (offset < covered.end) { hasWrongEnd = true }
+      if offset < covered.end {
+        let usage = counted[segment.id] ?? SegmentUsage(total: UsageTotal())
+        counted[segment.id] = usage
+        usage.add(header, sequence: sequence, end: offset + header.byteCount, isLive: false)
+      }
+      if header.kind != .roll, (sequence <= file.header.lastSequence) != (offset < covered.end) {
+        hasWrongEnd = true
+      }
     }
+    if header.kind == .roll { return }
     try replay.apply(header, at: offset, in: segment, scanner: &scanner)
   }
 
+  /// The segments of the table whose end is inside a record, or whose counts differ from the log or
+  /// the entries. Compactions rely on the counts: a wrong one can make them drop a tombstone too
+  /// early.
+  private func wrongSegments() -> [Corruption] {
+    let table = file.header.segments
+    return table.indices.filter { number in
+      let known = table[number]
+      var found = known
+      if segment(at: Location(granule: known.granule, offset: 0))?.id == known.id {
+        let usage = counted[known.id] ?? SegmentUsage(total: UsageTotal())
+        usage.save(to: &found)
+        found.end = usage.end
+        // Live records are counted by entries. The others are not compared.
+        (found.liveByteCount, found.liveExtensionCount) =
+          (known.liveByteCount, known.liveExtensionCount)
+        (found.earliestExpiry, found.shortestIdleLimit) =
+          (known.earliestExpiry, known.shortestIdleLimit)
+      }
+      found.livePutCount = entryCounts?[number] ?? known.livePutCount
+      return found != known
+    }.map {
+      Corruption(file: file.name, offset: file.header.offset(ofSegment: $0), cause: .differsFromLog)
+    }
+  }
+
   /// The differences between checkpoint and log: the last sequence number if it is wrong;
-  /// otherwise, for each shard, the first wrong entry and the first missing one. Call once, after
-  /// adding all records.
+  /// otherwise each wrong segment of the table and, for each shard, the first wrong entry and the
+  /// first missing one. Call once, after adding all records.
   func differences() throws(StoreError) -> [Corruption] {
     if hasWrongEnd {
       return [
@@ -85,19 +123,38 @@ final class CheckpointAudit {
       let contents: ShardContents
       do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
         // The damage has already been reported.
-        guard error.isLoss else { throw error }
+        guard case .corrupt = error else { throw error }
+        entryCounts = nil
         continue
       }
       try index.copyEntries(ofShard: number, into: &inLog)
       compare(contents, with: inLog, shard: number, &differences)
     }
-    try checkStale(&differences)
-    try checkExtensions(&differences)
-    try checkCopies(&differences)
-    return differences.sorted.map { number, shard in
-      let offset = file.header.shards[shard].offset + number * Checkpoint.entryByteCount
-      return Corruption(file: file.name, offset: offset, cause: .differsFromLog)
+    try check(differences.suspects, &differences)
+    return wrongSegments()
+      + differences.sorted.map { number, shard in
+        let offset = file.header.shards[shard].offset + number * Checkpoint.entryByteCount
+        return Corruption(file: file.name, offset: offset, cause: .differsFromLog)
+      }
+  }
+
+  /// A record whose head shows whether the checkpoint is right.
+  private struct Suspect {
+    enum Claim {
+      /// The entry is of this put, and a record after the checkpoint replaced it.
+      case replacedPut(IndexEntry)
+      /// It is the record of an extension of the key with this hash.
+      case `extension`(LifetimeExtension, hash: UInt64)
+      /// It is newer than the checkpoint: a put in a segment that the table does not list, if no
+      /// omitted entry has its hash, or a tombstone with the hash of an omitted entry.
+      case newer
     }
+
+    var location: Location
+    /// The entry that is wrong if the claim is, or `nil` if an entry is missing then.
+    var number: Int?
+    var shard: Int
+    var claim: Claim
   }
 
   /// The first difference of each kind, by shard.
@@ -105,19 +162,16 @@ final class CheckpointAudit {
     /// The number of the first entry that contradicts the log.
     private var wrong: [Int: Int] = [:]
     private var missing: Set<Int> = []
-    /// Entries of puts that a later record may have replaced.
-    var stale: [(entry: IndexEntry, number: Int, shard: Int)] = []
-    /// Puts in segments that the checkpoint does not list, if no omitted entry of the checkpoint
-    /// has their hash.
-    var copies: [(location: Location, shard: Int)] = []
-    /// Records of extensions, each with the entry that it claims to extend.
-    var extensions: [(known: LifetimeExtension, hash: UInt64, number: Int, shard: Int)] = []
+    var suspects: [Suspect] = []
 
-    mutating func noteWrong(_ number: Int, shard: Int) {
-      wrong[shard] = min(wrong[shard] ?? .max, number)
+    /// - Parameter number: the wrong entry, or `nil` if one is missing.
+    mutating func note(wrong number: Int?, shard: Int) {
+      if let number {
+        wrong[shard] = min(wrong[shard] ?? .max, number)
+      } else {
+        missing.insert(shard)
+      }
     }
-
-    mutating func noteMissing(shard: Int) { missing.insert(shard) }
 
     /// Missing entries are reported at the start of their shard.
     var sorted: [(number: Int, shard: Int)] {
@@ -139,10 +193,15 @@ final class CheckpointAudit {
     var known: [Location: IndexEntry] = [:]
     known.reserveCapacity(inLog.count)
     for entry in inLog where !entry.flags.contains(.tombstone) { known[entry.location] = entry }
-    var leftOut: Set<UInt64> = []
+    var leftOut: [UInt64: Int] = [:]
+    func add(_ location: Location, _ number: Int?, _ claim: Suspect.Claim) {
+      differences.suspects.append(
+        Suspect(location: location, number: number, shard: shard, claim: claim))
+    }
     for (number, entry) in contents.entries.enumerated() {
+      if let place = places.number(of: entry.location) { entryCounts?[place] += 1 }
       if segment(at: entry.location) == nil {
-        leftOut.insert(entry.hash)
+        leftOut[entry.hash] = number
       } else if let found = known.removeValue(forKey: entry.location) {
         let hash = entry.hash << 24 | UInt64(shard)
         let end = contents.extensions[entry.location]?.expires ?? .min
@@ -153,21 +212,27 @@ final class CheckpointAudit {
         if found.hash != entry.hash || !isKnownEnd
           || found.flags.contains(.canExpire) != entry.flags.contains(.canExpire)
         {
-          differences.noteWrong(number, shard: shard)
+          differences.note(wrong: number, shard: shard)
         }
         if let known = contents.extensions[entry.location], known.location != .none {
-          differences.extensions.append((known, hash, number, shard))
+          add(known.location, number, .extension(known, hash: hash))
         }
       } else {
-        differences.stale.append((entry, number, shard))
+        add(entry.location, number, .replacedPut(entry))
       }
     }
     for (location, entry) in known {
       if covers(location) {
-        differences.noteMissing(shard: shard)
-      } else if isCopy(location), !leftOut.contains(entry.hash) {
-        differences.copies.append((location, shard))
+        differences.note(wrong: nil, shard: shard)
+      } else if isCopy(location), leftOut[entry.hash] == nil {
+        add(location, nil, .newer)
       }
+    }
+    if leftOut.isEmpty { return }
+    for entry in inLog where entry.flags.contains(.tombstone) {
+      // An open would take an older put in a segment outside the table for the entry's record.
+      guard let number = leftOut[entry.hash] else { continue }
+      add(entry.location, number, .newer)
     }
   }
 
@@ -177,38 +242,48 @@ final class CheckpointAudit {
     return segment.header.baseSequence <= file.header.lastSequence
   }
 
-  /// Entries that are not in the log's index must be puts of the log that a record after the
-  /// checkpoint replaced.
-  private func checkStale(_ differences: inout Differences) throws(StoreError) {
-    let stale = differences.stale.sorted {
-      $0.entry.location.rawValue < $1.entry.location.rawValue
-    }
+  /// Reads the heads of all suspects, and notes the wrong ones.
+  private func check(_ suspects: [Suspect], _ differences: inout Differences) throws(StoreError) {
+    let suspects = suspects.sorted { $0.location.rawValue < $1.location.rawValue }
     var wrong: [Int] = []
-    var sound: [(number: Int, hash: UInt64)] = []
+    var puts: [(number: Int, hash: UInt64)] = []
     let table = files.table
     var reader = HeadReader()
     let (hash, floor, last) = (hash, floor, file.header.lastSequence)
-    try reader.read(count: stale.count) {
-      stale[$0].entry.location
+    // Skip records whose segments are gone: an open searches the log for an extension's record.
+    try reader.read(count: suspects.count) {
+      suspects[$0].location
     } segment: {
-      table.segment(at: stale[$0].entry.location)
+      table.segment(at: suspects[$0].location)
     } _: { number, segment, header, head in
-      let entry = stale[number].entry
-      let keyHash = header.kind == .put ? hash.hash(head.extracting(header.keyRange)) : 0
-      if header.kind == .put, HashIndex.stored(keyHash) == entry.hash,
-        HashIndex.shard(of: keyHash) == stale[number].shard,
-        (floor + 1...max(floor + 1, last)).contains(segment.sequence(of: header))
-      {
-        sound.append((number, keyHash))
-      } else {
+      let keyHash = hash.hash(head.extracting(header.keyRange))
+      let sequence = segment.sequence(of: header)
+      let isRight =
+        switch suspects[number].claim {
+        case .replacedPut(let entry):
+          header.kind == .put && HashIndex.stored(keyHash) == entry.hash
+            && HashIndex.shard(of: keyHash) == suspects[number].shard
+            && (floor + 1...max(floor + 1, last)).contains(sequence)
+        case .extension(let known, let hash):
+          header.kind == .extension && header.expires == known.expires
+            && header.byteCount == known.byteCount && keyHash & ~0xFF_FF00 == hash
+        case .newer: sequence > last
+        }
+      if !isRight {
         wrong.append(number)
+      } else if case .replacedPut = suspects[number].claim {
+        puts.append((number, keyHash))
       }
-    } damaged: { number, _, _ in
+    } damaged: { number, _, error throws(StoreError) in
+      // An error of the disk is no difference.
+      guard case .corrupt = error else { throw error }
       wrong.append(number)
     }
-    for (number, keyHash) in sound
-    where try !isReplaced(at: stale[number].entry.location, keyHash) { wrong.append(number) }
-    for number in wrong { differences.noteWrong(stale[number].number, shard: stale[number].shard) }
+    for (number, keyHash) in puts
+    where try !isReplaced(at: suspects[number].location, keyHash) { wrong.append(number) }
+    for suspect in wrong.map({ suspects[$0] }) {
+      differences.note(wrong: suspect.number, shard: suspect.shard)
+    }
   }
 
   /// Whether the newest record of a put's key is newer than the checkpoint.
@@ -225,54 +300,5 @@ final class CheckpointAudit {
       return newest.sequence > file.header.lastSequence
     }
     return false
-  }
-
-  /// Checks that records of extensions in force are where the checkpoint says.
-  private func checkExtensions(_ differences: inout Differences) throws(StoreError) {
-    let extensions = differences.extensions.sorted {
-      $0.known.location.rawValue < $1.known.location.rawValue
-    }
-    var wrong: [Int] = []
-    let table = files.table
-    var reader = HeadReader()
-    let hash = hash
-    // Skip extensions whose segments are gone: an open searches the log for them.
-    try reader.read(count: extensions.count) {
-      extensions[$0].known.location
-    } segment: {
-      table.segment(at: extensions[$0].known.location)
-    } _: { number, _, header, head in
-      guard header.kind == .extension, header.expires == extensions[number].known.expires,
-        header.byteCount == extensions[number].known.byteCount,
-        hash.hash(head.extracting(header.keyRange)) & ~0xFF_FF00 == extensions[number].hash
-      else {
-        wrong.append(number)
-        return
-      }
-    } damaged: { number, _, _ in
-      wrong.append(number)
-    }
-    for number in wrong {
-      differences.noteWrong(extensions[number].number, shard: extensions[number].shard)
-    }
-  }
-
-  /// A put older than the checkpoint is valid only if it is a copy of a put that the checkpoint
-  /// has.
-  private func checkCopies(_ differences: inout Differences) throws(StoreError) {
-    let copies = differences.copies.sorted { $0.location.rawValue < $1.location.rawValue }
-    var missing: [Int] = []
-    let table = files.table
-    var reader = HeadReader()
-    let last = file.header.lastSequence
-    try reader.read(count: copies.count) {
-      copies[$0].location
-    } segment: {
-      table.segment(at: copies[$0].location)
-    } _: { number, segment, header, _ in
-      if segment.sequence(of: header) <= last { missing.append(copies[number].shard) }
-    } damaged: { _, _, _ in
-    }
-    for shard in missing { differences.noteMissing(shard: shard) }
   }
 }

@@ -94,14 +94,14 @@ struct Verifier: ~Copyable {
       try noting { (verifier) throws(StoreError) in
         try verifier.check(
           id: entry.id, salt: entry.salt, byteCount: entry.byteCount, in: files,
-          sequences: entry.lowestSequence...max(entry.lowestSequence, entry.highestSequence))
+          sealed: entry)
       }
     }
     if manifest.isClean {
       for entry in manifest.openSegments {
         try noting { (verifier) throws(StoreError) in
           try verifier.check(
-            id: entry.id, salt: entry.salt, byteCount: entry.byteCount, in: files, sequences: nil)
+            id: entry.id, salt: entry.salt, byteCount: entry.byteCount, in: files)
         }
       }
     } else {
@@ -215,7 +215,7 @@ struct Verifier: ~Copyable {
     where extent.end > SegmentHeader.byteCount {
       try noting { (verifier) throws(StoreError) in
         try verifier.check(
-          id: entry.id, salt: entry.salt, byteCount: extent.end, in: files, sequences: nil)
+          id: entry.id, salt: entry.salt, byteCount: extent.end, in: files)
       }
     }
   }
@@ -223,7 +223,7 @@ struct Verifier: ~Copyable {
   /// Checks one segment up to the end of its records.
   private mutating func check(
     id: SegmentID, salt: UInt64, byteCount: Int, in files: SegmentFiles,
-    sequences: ClosedRange<SequenceNumber>?
+    sealed: Manifest.SealedSegment? = nil
   ) throws(StoreError) {
     let (file, header, fileByteCount) = try files.check(id: id, salt: salt, readOnly: true)
     guard fileByteCount >= byteCount else {
@@ -254,7 +254,7 @@ struct Verifier: ~Copyable {
         isInHole = true
         isInBrokenBatch = true
         batch = BatchProgress()
-        offset += 8
+        offset = scanner.candidateOffset(after: offset)
         continue
       }
       let next = offset + record.byteCount
@@ -267,12 +267,12 @@ struct Verifier: ~Copyable {
       isInBrokenBatch = !isAccepted
       isInHole = false
       let sequence = header.baseSequence + UInt64(record.sequenceDelta)
-      if record.kind != .roll {
-        highestSequence = max(highestSequence, sequence)
-        if let segment { try noteForAudit(record, at: offset, in: segment, scanner: &scanner) }
-      }
+      if record.kind != .roll { highestSequence = max(highestSequence, sequence) }
+      if let segment { try noteForAudit(record, at: offset, in: segment, scanner: &scanner) }
       let isSound = try checkBody(record, sequence, at: offset, scanner: &scanner, file: file)
-      if let sequences, record.kind != .roll, !sequences.contains(sequence) {
+      if let sealed, record.kind != .roll,
+        sequence < sealed.lowestSequence || sequence > sealed.highestSequence
+      {
         note(offset, .badHeader)
       }
       if record.kind == .roll {
@@ -345,7 +345,7 @@ struct Verifier: ~Copyable {
       var offset = SegmentHeader.byteCount
       while offset < byteCount {
         guard let record = try scanner.candidate(at: offset) else {
-          offset += 8
+          offset = scanner.candidateOffset(after: offset)
           continue
         }
         if record.kind == .put || record.kind == .tombstone {

@@ -23,6 +23,31 @@ struct ErrorTextTests {
     #expect(text.hasSuffix("; the parent directory must exist"))
   }
 
+  /// One flipped bit refuses the whole store, so the error says what helps and what it costs.
+  @Test("Damage in the log of an unclosed store: the error says what a salvage does and loses")
+  func damagedTail() throws {
+    let killed = try KilledStore { store in
+      for key in ["a", "b", "b", "c"] { try store.setValue("value of \(key)", forKey: key) }
+    }
+    let name = try killed.lastSegment
+    let records = try killed.lastRecords
+    for (index, keys) in [(0, ["b", "c"]), (2, ["a", "b", "c"])] {
+      let image = killed.image.flipping(name, at: records[index].offset)
+      let directory = try TemporaryDirectory()
+      try image.write(to: directory.store)
+      let text = text { _ = try Store(directory.store) }
+      #expect(text.hasPrefix("\(directory.store): corrupt: \(name) at offset"))
+      #expect(
+        text.hasSuffix(
+          "; cairn salvage copies the sound records into a new store, but loses the damaged one, "
+            + "so that its key may be missing or have an older value"))
+      // That is what it does.
+      let salvaged = try Salvaged(image)
+      #expect(salvaged.values.keys.sorted() == keys)
+      #expect(!salvaged.report.isComplete)
+    }
+  }
+
   @Test("If a store cannot be created for lack of random bytes, the error names its path")
   func creationNamesPath() throws {
     let directory = try TemporaryDirectory()

@@ -381,6 +381,10 @@ final class FaultyFileSystem: FileSystem {
     }
   }
 
+  func nextData(_ descriptor: Int32, from offset: Int) -> Int {
+    system.nextData(descriptor, from: offset)
+  }
+
   func dropCache(_ descriptor: Int32) throws(SystemError) {
     try perform(.dropCache, on: descriptor) { () throws(SystemError) in
       try system.dropCache(descriptor)

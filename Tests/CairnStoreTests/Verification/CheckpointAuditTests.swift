@@ -1,5 +1,6 @@
 import CairnStore
 import FuzzSupport
+import Glibc
 import Testing
 
 @Suite("A check compares the checkpoint with the log")
@@ -151,6 +152,34 @@ struct CheckpointAuditTests {
       #expect(
         found == [Corruption(file: fixture.name, offset: 48, cause: .differsFromLog)])
     }
+  }
+
+  /// A disk that does not give the bytes was told as "the checkpoint contradicts the records".
+  @Test("An I/O error is thrown, and no difference")
+  func unreadable() throws {
+    let fixture = try CheckpointFixture { store in
+      for number in 11..<20 { try store.setValue("later", forKey: "key\(number)") }
+      try store.extendLifetime(forKey: "key42", to: .seconds(1 << 33))
+    }
+    let directory = try TemporaryDirectory()
+    try fixture.image.write(to: directory.store)
+    var errorCount = 0
+    for index in 0..<1000 {
+      let system = FaultyFileSystem(
+        fault: .init(call: .read, index: index, errorNumber: EIO, isLasting: true))
+      let environment = Environment(fileSystem: system, background: ManualBackgroundQueue())
+      let error = storeError {
+        let report = try Store.verify(path: directory.store, environment: environment)
+        #expect(report.errors == [], "read \(index)")
+      }
+      if !system.hasFired { break }
+      guard case .system(let failure)? = error, failure.errorNumber == EIO else {
+        Issue.record("read \(index): \(String(describing: error))")
+        continue
+      }
+      errorCount += 1
+    }
+    #expect((4..<1000).contains(errorCount))
   }
 
   @Test("A checkpoint that does not match the manifest is reported; an open does without it")
