@@ -64,7 +64,8 @@ def crc32c(data, before=0):
 
 # Section 4: the manifest.
 
-Listed = namedtuple("Listed", "id salt length lowest highest compacted", defaults=(0, 0, 0))
+Listed = namedtuple("Listed", "id salt length lowest highest compacted sealed",
+                    defaults=(0, 0, 0, False))
 
 
 class Manifest:
@@ -88,13 +89,13 @@ class Manifest:
                 "counts")
         start = 136 + 24 * opens
         self.open = [Listed(*entry) for entry in struct.iter_unpack("<3Q", data[136:start])]
-        self.sealed = [Listed(*entry)
+        self.sealed = [Listed(*entry, True)
                        for entry in struct.iter_unpack("<6Q", data[start:start + 48 * sealeds])]
         listed = self.open + self.sealed
         require(len({entry.id for entry in listed}) == len(listed), 136, "an id is listed twice")
         require(all(entry.id < self.next_id for entry in listed), 136, "id beyond the next")
         numbers = [self.next_id, self.floor, last_sequence]
-        numbers += [number for entry in listed for number in entry[3:]]
+        numbers += [number for entry in listed for number in entry[3:6]]
         require(max(numbers) <= HIGHEST_NUMBER, 40, "number too high")
         self.highest = max(numbers[1:])
         ids = struct.iter_unpack("<Q", data[start + 48 * sealeds:-4])
@@ -236,11 +237,12 @@ def sound_records(segment, end):
         if record.kind == ROLL:
             if offset != end:
                 raise Corrupt(segment.name, offset, "the roll is not at the end")
+            yield record
             return
         if any(segment.data[record.value_end:offset]):
             raise Corrupt(segment.name, record.value_end, "padding")
         entry = segment.entry
-        if entry.highest and not entry.lowest <= record.sequence <= entry.highest:
+        if entry.sealed and not entry.lowest <= record.sequence <= entry.highest:
             raise Corrupt(segment.name, record.offset, "sequence number")
         yield record
     if progress.expected:
@@ -250,7 +252,7 @@ def sound_records(segment, end):
 # Section 10: where the log of a store ends that is not clean.
 
 
-def open_segment(path, entry, uuid, same_boot):
+def open_segment(path, entry, uuid, same_boot, known):
     """An open segment, which has no records if its header never got to the disk."""
     try:
         return Segment(path, entry, uuid)
@@ -259,7 +261,7 @@ def open_segment(path, entry, uuid, same_boot):
         if len(segment.data) > 1 << 40:
             raise
         is_unwritten = len(segment.data) < HEADER_SIZE or not any(segment.data[:HEADER_SIZE])
-        if entry.length or same_boot and not is_unwritten:
+        if known or same_boot and not is_unwritten:
             raise
         tail = Tail(segment, 0, 0)
         if tail.mark or same_boot and not (tail.is_empty and not tail.has_later):
@@ -470,35 +472,40 @@ class Checkpoint:
             raise Corrupt(self.name, offset, reason)
 
     def check_segments(self, manifest, offset):
-        taken, self.starts = [], {}
-        lengths = {entry.id: (entry.salt, entry.length)
-                   for entry in manifest.open + manifest.sealed}
-        open_ids = set() if manifest.clean else {entry.id for entry in manifest.open}
-        for known in self.segments:
-            size = known.end - HEADER_SIZE
-            self.require(
-                72 <= known.end <= 1 << 40 and known.end % 8 == 0 and known.granule >= 1
-                and known.granules >= 1 and known.granule + known.granules <= 1 << 17
-                and known.end <= known.granules << 26 and known.live <= size
-                and known.puts + known.tombstones + known.extensions <= size // 24
-                and known.live_puts <= known.puts and known.live_extensions <= known.extensions
-                and known.tombstone_bytes <= size - known.live
-                and (known.tombstones == 0) == (known.newest_tombstone == 0)
-                and known.newest_tombstone <= known.highest
-                and known.lowest <= known.highest <= self.last, offset, "segments")
-            taken.append((known.granule, known.granule + known.granules))
-            self.require(known.id < manifest.next_id, 40, "an id that was not given out")
-            if known.id in lengths:
-                salt, length = lengths[known.id]
-                self.require(salt == known.salt, 40, "another segment")
-                self.require(known.id in open_ids
-                             or known.end <= length <= known.granules << 26, 40, "an end")
+        """Section 14: the table of segments, and whether it contradicts the manifest."""
+        self.starts = {}  # the segment of each granule
+        for number, known in enumerate(self.segments):
+            for what, holds in self.bounds(known):
+                self.require(holds, offset + 128 * number, what)
             for granule in range(known.granule, known.granule + known.granules):
+                self.require(granule not in self.starts, offset + 128 * number, "an overlap")
                 self.starts[granule] = known
-        taken.sort()
-        self.require(len({known.id for known in self.segments}) == len(self.segments)
-                     and all(one[1] <= next[0] for one, next in zip(taken, taken[1:])), offset,
-                     "segments twice")
+            self.require(known.id < manifest.next_id, offset + 128 * number, "an id never given")
+        table = {known.id: known for known in self.segments}
+        self.require(len(table) == len(self.segments), offset, "an id twice")
+        for entry in manifest.sealed + manifest.open:
+            known = table.get(entry.id)
+            if known is None:
+                continue
+            self.require(entry.salt == known.salt, offset, "another salt")
+            if entry.sealed or manifest.clean:
+                self.require(known.end <= entry.length, offset, "an end beyond the length")
+                self.require(entry.length <= known.granules << 26, offset, "too few granules")
+
+    def bounds(self, known):
+        size = known.end - HEADER_SIZE
+        yield "end", HEADER_SIZE <= known.end <= 1 << 40 and not known.end % 8
+        yield "granule", known.granule > 0
+        yield "granules", 0 < known.granules <= (1 << 17) - known.granule
+        yield "end beyond its granules", known.end <= known.granules * (64 << 20)
+        yield "live bytes", known.live <= size
+        yield "tombstone bytes", known.tombstone_bytes <= size - known.live
+        yield "records", 24 * (known.puts + known.tombstones + known.extensions) <= size
+        yield "live puts", known.live_puts <= known.puts
+        yield "extensions in force", known.live_extensions <= known.extensions
+        yield "numbers", known.lowest <= known.highest <= self.last
+        yield "newest tombstone", known.newest_tombstone <= known.highest
+        yield "tombstones", bool(known.tombstones) == bool(known.newest_tombstone)
 
     def place(self, location):
         """The segment and the file offset of a location; None where the checkpoint has none."""
@@ -548,15 +555,43 @@ class Checkpoint:
             self.require(shard < 256, self.oldest_offset + start, "a shard")
         self.require(ticks == sorted(ticks), self.oldest_offset, "the order of the oldest")
 
-    def compare(self, manifest, records, newest):
+    def compare_counts(self, known, records, roll):
+        """Section 14, "Checking one": the counts of a segment are those of its covered records."""
+        end = max((record.end for record in records), default=HEADER_SIZE)
+        if roll and roll[0] < known.end:
+            end = roll[1]
+        self.require(end == known.end, 80, "an end inside a record")
+        numbers = [record.sequence for record in records]
+        tombstones = [record for record in records if record.kind == TOMBSTONE]
+        found = (sum(record.kind == PUT for record in records), len(tombstones),
+                 sum(record.end - record.offset for record in tombstones),
+                 max((record.sequence for record in tombstones), default=0),
+                 sum(record.kind == EXTENSION for record in records),
+                 min(numbers, default=0), max(numbers, default=0))
+        self.require(found == (known.puts, known.tombstones, known.tombstone_bytes,
+                               known.newest_tombstone, known.extensions, known.lowest,
+                               known.highest), 80, "counts of a segment")
+
+    def compare(self, manifest, records, newest, rolls):
         """Whether an open through it finds what the log says; `records` are by id and offset."""
         self.check_oldest()
         table = {known.id: known.end for known in self.segments}
+        listed = {entry.id for entry in manifest.sealed + manifest.open}
+        covered = {id: [] for id in table}
         for (id, offset), record in records.items():
             if id in table:
                 is_covered = offset < table[id]
                 self.require(is_covered == (record.sequence <= self.last), 48, "last sequence")
-        listed = {entry.id for entry in manifest.sealed + manifest.open}
+                if is_covered:
+                    covered[id].append(record)
+        for known in self.segments:
+            if known.id in listed:
+                self.compare_counts(known, covered[known.id], rolls.get(known.id))
+        live = dict.fromkeys(table, 0)
+        removed = {}
+        for record in newest.values():
+            if record.kind == TOMBSTONE and record.sequence <= self.last:
+                removed[self.hash_bits(manifest, record)] = record
         expected = [{} for _ in range(256)]
         for record in newest.values():
             if record.kind == PUT:
@@ -566,8 +601,11 @@ class Checkpoint:
         for number, (offset, *_) in enumerate(self.shards):
             known, left_out = expected[number], set()
             for hash, place, flags, end, extension in self.entries(number):
+                live[place[0]] += 1
                 if place[0] not in listed:
                     left_out.add(hash)
+                    self.require(number | hash << 8 not in removed, offset,
+                                 "an entry of a removed key")
                     continue
                 record = records.get(place)
                 self.require(record and record.kind == PUT and record.sequence <= self.last and
@@ -586,6 +624,8 @@ class Checkpoint:
                 is_read = place >= table[id] if id in table else (
                     record.sequence > self.last or hash in left_out)
                 self.require(is_read, offset, "a put is missing")
+        for known in self.segments:
+            self.require(live[known.id] == known.live_puts, 80, "live puts of a segment")
 
     @staticmethod
     def hash_bits(manifest, record):
@@ -632,7 +672,9 @@ def read_store(path, same_boot=None):
     if manifest.clean:
         opened = [Segment(path, entry, manifest.uuid) for entry in manifest.open]
     else:
-        opened = [open_segment(path, entry, manifest.uuid, same_boot) for entry in manifest.open]
+        opened = [open_segment(path, entry, manifest.uuid, same_boot,
+                               max(entry.length, covered.get(entry.id, 0)))
+                  for entry in manifest.open]
     ends = [segment.entry.length for segment in sealed]
     seen = max(manifest.highest, checkpoint.last if covered else 0)
     if manifest.clean:
@@ -641,11 +683,14 @@ def read_store(path, same_boot=None):
         open_ends, seen_in_tail = ends_of_log(opened, same_boot, covered)
         ends += open_ends
         seen = max(seen, seen_in_tail)
-    newest, extensions, records = {}, [], {}
+    newest, extensions, records, rolls = {}, [], {}, {}
     for segment, end in zip(sealed + opened, ends):
         if segment.flaw:
             continue
         for record in sound_records(segment, end):
+            if record.kind == ROLL:
+                rolls[segment.entry.id] = record.offset, record.end
+                continue
             seen = max(seen, record.sequence)
             records[segment.entry.id, record.offset] = record
             if not record.sound:
@@ -656,8 +701,10 @@ def read_store(path, same_boot=None):
             known = newest.get(record.key)
             if record.sequence > max(manifest.floor, known.sequence if known else 0):
                 newest[record.key] = record
-    for segment in sealed + opened:
-        if segment.base_sequence > seen + 1:
+    for segment, end in zip(sealed + opened, ends):
+        # Section 5: an open segment without records was made ahead.
+        is_ahead = not manifest.clean and not segment.entry.sealed and end == HEADER_SIZE
+        if segment.base_sequence > seen + 1 and not is_ahead:
             raise Corrupt(segment.name, 48, "base sequence")
     for extension in extensions:
         record = newest.get(extension.key)
@@ -669,7 +716,7 @@ def read_store(path, same_boot=None):
             newest[record.key] = record._replace(expiry=extension.expiry, extended=extension)
     if checkpoint and checkpoint.is_known:
         try:
-            checkpoint.compare(manifest, records, newest)
+            checkpoint.compare(manifest, records, newest, rolls)
         except Corrupt as error:
             damaged.append(str(error))
     listed = {segment.name for segment in sealed + opened}

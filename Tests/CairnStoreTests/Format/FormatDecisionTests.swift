@@ -138,7 +138,67 @@ struct FormatDecisionTests {
     }
   }
 
+  /// The reader called such stores corrupt, as the document did.
+  @Test(
+    "The base of an empty segment that was made ahead proves nothing",
+    arguments: [nil, otherBoot])
+  func baseOfSegmentMadeAhead(boot: [UInt8]?) throws {
+    var image = HostileStoreTests.image(isClean: false, records: [Self.record(3, delta: 0)])
+    let (header, bytes) = HostileStoreTests.segment(2, baseSequence: 100, records: [])
+    image.files[FileName.segment(header.id)] = bytes
+    image = try image.changingManifest { manifest in
+      manifest.openSegments.append(.init(id: header.id, salt: header.salt, byteCount: 0))
+      manifest.nextID = 3
+    }
+    let found = try verdict(image, boot: boot)
+    #expect(found.status == 0 && found.content.count == 1 && found.writing == nil)
+  }
+
+  @Test("A sealed segment with the numbers 0 and 0 has no records, and no number is outside")
+  func sealedNumbers() throws {
+    for (lowest, highest, count, isSound) in [
+      (0, 0, 0, true), (0, 0, 1, false), (1, 1, 1, true), (1, 2, 1, true), (2, 3, 1, false),
+      (1, 0, 1, false),
+    ] as [(UInt64, UInt64, Int, Bool)] {
+      var image = HostileStoreTests.image(isClean: true)
+      let (header, bytes) = HostileStoreTests.segment(
+        1, records: [RecordHeader](repeating: Self.record(3, delta: 0), count: count))
+      image.files[FileName.segment(header.id)] = bytes
+      image = try image.changingManifest { manifest in
+        manifest.openSegments = []
+        manifest.lastSequence = 1
+        manifest.sealedSegments = [
+          .init(
+            id: header.id, salt: header.salt, byteCount: bytes.count, lowestSequence: lowest,
+            highestSequence: highest, compactedAt: 0)
+        ]
+      }
+      let found = try verdict(image)
+      #expect((found.status == 0) == isSound, "\(lowest) to \(highest)")
+      // An open does not check them.
+      #expect(found.content.count == count)
+    }
+  }
+
   // MARK: Files
+
+  @Test(
+    "What a power cut may leave of a new store is no store, and can become one",
+    arguments: ["FOLLOW", "RESERVE", "MANIFEST.new", "MANIFEST.next.new"])
+  func beforeManifest(name: String) throws {
+    var image = Image()
+    image.files = ["LOCK": [], name: [1, 2, 3]]
+    let directory = try TemporaryDirectory()
+    try image.write(to: directory.store)
+    #expect(try IndependentReader.read(directory.store).status == 1)
+    #expect(
+      storeError { _ = try Store.verify(path: directory.store) } == .noStore(path: directory.store))
+    let store = try Store(directory.store)
+    try store.setValue("value", forKey: "key")
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+    #expect(try IndependentReader.read(directory.store).lines.count == 1)
+  }
 
   @Test(
     "The listed checkpoint belongs to the store; another file with its id or a segment's does not")
@@ -275,6 +335,17 @@ struct FormatDecisionTests {
     #expect(found.errors.first?.cause == .lostRecords && found.status == 3)
     // No store has lengths within the header.
     #expect(try verdict(try torn(secondLength: 71)).errors.map(\.file) == ["MANIFEST"])
+  }
+
+  @Test("A file shorter than a header counts as empty if its known length is 0")
+  func shorterThanHeader() throws {
+    for length in [0, 72] {
+      let name = FileName.segment(SegmentID(rawValue: 2))
+      let image = try torn(secondLength: length).changing(name) { $0.removeSubrange(40...) }
+      let found = try verdict(image)
+      #expect((found.status == 0) == (length == 0), "length \(length)")
+      #expect((found.reading == nil) == (length == 0), "length \(length)")
+    }
   }
 
   @Test("A roll before the known length, or a file shorter than that, is corrupt")
