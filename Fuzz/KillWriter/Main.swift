@@ -26,6 +26,7 @@ enum KillWriter {
       case "hold": try Situations.hold(path: path)
       case "fork": try Situations.fork(path: path)
       case "fork-beside-timer": try Situations.forkBesideTimer(path: path)
+      case "fork-beside-caches": try Situations.forkBesideCaches(path: path)
       case "umask": try Situations.umask(path: path, mask: mode_t(numbers[0]))
       case "no-standard-streams": try Situations.withoutStandardStreams(path: path)
       case "user": try Situations.asUser(path: path, identifier: uid_t(numbers[0]))

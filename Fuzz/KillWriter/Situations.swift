@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 
 /// Runs no jobs. The process then has only its main thread.
-private struct IdleQueue: BackgroundQueue {
+struct IdleQueue: BackgroundQueue {
   func run(_ job: @escaping @Sendable () -> Void) {}
   func run(after delay: Duration, _ job: @escaping @Sendable () -> Void) {}
 }
@@ -39,106 +39,6 @@ enum Situations {
     }
     guard case .noSpace(_, _, .disk) = error else { fail("\(String(describing: error))") }
     _exit(0)
-  }
-
-  /// Makes every call that a store offers. Describes the first that did not fail with the expected
-  /// error.
-  private static func firstWrongUse(of store: Store, expecting expected: StoreError) -> String? {
-    let uses: [() throws -> Void] = [
-      { _ = try store.value(forKey: "key") }, { _ = try store.contains("key") },
-      { _ = try store.entry(forKey: "key") }, { _ = try store.count() },
-      { _ = try store.statistics() }, { try store.forEachKey { _ in .next } },
-      { try store.setValue("child", forKey: "key") }, { try store.removeValue(forKey: "key") },
-      { try store.write { try $0.setValue("child", forKey: "key") } }, { try store.removeAll() },
-      { try store.sync() }, { try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) },
-      { try store.trim(olderThan: .zero) }, { try store.removeExpired() },
-      { try store.removeValues(forKeys: ["key"]) }, { try store.remove { _, _ in true } },
-      { try store.maintain() }, { _ = try store.values(forKeys: ["key", "other"]) },
-      { try store.update(forKey: "key") { _ in [1] } }, { try store.compact() },
-      { _ = try store.snapshot() }, { try store.extendLifetime(forKey: "key", to: .seconds(9)) },
-      { _ = try store.compareAndSet("child", forKey: "key", expecting: nil) },
-      { try store.withValue(forKey: "key") { _ in } }, { try store.trim(toFreeDiskSpace: 1) },
-    ]
-    for (index, use) in uses.enumerated() {
-      let error = storeError(use)
-      if error != expected { return "use \(index): \(error.map { "\($0)" } ?? "no error")" }
-    }
-    return nil
-  }
-
-  /// A forked child that uses its parent's store gets an error, and the parent continues.
-  ///
-  /// A child has only the thread that forked. Locks that other threads held stay locked in it, even
-  /// those of the language's runtime. So the parent must have no other thread: nothing runs in the
-  /// background.
-  static func fork(path: String) throws {
-    let environment = Environment(fileSystem: SystemFileSystem(), background: IdleQueue())
-    func open(_ path: String) throws -> Store {
-      try Store(
-        path: path, configuration: configuration(), environment: environment, readOnly: false)
-    }
-    let store = try open(path)
-    try store.setValue("before", forKey: "key")
-    // Do once, before the fork, what the child will do.
-    let closed = try open(path + ".closed")
-    try closed.close()
-    let wrong = firstWrongUse(of: closed, expecting: .closed(path: closed.path))
-    require(wrong == nil, wrong ?? "")
-    let other = firstWrongUse(of: closed, expecting: .usedAfterFork(path: path))
-    require(other != nil, "no difference between errors")
-    let tasks = try environment.fileSystem.openDirectory(path: "/proc/self/task")
-    let threadCount = try environment.fileSystem.names(in: tasks).count
-    require(threadCount == 1, "\(threadCount) threads before the fork")
-    runInChild {
-      let expected = StoreError.usedAfterFork(path: path)
-      if let wrong = firstWrongUse(of: store, expecting: expected) { return wrong }
-      return storeError { try store.close() } == expected ? nil : "close"
-    }
-    require(try store.value(forKey: "key") == Array("before".utf8), "the child changed the value")
-    try store.setValue("after", forKey: "key", durability: .durable)
-    try store.close()
-  }
-
-  /// A child that was forked while a timer's thread waited uses its own store with its own timer.
-  static func forkBesideTimer(path: String) throws {
-    let store = try Store(path: path, configuration: configuration())
-    // Housekeeping is due in a minute.
-    try store.setValue("before", forKey: "key")
-    // The thread waits, so it holds no lock.
-    usleep(200_000)
-    runInChild {
-      do {
-        let own = try Store(path: path + ".child", configuration: configuration())
-        // Each scheduled sync gives the timer an earlier due time.
-        for number in 0..<10 {
-          try own.setValue(
-            "own", forKey: "key \(number)", durability: .interval(.milliseconds(2)))
-          usleep(10_000)
-        }
-        try own.close()
-        return nil
-      } catch { return "\(error)" }
-    }
-    try store.close()
-  }
-
-  /// Runs `body` in a forked child. Fails if it returns a problem, or takes 30 seconds.
-  private static func runInChild(_ body: () -> String?) {
-    // Swift marks fork unavailable, for good reasons, but this is about fork. SAFETY: the symbol is
-    // fork(2), which has this type.
-    guard let symbol = unsafe dlsym(nil, "fork") else { fail("no fork") }
-    typealias Fork = @convention(c) () -> pid_t
-    let fork = unsafe unsafeBitCast(symbol, to: Fork.self)
-    let child = fork()
-    if child == 0 {
-      alarm(30)
-      guard let problem = body() else { _exit(0) }
-      say("in the child: \(problem)")
-      _exit(1)
-    }
-    var status: Int32 = 0
-    // SAFETY: the status lives across the call.
-    require(unsafe waitpid(child, &status, 0) == child && status == 0, "child: status \(status)")
   }
 
   /// Makes a store with all kinds of contents, under a umask.

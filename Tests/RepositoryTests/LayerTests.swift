@@ -174,9 +174,10 @@ struct LayerTests {
 
   /// Files with types that guarantee their own thread safety; each type has a SAFETY comment.
   static let uncheckedFiles: Set = [
-    "CacheLock.swift", "Dataset.swift", "FlatBuffer.swift", "ForkGuard.swift", "LMDBStore.swift",
-    "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerThread.swift", "Pins.swift",
-    "RawCopyStore.swift", "RawWriteStore.swift", "ReferenceStore.swift", "ReferenceTable.swift",
+    "CacheLock.swift", "Dataset.swift", "FlatBuffer.swift", "LMDBStore.swift",
+    "Lock.swift", "MappedMemory.swift", "NSCachePeer.swift", "PerProcess.swift",
+    "PerThread.swift", "Pins.swift", "RawCopyStore.swift", "RawWriteStore.swift",
+    "ReferenceStore.swift", "ReferenceTable.swift",
     "RocksDBStore.swift", "SQLiteConnection.swift", "SQLiteSession.swift", "SQLiteStore.swift",
     "SharedPage.swift", "SharedReaders.swift", "SharedWords.swift", "SlotArray.swift",
   ]

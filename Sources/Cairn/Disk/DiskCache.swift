@@ -56,6 +56,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// uses the disk.
   @usableFromInline let following: FollowingTier<Key, Value>?
   let recency: TierRecency<Key, Value>?
+  @usableFromInline let process = ProcessMark()
   /// Whether `==` of keys may disagree with their bytes.
   @usableFromInline let comparesBytes: Bool
 
@@ -390,6 +391,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   ///
   /// - Throws: see `Store.close()`. The cache is closed even if the call throws.
   public func close() throws(CacheError) {
+    try checkProcess()
     SharedCaches.beginClosing(self)
     flights.close()
     recency?.tell()
@@ -414,6 +416,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
 
   /// Closes the store if `close` was not called. Errors go to the log, whereas `close` throws them.
   deinit {
+    if process.isForeign { return }
     recency?.tell()
     store.closeAtEnd()
     recency?.end()

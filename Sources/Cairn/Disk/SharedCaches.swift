@@ -32,8 +32,14 @@ enum SharedCaches {
     case circle
   }
 
-  /// Keyed by the bytes of the path, because equal strings may name two directories.
-  private static let places = Lock<[[UInt8]: Place]>([:], waits: true)
+  private final class Places: Sendable {
+    /// Keyed by the bytes of the path, because equal strings may name two directories.
+    let byPath = Lock<[[UInt8]: Place]>([:], waits: true)
+  }
+
+  /// A forked child cannot use the caches of its parent.
+  private static let ofProcess = PerProcess { Places() }
+  private static var places: Places { ofProcess.object }
 
   /// The open cache at a path, or a new one from `open`. If several callers need the cache at the
   /// same time, one opens it and the others wait.
@@ -45,7 +51,7 @@ enum SharedCaches {
   ) throws(CacheError) -> Cache {
     let key = Array(path.utf8)
     let thread = ThreadID.current
-    let answer = places.waitUntil { places -> Answer? in
+    let answer = places.byPath.waitUntil { places -> Answer? in
       var old: Weak?
       switch places[key] {
       case .opening(by: thread, replacing: _): return .circle
@@ -94,7 +100,7 @@ enum SharedCaches {
 
   /// Call if no cache was opened. The earlier cache gets its place back if it is still alive.
   private static func leave(_ key: [UInt8]) {
-    places.withLock { places in
+    places.byPath.withLock { places in
       // If the earlier cache has since closed its store, it has given up its place.
       guard case .opening(_, let old?) = places[key] else {
         places[key] = nil
@@ -102,17 +108,17 @@ enum SharedCaches {
       }
       places[key] = .open(old)
     }
-    places.wakeAll()
+    places.byPath.wakeAll()
   }
 
   private static func enter(_ place: Place?, at path: [UInt8]) {
-    places.withLock { $0[path] = place }
-    places.wakeAll()
+    places.byPath.withLock { $0[path] = place }
+    places.byPath.wakeAll()
   }
 
   /// Call before a cache closes its store. From then on, no caller gets the cache.
   static func beginClosing(_ cache: AnyObject) {
-    places.withLock { places in
+    places.byPath.withLock { places in
       guard let (path, place) = place(of: cache, in: places) else { return }
       switch place {
       case .open(var weak):
@@ -128,7 +134,7 @@ enum SharedCaches {
 
   /// Call only after a cache has closed its store. From then on, no caller waits for the cache.
   static func endClosing(_ cache: AnyObject) {
-    places.withLock { places in
+    places.byPath.withLock { places in
       switch place(of: cache, in: places) {
       case (let path, .open)?: places[path] = nil
       case (let path, .opening(let thread, _))?:
@@ -156,6 +162,6 @@ enum SharedCaches {
   /// The number of paths below a directory that have a place: for tests.
   static func count(below directory: String) -> Int {
     let directory = Array((directory + "/").utf8)
-    return places.withLock { $0.keys.count { $0.starts(with: directory) } }
+    return places.byPath.withLock { $0.keys.count { $0.starts(with: directory) } }
   }
 }

@@ -18,7 +18,8 @@ final class LoadNode: Sendable {
 /// its loader requests, directly or in child tasks. If the loader starts a task in another way, the
 /// graph cannot tell whether the load awaits that task, so it omits the task's requests.
 enum LoadGraph {
-  private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>([:])
+  private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>(
+    [:], isOfProcess: true)
 
   /// Records that one load waits for another.
   ///

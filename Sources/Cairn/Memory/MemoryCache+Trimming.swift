@@ -236,7 +236,7 @@ extension MemoryCache: Trimming {
   private func runScheduledMaintenance() {
     removeUnretained()
     let goesOn = lock.withLock { state in
-      state.isTrimScheduled = false
+      state.trimScheduler = nil
       return state.schedulesTrim()
     }
     if goesOn { scheduleTrim() }

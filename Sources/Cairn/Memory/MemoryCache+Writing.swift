@@ -211,8 +211,8 @@ extension MemoryState {
   /// Whether to schedule the removal of expired entries. If so, records that it is scheduled.
   @inlinable
   mutating func schedulesTrim() -> Bool {
-    if isTrimScheduled || table.deadlines.count == 0 { return false }
-    isTrimScheduled = true
+    if trimScheduler?.isForeign == false || table.deadlines.count == 0 { return false }
+    trimScheduler = ProcessMark()
     return true
   }
 }

@@ -20,8 +20,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var stripes: SlotArray<WriteStripe>
   /// The number of times that all entries were removed.
   @usableFromInline var clears: UInt64 = 0
-  /// Whether the removal of expired entries is scheduled.
-  @usableFromInline var isTrimScheduled = false
+  /// The process that has scheduled a removal of expired entries, if one is scheduled.
+  @usableFromInline var trimScheduler: ProcessMark?
   /// An upper bound on the number of entries with reads to report to the tier below.
   @usableFromInline var untoldReadCount = 0
   /// Keys of entries that were read and then evicted before the read was reported to the tier

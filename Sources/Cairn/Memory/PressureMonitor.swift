@@ -19,8 +19,10 @@ package final class PressureMonitor: Sendable {
   }
 
   /// The process-wide monitor, which listens to the kernel.
-  package static let shared = PressureMonitor(
-    source: SystemPressureSource(), queue: ThreadBackgroundQueue())
+  package static var shared: PressureMonitor { ofProcess.object }
+  private static let ofProcess = PerProcess {
+    PressureMonitor(source: SystemPressureSource(), queue: ThreadBackgroundQueue())
+  }
 
   private let state = Lock(State())
   private let source: any PressureSource

@@ -11,7 +11,7 @@ final class Session: Sendable {
   let isReadOnly: Bool
   let storeLock: StoreLock
   let alarm: HousekeepingAlarm
-  private let processMark = ForkGuard.arm()
+  private let processMark = ProcessMark()
   private let closed = Atomic(false)
 
   init(

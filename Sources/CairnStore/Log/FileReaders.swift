@@ -31,7 +31,7 @@ final class FileReaders: Sendable {
   }
 
   private let state = Lock(State())
-  private let processMark = ForkGuard.arm()
+  private let processMark = ProcessMark()
 
   func add(_ end: Int, _ total: UsageTotal) {
     state.withLock { state in

@@ -49,7 +49,12 @@ package final class ThreadBackgroundQueue: BackgroundQueue {
   private final class Core: Sendable {
     struct State: ~Copyable {
       var jobs: [Job] = []
-      var hasThread = false
+      private var thread: ProcessMark?
+      /// A forked child has none of its parent's threads.
+      var hasThread: Bool {
+        get { thread?.isForeign == false }
+        set { thread = newValue ? ProcessMark() : nil }
+      }
       /// Whether the timer will retry starting a thread.
       var isTriedAgain = false
     }

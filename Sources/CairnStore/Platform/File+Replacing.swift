@@ -46,7 +46,7 @@ extension File {
   private static let prefix = ".cairn-export-"
   private static let digitCount = 13
   /// Directories already searched for leftovers.
-  private static let swept = Lock<Set<FileIdentity>>([])
+  private static let swept = Lock<Set<FileIdentity>>([], isOfProcess: true)
 
   /// A new file with a unique name of fixed length. It is locked, so that no process takes it for a
   /// leftover.

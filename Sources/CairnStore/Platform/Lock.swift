@@ -1,3 +1,5 @@
+internal import CCairn
+
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -30,8 +32,11 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     self.block = block
   }
 
-  /// - Parameter waits: whether threads will wait for the state to change.
-  package init(_ initial: consuming State, waits: Bool = false) {
+  /// - Parameters:
+  ///   - waits: whether threads will wait for the state to change.
+  ///   - isOfProcess: whether the lock is a global. No child of fork(2) then inherits it from
+  ///     another thread. No other lock of this kind may be taken under it.
+  package init(_ initial: consuming State, waits: Bool = false, isOfProcess: Bool = false) {
     // The mutex and the state are adjacent, on cache lines of their own, so that neighbours in an
     // array of locks do not slow each other.
     let memory = unsafe alignedMemory(byteCount: LockBlock<State>.byteCount)
@@ -52,6 +57,9 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
       unsafe self.condition = unsafe condition
     } else {
       unsafe condition = nil
+    }
+    if isOfProcess, unsafe !cairn_hold_across_forks(mutex) {
+      preconditionFailure("too many locks of the process")
     }
   }
 

@@ -103,7 +103,7 @@ package enum Reclamation {
     }
   }
 
-  private static let queue = Lock(Queue())
+  private static let queue = Lock(Queue(), isOfProcess: true)
 
   /// Releases an object once no reader can reach `kept`, which the object keeps alive. `kept` must
   /// already be unlinked. Call `reclaim` once no lock is held.

@@ -142,6 +142,13 @@ struct KillTests {
     #expect(result.status == 0, "\(result.output)")
   }
 
+  @Test("A forked child inherits no lock of the process, no cache and no shared cache")
+  func forkBesideCaches() throws {
+    let directory = try TemporaryDirectory()
+    let result = try KillWriterProcess.run("fork-beside-caches", directory.store)
+    #expect(result.status == 0, "\(result.output)")
+  }
+
   @Test(
     "Signals that interrupt system calls have no effect",
     arguments: TemporaryDirectory.Medium.allCases)

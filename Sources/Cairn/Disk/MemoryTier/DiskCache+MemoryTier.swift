@@ -12,7 +12,7 @@ extension DiskCache {
 
   // MARK: Keys
 
-  /// A key in the memory tier's form, with its bytes.
+  /// A key in the memory tier's form, with its bytes. Every use of an entry in memory begins here.
   @usableFromInline
   func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
     TierKey(key, bytes: try bytes(of: key))
@@ -21,7 +21,15 @@ extension DiskCache {
   @inlinable
   @inline(__always)
   func tierKey(_ key: Key) throws(CacheError) -> TierKey<Key> {
-    comparesBytes ? try encoded(key) : TierKey(key)
+    // In a forked child, memory shows the past, and its lock may be held for ever.
+    if process.isForeign { try checkProcess() }
+    return comparesBytes ? try encoded(key) : TierKey(key)
+  }
+
+  /// Throws in a forked child of the process that opened the cache.
+  @usableFromInline
+  func checkProcess() throws(CacheError) {
+    do throws(StoreError) { try store.checkProcess() } catch { throw .store(error) }
   }
 
   // MARK: Reads
