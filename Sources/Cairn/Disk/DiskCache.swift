@@ -98,7 +98,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     keyCoder: KeyCoder<Key>, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     following freshness: Freshness? = nil,
-    environment: Environment, memory: MemoryCacheEnvironment = .shared
+    environment: Environment, memory: MemoryCacheEnvironment = .system()
   ) throws(CacheError) {
     var storeConfiguration = configuration.store
     let marks = TagMarks()
@@ -142,7 +142,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     comparesBytes = keyCoder.identity == .bytes
     calls = CallTimes(threshold: configuration.slowCallThreshold, clock: original.clock)
     flights = SingleFlight(
-      clock: original.clock, timers: memory.timers, random: memory.random,
+      clock: original.clock, timers: memory.timers, background: memory.background,
+      random: memory.random,
       noteLoad: { [calls] in calls.noteLoad(of: $0, $1) })
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     if let tier = configuration.memory {
@@ -196,7 +197,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
     if freshness == nil { try loadMarks() } else { marks.follow(original) }
     if let loadPolicy { retain(loadPolicy) }
-    if configuration.memory?.respondsToMemoryPressure == true { memory.pressureMonitor.add(self) }
+    if configuration.memory?.respondsToMemoryPressure == true {
+      memory.pressureMonitor.add(self, on: memory.background)
+    }
   }
 
   /// The cache's store.

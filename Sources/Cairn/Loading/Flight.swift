@@ -4,6 +4,7 @@ internal import Synchronization
 /// One load of one key, and all its waiters.
 final class Flight<Value: Sendable>: Sendable {
   typealias Continuation = CheckedContinuation<Value, any Error>
+  typealias Cancelling = (Task<Void, Never>) -> Void
 
   private struct State {
     /// The waiters. A waiter that has joined but is not suspended yet has `nil`.
@@ -93,8 +94,9 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Removes a waiter.
   ///
+  /// - Parameter cancel: cancels the load, which runs its handlers.
   /// - Returns: whether it was the last waiter, which abandons the load.
-  func leave(_ waiter: Waiter) -> Bool {
+  func leave(_ waiter: Waiter, _ cancel: Cancelling = { $0.cancel() }) -> Bool {
     let (continuation, isLast, task) = state.withLock {
       state -> (Continuation?, Bool, Task<Void, Never>?) in
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
@@ -112,14 +114,14 @@ final class Flight<Value: Sendable>: Sendable {
     }
     continuation?.resume(throwing: CancellationError())
     // Last, because cancelling runs the loader's handlers.
-    if isLast { task?.cancel() }
+    if isLast, let task { cancel(task) }
     return isLast
   }
 
   /// Removes a waiter. The load continues, even without waiters, unless it is outdated.
   ///
   /// - Returns: whether it was the last waiter of an outdated load, which abandons the load.
-  func detach(_ waiter: Waiter) -> Bool {
+  func detach(_ waiter: Waiter, _ cancel: Cancelling) -> Bool {
     let (continuation, isGivenUp, task) = state.withLock {
       state -> (Continuation?, Bool, Task<Void, Never>?) in
       guard let continuation = state.waiters.removeValue(forKey: ObjectIdentifier(waiter)) else {
@@ -134,7 +136,7 @@ final class Flight<Value: Sendable>: Sendable {
       return (continuation, true, state.task)
     }
     continuation?.resume(throwing: SoftTimeLimit())
-    task?.cancel()
+    if let task { cancel(task) }
     return isGivenUp
   }
 
@@ -142,7 +144,7 @@ final class Flight<Value: Sendable>: Sendable {
   ///
   /// - Returns: whether it abandoned the load.
   @discardableResult
-  func leaveBackground() -> Bool {
+  func leaveBackground(_ cancel: Cancelling = { $0.cancel() }) -> Bool {
     let (isGivenUp, task) = state.withLock { state -> (Bool, Task<Void, Never>?) in
       if !state.isInBackground || state.outcome != nil { return (false, nil) }
       state.isInBackground = false
@@ -151,7 +153,7 @@ final class Flight<Value: Sendable>: Sendable {
       noteWrite()
       return (true, state.task)
     }
-    task?.cancel()
+    if let task { cancel(task) }
     return isGivenUp
   }
 
@@ -159,7 +161,7 @@ final class Flight<Value: Sendable>: Sendable {
   ///
   /// - Returns: whether `outcome` became the outcome.
   @discardableResult
-  func finish(_ outcome: Result<Value, any Error>, cancels: Bool = false) -> Bool {
+  func finish(_ outcome: Result<Value, any Error>, _ cancel: Cancelling = { _ in }) -> Bool {
     let (waiters, task, isFirst) = state.withLock {
       state -> ([ObjectIdentifier: Continuation?], Task<Void, Never>?, Bool) in
       if state.outcome != nil { return ([:], nil, false) }
@@ -168,7 +170,7 @@ final class Flight<Value: Sendable>: Sendable {
     }
     for case .some(let continuation) in waiters.values { continuation.resume(with: outcome) }
     // Last, because cancelling runs the loader's handlers.
-    if cancels { task?.cancel() }
+    if let task { cancel(task) }
     return isFirst
   }
 }

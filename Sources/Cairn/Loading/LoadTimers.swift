@@ -30,7 +30,8 @@ final class LoadTimers: Sendable {
     clock.elapsed()?.milliseconds ?? clock.now().millisecondsSinceEpoch
   }
 
-  /// Calls `body`, with no lock held, once this much time has passed.
+  /// Calls `body`, with no lock held, once this much time has passed. The body runs none of the
+  /// callers' code, because other limits would wait for it.
   func add(after limit: Duration, _ body: @escaping @Sendable () -> Void) -> UInt64 {
     let now = now()
     let (sum, overflow) = now.addingReportingOverflow(max(0, limit.milliseconds))

@@ -53,17 +53,19 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// ends. Only grows.
   private let retention = Atomic<Int64>(0)
   let timers: LoadTimers
+  private let background: any BackgroundQueue
   /// Returns a random number from 0 up to 1.
   let random: @Sendable () -> Double
   /// Called when a loader has ended, with no lock held.
   private let noteLoad: @Sendable (Key, Duration) -> Void
 
   init(
-    clock: StoreClock, timers queue: any BackgroundQueue,
+    clock: StoreClock, timers queue: any BackgroundQueue, background: any BackgroundQueue,
     random: @escaping @Sendable () -> Double,
     noteLoad: @escaping @Sendable (Key, Duration) -> Void = { _, _ in }
   ) {
     timers = LoadTimers(clock: clock, background: queue)
+    self.background = background
     self.random = random
     self.noteLoad = noteLoad
   }
@@ -234,12 +236,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         // After a close, no load may continue without waiters.
         guard let self else { return }
         if state.withLock({ $0.isClosed }) {
-          leave(flight, waiter, key)
-        } else if flight.detach(waiter) {
+          leave(flight, waiter, key, cancelElsewhere)
+        } else if flight.detach(waiter, cancelElsewhere) {
           remove(flight, key, isCancelled: true)
         }
         // The close may have ended just before the waiter left.
-        if state.withLock({ $0.isClosed }), flight.leaveBackground() {
+        if state.withLock({ $0.isClosed }), flight.leaveBackground(cancelElsewhere) {
           remove(flight, key, isCancelled: true)
         }
       }
@@ -291,8 +293,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.
     count { $0.timedOutCount += 1 }
-    flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancels: true)
+    flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancelElsewhere)
   }
+
+  /// Cancels a load whose time is over. The loader's handlers may block, and other time limits must
+  /// not wait for them.
+  private func cancelElsewhere(_ task: Task<Void, Never>) { background.run { task.cancel() } }
 
   private func enter(_ key: Key, _ waiter: Flight<Value>.Waiter) -> (Flight<Value>, isNew: Bool) {
     state.withLock { state in
@@ -309,8 +315,11 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  private func leave(_ flight: Flight<Value>, _ waiter: Flight<Value>.Waiter, _ key: Key) {
-    if flight.leave(waiter) { remove(flight, key, isCancelled: true) }
+  private func leave(
+    _ flight: Flight<Value>, _ waiter: Flight<Value>.Waiter, _ key: Key,
+    _ cancel: Flight<Value>.Cancelling = { $0.cancel() }
+  ) {
+    if flight.leave(waiter, cancel) { remove(flight, key, isCancelled: true) }
   }
 
   private func remove(_ flight: Flight<Value>, _ key: Key, isCancelled: Bool) {

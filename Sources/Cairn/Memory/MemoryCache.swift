@@ -49,7 +49,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     configuration: MemoryCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) {
-    self.init(configuration: configuration, costing: costing, environment: .shared)
+    self.init(configuration: configuration, costing: costing, environment: .system())
   }
 
   /// Makes a cache in an environment that the caller supplies: for tests, and for the memory tier
@@ -67,7 +67,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     byteCosting = costing == nil ? makeByteCosting() : nil
     clock = CacheClock(configuration, shared: clockBelow)
     flights = SingleFlight(
-      clock: clock.source, timers: environment.timers, random: environment.random)
+      clock: clock.source, timers: environment.timers, background: environment.background,
+      random: environment.random)
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
     // A timer that is always due would keep a thread busy.
     maintenanceInterval = configuration.maintenanceInterval.flatMap {
@@ -80,7 +81,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         policy: configuration.policy, isAboveOther: clockBelow != nil),
       sharing: configuration.policy == .leastRecentlyUsed ? .afterWaiting : .afterReading)
     if let loadPolicy { retain(loadPolicy) }
-    if configuration.respondsToMemoryPressure { environment.pressureMonitor.add(self) }
+    if configuration.respondsToMemoryPressure {
+      environment.pressureMonitor.add(self, on: environment.background)
+    }
   }
 
   /// Destroys the values where the configured `release` specifies. Observers receive no events.

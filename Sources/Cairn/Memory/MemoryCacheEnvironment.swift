@@ -1,10 +1,11 @@
 package import CairnStore
 
-/// What caches in memory need from outside. Injected, so that tests decide when each job runs.
+/// What a cache in memory needs from outside. Injected, so that tests decide when each job runs.
 package struct MemoryCacheEnvironment: Sendable {
-  /// Runs jobs in the background: destroying values, removing expired entries.
+  /// Runs the jobs that run callers' code: destroying values, removing expired entries, cancelling
+  /// loads. A job that blocks delays only this cache.
   package var background: any BackgroundQueue
-  /// Runs the jobs that check time limits of loads, which must not wait for other jobs.
+  /// Runs the jobs that check time limits of loads. They run none of the callers' code.
   package var timers: any BackgroundQueue
   package var pressureMonitor: PressureMonitor
   /// Returns a random number from 0 up to 1.
@@ -22,8 +23,10 @@ package struct MemoryCacheEnvironment: Sendable {
     self.random = random
   }
 
-  /// The environment that all caches in a process share.
-  package static let shared = MemoryCacheEnvironment(
-    background: ThreadBackgroundQueue(), timers: ThreadBackgroundQueue(),
-    pressureMonitor: .shared)
+  /// An environment with threads of its own, which exist only while there are jobs.
+  package static func system() -> MemoryCacheEnvironment {
+    MemoryCacheEnvironment(
+      background: ThreadBackgroundQueue(), timers: ThreadBackgroundQueue(),
+      pressureMonitor: .shared)
+  }
 }

@@ -3,12 +3,13 @@ package import CairnStore
 /// Tells caches that memory is short. One thread serves all caches in a process. It starts when the
 /// first cache is added.
 ///
-/// Caches respond one after the other on that thread. Reports that arrive in the meantime are
-/// neither lost nor delivered twice: the kernel reports at most once in a window of two seconds.
+/// Each cache responds on its own queue, because its observers may block. The kernel reports at most
+/// once in a window of two seconds.
 /// The caches are held weakly.
 package final class PressureMonitor: Sendable {
   private struct Weak: Sendable {
     weak var responder: (any PressureResponder)?
+    let queue: any BackgroundQueue
   }
 
   private struct State {
@@ -33,18 +34,19 @@ package final class PressureMonitor: Sendable {
     self.queue = queue
   }
 
-  package func add(_ responder: any PressureResponder) {
+  /// - Parameter queue: where the cache responds.
+  package func add(_ responder: any PressureResponder, on queue: any BackgroundQueue) {
     let starts = state.withLock { state in
       if state.responders.count >= state.sweepCount {
         state.responders.removeAll { $0.responder == nil }
         state.sweepCount = max(8, 2 * state.responders.count)
       }
-      state.responders.append(Weak(responder: responder))
+      state.responders.append(Weak(responder: responder, queue: queue))
       defer { state.isStarted = true }
       return !state.isStarted
     }
     if starts {
-      queue.run { [weak self, source] in
+      self.queue.run { [weak self, source] in
         while let pressure = source.next() {
           guard let self else { return }
           self.tell(pressure)
@@ -53,12 +55,11 @@ package final class PressureMonitor: Sendable {
     }
   }
 
-  /// Lets all caches respond, on this thread.
+  /// Lets all caches respond.
   package func tell(_ pressure: MemoryPressure) {
-    // Outside the lock, because caches call their observers, and because the last reference to a
-    // cache may be released here.
-    let responders = state.withLock { $0.responders.compactMap(\.responder) }
-    for responder in responders { responder.respond(to: pressure) }
+    for entry in state.withLock({ $0.responders }) {
+      entry.queue.run { entry.responder?.respond(to: pressure) }
+    }
   }
 
   /// The number of known live caches: for tests.

@@ -64,6 +64,39 @@ struct LoadLimitTests {
     #expect(subject.loads.failedCount == 0)
   }
 
+  @Test("A time limit runs no cancellation handler, which could block other limits")
+  func cancelsElsewhere() async throws {
+    let (background, timers) = (ManualBackgroundQueue(), ManualBackgroundQueue())
+    var configuration = MemoryCacheConfiguration.unlimited
+    configuration.clock = scene.clock
+    let cache = MemoryCache<String, String>(
+      configuration: configuration,
+      environment: MemoryCacheEnvironment(
+        background: background, timers: timers,
+        pressureMonitor: PressureMonitor(
+          source: SilentPressureSource(), queue: ManualBackgroundQueue())))
+    let gate = Gate()
+    let cancelled = Record<Bool>()
+    let waiter = Task {
+      try await cache.value(forKey: "a", policy: .with { $0.timeLimit = .seconds(2) }) {
+        await withTaskCancellationHandler {
+          await gate.wait()
+        } onCancel: {
+          cancelled.add(true)
+        }
+        return "late"
+      }
+    }
+    await eventually { gate.arrivedCount == 1 }
+    scene.clock.advance(by: .seconds(2))
+    timers.runAll(dueAfter: .seconds(2))
+    await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
+    #expect(cancelled.all == [])
+    background.runAll()
+    #expect(cancelled.all == [true])
+    gate.open()
+  }
+
   @Test(
     "A load that waits for itself through a detached task ends at its limit",
     arguments: LoadingKind.allCases)

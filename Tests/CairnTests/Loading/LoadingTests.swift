@@ -310,7 +310,7 @@ struct LoadingTests {
       if leaves {
         _ = flight.leave(waiter)
       } else {
-        flight.finish(.failure(CancellationError()), cancels: true)
+        flight.finish(.failure(CancellationError())) { $0.cancel() }
       }
     }
     await #expect(throws: CancellationError.self) {

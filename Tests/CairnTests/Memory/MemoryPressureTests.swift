@@ -43,12 +43,12 @@ struct MemoryPressureTests {
     let cache = filled()
     let events = Record<CacheEvent<Int>>()
     cache.observe { event, _ in if case .memoryPressure = event { events.add(event) } }
-    scene.monitor.tell(.moderate)
+    scene.press(.moderate)
     #expect(cache.statistics().heldCount == 70)
-    scene.monitor.tell(.high)
+    scene.press(.high)
     #expect(cache.keys() == (65..<100).reversed())
     #expect(cache.statistics().pressureEvictionCount == 35)
-    scene.monitor.tell(.critical)
+    scene.press(.critical)
     #expect(cache.count() == 0)
     #expect(cache.statistics().pressureEvictionCount == 70)
     #expect(
@@ -56,7 +56,7 @@ struct MemoryPressureTests {
         .memoryPressure(.moderate), .memoryPressure(.high), .memoryPressure(.critical),
       ]
     )
-    scene.monitor.tell(.critical)
+    scene.press(.critical)
     #expect(cache.audit() == [])
   }
 
@@ -66,20 +66,20 @@ struct MemoryPressureTests {
     for number in 0..<10 {
       cache.setValue(number, forKey: number, options: .cost(number < 9 ? 1 : 100))
     }
-    scene.monitor.tell(.high)
+    scene.press(.high)
     // The last one costs more than half of the total.
     #expect(cache.count() == 0)
     for number in 0..<10 {
       cache.setValue(number, forKey: number, options: .cost(number == 0 ? 100 : 1))
     }
-    scene.monitor.tell(.high)
+    scene.press(.high)
     #expect(cache.keys() == [9, 8, 7, 6, 5])
   }
 
   @Test("A cache that does not respond is left alone")
   func switchedOff() {
     let cache = filled { $0.respondsToMemoryPressure = false }
-    scene.monitor.tell(.critical)
+    scene.press(.critical)
     #expect(cache.count() == 70)
     #expect(scene.monitor.responderCount == 0)
     #expect(MemoryCacheConfiguration.unlimited.respondsToMemoryPressure)
@@ -99,12 +99,33 @@ struct MemoryPressureTests {
     withExtendedLifetime(kept) {}
   }
 
+  @Test("An observer that blocks delays only its own cache")
+  func blockedObserver() {
+    let source = ManualPressureSource()
+    let monitor = PressureMonitor(source: source, queue: ThreadBackgroundQueue())
+    let caches = (0..<2).map { _ in
+      MemoryCache<Int, Int>(
+        configuration: .unlimited,
+        environment: MemoryCacheEnvironment(
+          background: ThreadBackgroundQueue(), pressureMonitor: monitor))
+    }
+    for cache in caches { cache[1] = 1 }
+    let mayEnd = DispatchSemaphore(value: 0)
+    caches[0].observe { _, _ in mayEnd.wait() }
+    source.raise(.critical)
+    #expect(comesTrue { caches[1].count() == 0 })
+    #expect(caches[0].count() == 1)
+    for _ in 0..<2 { mayEnd.signal() }
+    #expect(comesTrue { caches[0].count() == 0 })
+    source.raise(nil)
+  }
+
   @Test("One thread serves all caches, from the first on, until the source ends")
   func thread() {
     let source = ManualPressureSource()
     let monitor = PressureMonitor(source: source, queue: ThreadBackgroundQueue())
     let environment = MemoryCacheEnvironment(
-      background: ManualBackgroundQueue(), pressureMonitor: monitor)
+      background: ThreadBackgroundQueue(), pressureMonitor: monitor)
     let caches = (0..<3).map { _ in
       MemoryCache<Int, Int>(configuration: .unlimited, environment: environment)
     }
@@ -128,7 +149,7 @@ struct MemoryPressureTests {
       if event == .memoryPressure(.high) { monitor.tell(.moderate) }
       _ = cache?.value(forKey: 50)
     }
-    monitor.tell(.high)
+    scene.press(.high)
     #expect(cache.count() == 35)
   }
 }

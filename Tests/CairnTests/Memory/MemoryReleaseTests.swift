@@ -100,7 +100,29 @@ struct MemoryReleaseTests {
     #expect(ended.all.sorted() == Array(0..<100))
   }
 
-  @Test("In a program, a thread that all caches share destroys values")
+  @Test("A value whose destruction blocks delays only its own cache")
+  func blockedRelease() {
+    let mayEnd = DispatchSemaphore(value: 0)
+    let (blocked, free) = (Record<Int>(), Record<Int>())
+    let caches = [
+      MemoryCache<Int, Witness>(configuration: .unlimited),
+      MemoryCache<Int, Witness>(configuration: .unlimited),
+    ]
+    for number in 0..<100 {
+      caches[0][number] = Witness {
+        mayEnd.wait()
+        blocked.add(number)
+      }
+      caches[1][number] = Witness { free.add(number) }
+    }
+    for cache in caches { cache.removeAll() }
+    #expect(comesTrue { free.all.count == 100 })
+    #expect(blocked.all == [])
+    for _ in 0..<100 { mayEnd.signal() }
+    #expect(comesTrue { blocked.all.count == 100 })
+  }
+
+  @Test("In a program, a thread of the cache destroys values")
   func realThread() {
     let ended = Record<Int>()
     let cache = MemoryCache<Int, Witness>(configuration: .unlimited)

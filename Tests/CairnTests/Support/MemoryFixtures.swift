@@ -36,6 +36,12 @@ struct MemoryScene: Sendable {
       environment: MemoryCacheEnvironment(background: background, pressureMonitor: monitor))
   }
 
+  /// Memory is short, and the caches respond.
+  func press(_ pressure: MemoryPressure) {
+    monitor.tell(pressure)
+    background.runAll(dueAfter: .zero)
+  }
+
   /// Lets time pass, and runs the jobs that are then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)

@@ -52,6 +52,12 @@ final class TieredScene: Sendable {
       files: nil, path: nil, change, costing: costing)
   }
 
+  /// Memory is short, and the caches respond.
+  func press(_ pressure: MemoryPressure) {
+    monitor.tell(pressure)
+    background.runAll(dueAfter: .zero)
+  }
+
   /// Lets time pass, and runs the jobs that are then due.
   func advance(by duration: Duration) {
     clock.advance(by: duration)

@@ -213,9 +213,9 @@ struct TieredCacheTests {
   func pressure() throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     for number in 0..<10 { try cache.setValue(number, forKey: number) }
-    scene.monitor.tell(.high)
+    scene.press(.high)
     #expect(cache.tier.count() == 5)
-    scene.monitor.tell(.critical)
+    scene.press(.critical)
     #expect(cache.tier.count() == 0)
     #expect(try cache.count() == 10)
     #expect(cache.tier.statistics().pressureEvictionCount == 10)
@@ -225,7 +225,7 @@ struct TieredCacheTests {
       $0.memory?.respondsToMemoryPressure = false
     }
     try deaf.setValue(1, forKey: 1)
-    scene.monitor.tell(.critical)
+    scene.press(.critical)
     #expect(deaf.tier.count() == 1)
   }
 

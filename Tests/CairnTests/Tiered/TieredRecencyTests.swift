@@ -180,7 +180,7 @@ struct TieredRecencyTests {
       if case .removedAll = event, let cache { found.add((try? cache.keysByRecency()) ?? []) }
     }
     _ = try cache.value(forKey: 0)
-    scene.monitor.tell(.critical)
+    scene.press(.critical)
     #expect(found.all == [[0, 1, 2]])
     #expect(try cache.keysByRecency() == [1, 2, 0])
     // The observation holds the scene, whose queue holds what holds the observation.
