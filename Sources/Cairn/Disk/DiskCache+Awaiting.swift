@@ -140,9 +140,8 @@ extension DiskCache {
   public nonisolated(nonsending) func removeValue(
     forKey key: Key, durability: Durability?
   ) async throws(CacheError) -> Bool {
-    let began = callStart()
-    return try await onWorkers { (cache) throws(CacheError) in
-      try cache.removeValue(forKey: key, durability: durability, began)
+    try await finishing(.removal, of: key) { [self] (entered) throws(CacheError) in
+      try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
 
@@ -157,9 +156,8 @@ extension DiskCache {
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
   ) async throws(CacheError) -> Bool {
-    let began = callStart()
-    return try await onWorkers { (cache) throws(CacheError) in
-      try cache.compareAndRemove(forKey: key, expecting: version, durability: durability, began)
+    try await finishing(.removal, of: key) { [self] (entered) throws(CacheError) in
+      try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
 
@@ -174,9 +172,8 @@ extension DiskCache {
   public nonisolated(nonsending) func takeValue(
     forKey key: Key
   ) async throws(CacheError) -> Value? {
-    let began = callStart()
-    return try await onWorkers { (cache) throws(CacheError) in
-      try cache.takeValue(forKey: key, began)
+    try await finishing(.removal, of: key) { [self] (entered) throws(CacheError) in
+      try enterTaking(ofKey: key, &entered)
     }
   }
 
@@ -212,9 +209,8 @@ extension DiskCache {
   private nonisolated(nonsending) func commit(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
   ) async throws(CacheError) {
-    let began = callStart()
-    try await onWorkers { (cache) throws(CacheError) in
-      try cache.commit(changes, last: last, durability: durability, began)
+    try await finishing(.batch) { [self] (entered) throws(CacheError) in
+      try enterBatch(changes, last: last, durability: durability, &entered)
     }
   }
 
@@ -224,10 +220,9 @@ extension DiskCache {
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) async throws(CacheError) -> Int {
-    let began = callStart()
     let keys = Array(keys)
-    return try await onWorkers { (cache) throws(CacheError) in
-      try cache.removeValues(forKeys: keys, durability: durability, began)
+    return try await finishing(.removal) { [self] (entered) throws(CacheError) in
+      try enterRemovals(ofKeys: keys, durability: durability, &entered)
     }
   }
 
@@ -244,9 +239,8 @@ extension DiskCache {
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
   ) async throws(CacheError) -> Bool {
-    let began = callStart()
-    return try await onWorkers { (cache) throws(CacheError) in
-      try cache.extendLifetime(forKey: key, to: lifetime, durability: durability, began)
+    try await finishing(.write, of: key) { [self] (entered) throws(CacheError) in
+      try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
     }
   }
 
@@ -264,10 +258,9 @@ extension DiskCache {
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) async throws(CacheError) -> Int {
-    let began = callStart()
     let keys = Array(keys)
-    return try await onWorkers { (cache) throws(CacheError) in
-      try cache.extendLifetimes(forKeys: keys, to: lifetime, durability: durability, began)
+    return try await finishing(.write) { [self] (entered) throws(CacheError) in
+      try enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &entered)
     }
   }
 
@@ -398,8 +391,7 @@ extension DiskCache {
   nonisolated(nonsending) func onWorkers<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
-    let store = store
-    do throws(StoreError) { try store.checkProcess() } catch { throw .store(error) }
+    try checkProcess()
     return try await store.entering.performUncancelled { () throws(CacheError) in try body(self) }
   }
 }

@@ -61,6 +61,8 @@ extension DiskCache {
   ///       try batch.removeValue(forKey: oldURL)
   ///     }
   ///
+  /// A batch is not a transaction: it does not check what `body` has read. See `Store.write`.
+  ///
   /// The batch stays in memory until the closure returns, and is then written. Reads of single keys
   /// may see the changes one by one. If the batch takes more bytes than the store's
   /// `batchByteLimit`, by default 256 MiB, the call throws `batchTooLarge`.
@@ -74,7 +76,9 @@ extension DiskCache {
   ) throws -> Result {
     var batch = DiskBatch(for: self)
     let result = try body(&batch)
-    try commit(batch, durability: durability)
+    try finishing(.batch) { (entered) throws(CacheError) in
+      try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
+    }
     return result
   }
 
@@ -90,7 +94,9 @@ extension DiskCache {
     for (key, value) in pairs {
       try batch.setValue(value, forKey: key, options: options)
     }
-    try commit(batch, durability: durability)
+    try finishing(.batch) { (entered) throws(CacheError) in
+      try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
+    }
   }
 
   /// Sets the values of many keys as one atomic batch, with the configured durability.
@@ -98,30 +104,10 @@ extension DiskCache {
     try setValues(pairs, durability: nil)
   }
 
-  /// Writes a batch, then updates memory and calls observers.
-  private func commit(
-    _ batch: consuming DiskBatch<Key, Value>, durability: Durability?
-  ) throws(CacheError) {
-    try commit(batch.changes, last: batch.last, durability: durability, callStart())
-  }
-
-  func commit(
+  /// Enters a batch, then updates memory and calls observers. All its records belong to one store.
+  func enterBatch(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
-    _ start: CallStart
-  ) throws(CacheError) {
-    defer { note(.batch, since: start) }
-    do throws(CacheError) {
-      return try commitOnce(changes, last: last, durability: durability)
-    } catch {
-      guard case .store(.vanished) = error else { throw error }
-    }
-    // All records of a batch belong to one store, so repeat the whole batch.
-    try recreate()
-    try commitOnce(changes, last: last, durability: durability)
-  }
-
-  private func commitOnce(
-    _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
+    _ entered: inout EnteredWrites
   ) throws(CacheError) {
     let store = store
     var records: Batch
@@ -152,12 +138,21 @@ extension DiskCache {
     recency?.tellBeforeWrite(of: written.count, byteCount, to: store)
     var removals: [RemovalEvent] = []
     var version: UInt64
-    let pending: PendingWrite
+    let tierKeys =
+      held == nil
+      ? []
+      : try written.map { (new) throws(CacheError) in
+        try tierKey(new.change.key)
+      }
+    entered.forget = { [held] in
+      for key in tierKeys { held?.invalidate(key, through: nil, .removed) }
+    }
     do throws(StoreError) {
-      (version, pending) = try store.enter(records, durability: durability, removals: &removals)
+      (version, entered.pending) = try store.enter(
+        records, durability: durability, removals: &removals)
     } catch {
       drop(removals)
-      try noteFailure(.store(error), of: written)
+      if !CacheError.store(error).hasWrittenNothing { entered.forget?() }
       events.settle([], after: removals)
       throw .store(error)
     }
@@ -178,24 +173,11 @@ extension DiskCache {
       version += 1
     }
     events.settle(insertions, after: removals)
-    do throws(StoreError) {
-      for new in written where new.change.value == nil && flights.retained > 0 {
-        try new.change.bytes.withBytes { (key) throws(StoreError) in
-          try removeRetained(key, durability: durability)
-        }
-      }
-      try store.finish(pending)
-    } catch {
-      try noteFailure(.store(error), of: written)
-      throw .store(error)
+    for new in written where new.change.value == nil {
+      do throws(StoreError) {
+        try enterRemovalOfRetained(new.change.bytes, durability: durability, &entered)
+      } catch { throw .store(error) }
     }
-  }
-
-  private func noteFailure(
-    _ error: CacheError, of written: [WrittenChange<Key, Value>]
-  ) throws(CacheError) {
-    if held == nil { return }
-    for new in written { noteFailure(error, of: try tierKey(new.change.key)) }
   }
 }
 

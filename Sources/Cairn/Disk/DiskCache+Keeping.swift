@@ -16,12 +16,14 @@ extension DiskCache {
   ) async {
     // An outdated load counts as outdated even after a close.
     if flight.isOutdated { return flights.noteOutdated() }
-    await keeping { [self] () throws(CacheError) in
+    await keeping { [self] (entered) throws(CacheError) in
       if let damage {
-        try keyCoder.encode(key) { (key) throws(CacheError) in try dropDamaged(key, damage) }
+        try keyCoder.encode(key) { (key) throws(CacheError) in
+          try dropDamaged(key, damage, &entered)
+        }
       }
       let isKept = try flights.keeping { () throws(CacheError) in
-        try write(loaded, forKey: key, replacing: version, since: start, flight)
+        try enter(loaded, forKey: key, replacing: version, since: start, flight, &entered)
       }
       if !isKept { flights.noteOutdated() }
     }
@@ -33,13 +35,15 @@ extension DiskCache {
     _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
   ) async {
     if flight.isOutdated { return flights.noteOutdated() }
-    await keeping { [self] () throws(CacheError) in
+    await keeping { [self] (entered) throws(CacheError) in
       var inMemory: TierExtension<Key, Value>?
       if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
       let isKept = try flights.keeping { () throws(CacheError) in
         try keyCoder.encode(key) { (key) throws(CacheError) in
           try storing { () throws(StoreError) in
-            try store.renewValue(forKey: key, version: version, to: lifetime) { !flight.isOutdated }
+            try store.renewValue(
+              forKey: key, version: version, to: lifetime, &entered.pending
+            ) { !flight.isOutdated }
           }
         }
       }
@@ -49,11 +53,13 @@ extension DiskCache {
 
   /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
-    await keeping { [self] () throws(CacheError) in
+    await keeping { [self] (entered) throws(CacheError) in
       try keyCoder.encode(key) { (key) throws(CacheError) in
         try storing { () throws(StoreError) in
-          if try !store.compareAndRemove(forKey: key, expecting: version) {
-            try store.removeExpiredValue(forKey: key, durability: nil)
+          if try !store.enterRemoval(
+            ofKey: key, expecting: version, durability: nil, &entered.pending)
+          {
+            _ = try store.removeExpiredValue(forKey: key, durability: nil, &entered.pending)
           }
         }
       }
@@ -61,13 +67,14 @@ extension DiskCache {
     }
   }
 
-  /// Writes on one of the cache's own threads, because a durable write waits for a sync, and any
-  /// write may wait for room.
+  /// Writes on one of the cache's own threads, because any write may wait for room.
   ///
   /// A cache that follows another process does not keep loaded values.
-  private func keeping(_ body: @escaping @Sendable () throws(CacheError) -> Void) async {
+  private func keeping(
+    _ body: @escaping @Sendable (inout EnteredWrites) throws(CacheError) -> Void
+  ) async {
     if store.isFollowing { return flights.noteUnkept() }
-    do throws(CacheError) { try await store.entering.performUncancelled(body) } catch {
+    do throws(CacheError) { try await finishing(nil, body) } catch {
       flights.noteUnkept()
       var isNew = true
       if case .store(.noSpace) = error {
@@ -84,9 +91,9 @@ extension DiskCache {
   /// value of another version.
   ///
   /// - Returns: whether the value was set.
-  private func write(
+  private func enter(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
-    _ flight: Flight<Loaded<Value>?>
+    _ flight: Flight<Loaded<Value>?>, _ entered: inout EnteredWrites
   ) throws(CacheError) -> Bool {
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
@@ -95,9 +102,10 @@ extension DiskCache {
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       try checkKey(bytes)
       try settle(bytes)
-      let result = try write(value, bytes, of: key, { take($0, for: entry) }, showsMismatch: false)
-      {
-        (store, removals: inout [RemovalEvent]) throws(StoreError) in
+      var used: Store?
+      let (result, pending) = try enter(
+        value, bytes, of: key, { take($0, for: entry) }, showsMismatch: false, into: &used
+      ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals
         ) { [marks] in
@@ -106,6 +114,8 @@ extension DiskCache {
       }
       if case .stored = result {
         isWritten = true
+        entered.pending.add(pending)
+        entered.forget = { [self] in take(.forget, for: entry) }
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

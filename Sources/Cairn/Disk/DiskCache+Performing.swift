@@ -56,7 +56,7 @@ extension DiskCache {
   public nonisolated(nonsending) func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed
   ) async throws(CacheError) -> RemovalSummary {
-    try await perform { (cache) throws(CacheError) in try cache.trim(toCount: count, order: order) }
+    try await run(.toCount(count, order))
   }
 
   /// Sets new limits, and removes the least recently used entries until the limits hold.
@@ -73,9 +73,7 @@ extension DiskCache {
   public nonisolated(nonsending) func trim(
     toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
   ) async throws(CacheError) -> RemovalSummary {
-    try await perform { (cache) throws(CacheError) in
-      try cache.trim(toCost: cost, order: order)
-    }
+    try await run(.toBytes(cost, order))
   }
 
   /// Removes entries until this many bytes of the disk are free.
@@ -83,9 +81,7 @@ extension DiskCache {
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int
   ) async throws(CacheError) -> RemovalSummary {
-    try await perform { (cache) throws(CacheError) in
-      try cache.trim(toFreeDiskSpace: byteCount)
-    }
+    try await run(.toFreeDiskSpace(byteCount))
   }
 
   /// Removes entries by age.
@@ -93,7 +89,7 @@ extension DiskCache {
   public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access
   ) async throws(CacheError) -> RemovalSummary {
-    try await perform { (cache) throws(CacheError) in try cache.trim(olderThan: age, by: basis) }
+    try await run(.olderThan(age, basis))
   }
 
   /// Removes expired entries.
@@ -101,7 +97,7 @@ extension DiskCache {
   public nonisolated(nonsending) func removeExpired() async throws(CacheError)
     -> RemovalSummary
   {
-    try await perform { (cache) throws(CacheError) in try cache.removeExpired() }
+    try await run(.expired)
   }
 
   /// Removes every entry for which `shouldRemove` returns `true`. The closure runs on one of the
@@ -110,7 +106,17 @@ extension DiskCache {
   public nonisolated(nonsending) func remove(
     where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) async throws -> RemovalSummary {
-    try await perform { try $0.remove(where: shouldRemove) }
+    try await finishing(nil, isLong: true) { [self] (entered) throws(CacheError) in
+      Swift.Result { try enterRemoval(where: shouldRemove, &entered) }
+    }.get()
+  }
+
+  private nonisolated(nonsending) func run(
+    _ trim: Trim
+  ) async throws(CacheError) -> RemovalSummary {
+    try await finishing(nil, isLong: true) { [self] (entered) throws(CacheError) in
+      try enter(trim, &entered)
+    }
   }
 
   /// Reclaims the space of dead records.

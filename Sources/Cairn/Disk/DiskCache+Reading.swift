@@ -404,9 +404,11 @@ extension DiskCache {
   }
 
   /// Removes a value that a read reported as damaged.
-  func dropDamaged(_ key: RawSpan, _ error: CacheError) throws(CacheError) {
+  func dropDamaged(
+    _ key: RawSpan, _ error: CacheError, _ entered: inout EnteredWrites
+  ) throws(CacheError) {
     let isRemoved = try storing { () throws(StoreError) in
-      try store.removeDamagedValue(forKey: key)
+      try store.removeDamagedValue(forKey: key, &entered.pending)
     }
     if isRemoved { noteDrop(error) }
   }

@@ -9,33 +9,8 @@ extension DiskCache {
   /// - Throws: see `setValue`.
   @discardableResult
   public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
-    try removeValue(forKey: key, durability: durability, callStart())
-  }
-
-  func removeValue(
-    forKey key: Key, durability: Durability?, _ start: CallStart
-  ) throws(CacheError) -> Bool {
-    defer { note(.removal, of: key, since: start) }
-    let removed: Bool? = try removing(key) { () throws(CacheError) in
-      try removeStored(key, durability: durability) ? true : nil
-    }
-    return removed ?? false
-  }
-
-  private func removeStored(_ key: Key, durability: Durability?) throws(CacheError) -> Bool {
-    try keyCoder.encode(key) { (key) throws(CacheError) in
-      let isLoading = try noteWrite(key)
-      try settle(key)
-      return try storing { () throws(StoreError) in
-        if try store.removeValue(forKey: key, durability: durability) { return true }
-        if isLoading {
-          // A load may have kept its value just after that call. After `passWriters`, no load does.
-          store.passWriters()
-          if try store.removeValue(forKey: key, durability: durability) { return true }
-        }
-        try removeRetained(key, durability: durability)
-        return false
-      }
+    try finishing(.removal, of: key) { (entered) throws(CacheError) in
+      try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
 
@@ -52,20 +27,23 @@ extension DiskCache {
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
   ) throws(CacheError) -> Bool {
-    try compareAndRemove(forKey: key, expecting: version, durability: durability, callStart())
+    try finishing(.removal, of: key) { (entered) throws(CacheError) in
+      try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
+    }
   }
 
-  func compareAndRemove(
-    forKey key: Key, expecting version: UInt64, durability: Durability?, _ start: CallStart
+  func enterRemoval(
+    ofKey key: Key, expecting version: UInt64, durability: Durability?,
+    _ entered: inout EnteredWrites
   ) throws(CacheError) -> Bool {
-    defer { note(.removal, of: key, since: start) }
     let tierKey = held == nil ? nil : try tierKey(key)
     do throws(CacheError) {
       let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
         try noteWrite(key)
         try settle(key)
         return try storing { () throws(StoreError) in
-          try store.compareAndRemove(forKey: key, expecting: version, durability: durability)
+          try store.enterRemoval(
+            ofKey: key, expecting: version, durability: durability, &entered.pending)
         }
       }
       // The result tells the caller that this version is gone, so memory must not show it. The
@@ -94,39 +72,39 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. Nothing was removed, except with
   ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
   public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
-    try takeValue(forKey: key, callStart())
-  }
-
-  func takeValue(forKey key: Key, _ start: CallStart) throws(CacheError) -> Value? {
-    defer { note(.removal, of: key, since: start) }
-    let value = try removing(key) { () throws(CacheError) in try takeStored(key) }
-    countRead(isHit: value != nil)
-    return value
-  }
-
-  private func takeStored(_ key: Key) throws(CacheError) -> Value? {
-    var isLoading = try keyCoder.encode(key) { (key) throws(CacheError) in
-      try noteWrite(key)
+    try finishing(.removal, of: key) { (entered) throws(CacheError) in
+      try enterTaking(ofKey: key, &entered)
     }
+  }
+
+  func enterTaking(
+    ofKey key: Key, _ entered: inout EnteredWrites
+  ) throws(CacheError) -> Value? {
+    var isLoading = try keyCoder.encode(key) { (key) throws(CacheError) in try noteWrite(key) }
     while true {
-      guard let found = try versioned(key, counts: false) else {
-        if !isLoading {
-          try keyCoder.encode(key) { (key) throws(CacheError) in
-            try storing { () throws(StoreError) in try removeRetained(key, durability: nil) }
-          }
-          return nil
+      if let found = try versioned(key, counts: false) {
+        let isTaken = try enterRemoval(
+          ofKey: key, expecting: found.version, durability: nil, &entered)
+        if isTaken {
+          countRead(isHit: true)
+          return found.value
         }
-        // See `removeValue`.
+        // Another caller rewrote or took the value.
+      } else if isLoading {
+        // See `enterRemovals`.
         store.passWriters()
         isLoading = false
-        continue
+      } else {
+        break
       }
-      let untimed = CallStart()
-      if try compareAndRemove(forKey: key, expecting: found.version, durability: nil, untimed) {
-        return found.value
-      }
-      // Another caller rewrote or took the value.
     }
+    countRead(isHit: false)
+    let bytes = try bytes(of: key)
+    try storing { () throws(StoreError) in
+      try enterRemovalOfRetained(bytes, durability: nil, &entered)
+    }
+    held?.invalidate(try tierKey(key), through: nil, .removed)
+    return nil
   }
 
   /// Removes the values of many keys. Each removal is a separate write, and one sync covers all of
@@ -139,13 +117,14 @@ extension DiskCache {
   public func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
   ) throws(CacheError) -> Int {
-    try removeValues(forKeys: keys, durability: durability, callStart())
+    try finishing(.removal) { (entered) throws(CacheError) in
+      try enterRemovals(ofKeys: Array(keys), durability: durability, &entered)
+    }
   }
 
-  func removeValues(
-    forKeys keys: some Sequence<Key>, durability: Durability?, _ start: CallStart
+  func enterRemovals(
+    ofKeys keys: [Key], durability: Durability?, _ entered: inout EnteredWrites
   ) throws(CacheError) -> Int {
-    defer { note(.removal, since: start) }
     var encoded: [[UInt8]] = []
     var tierKeys: [TierKey<Key>] = []
     for key in keys {
@@ -156,21 +135,20 @@ extension DiskCache {
       }
       if held != nil { tierKeys.append(try tierKey(key)) }
     }
-    // Absent keys cause no events, so update memory here. See also `removing`.
+    // Absent keys cause no events. Idle times on disk are accurate to 1 %, so memory may hold an
+    // entry a little longer. Any other value in memory comes from another write.
     defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
-      var count = try store.removeValues(forKeys: encoded, durability: durability)
+      var count = try store.enterRemovals(
+        ofKeys: encoded, durability: durability, &entered.pending)
       if !loading.isEmpty {
-        // See `removeValue`.
+        // A load may have kept its value just after that call. After `passWriters`, no load does.
         store.passWriters()
-        count += try store.removeValues(forKeys: loading, durability: durability)
+        count += try store.enterRemovals(
+          ofKeys: loading, durability: durability, &entered.pending)
       }
-      for key in encoded where flights.retained > 0 {
-        try key.withBytes { (key) throws(StoreError) in
-          try removeRetained(key, durability: durability)
-        }
-      }
+      for key in encoded { try enterRemovalOfRetained(key, durability: durability, &entered) }
       return count
     }
   }
@@ -182,8 +160,12 @@ extension DiskCache {
   }
 
   /// Removes an expired value that some calls may still receive, if the cache keeps such values.
-  func removeRetained(_ key: RawSpan, durability: Durability?) throws(StoreError) {
+  func enterRemovalOfRetained(
+    _ key: [UInt8], durability: Durability?, _ entered: inout EnteredWrites
+  ) throws(StoreError) {
     if flights.retained == 0 { return }
-    try store.removeExpiredValue(forKey: key, durability: durability)
+    try key.withBytes { (key) throws(StoreError) in
+      _ = try store.removeExpiredValue(forKey: key, durability: durability, &entered.pending)
+    }
   }
 }

@@ -38,14 +38,7 @@ extension DiskCache: Trimming {
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
-    let summary = try trimming { () throws(StoreError) in
-      try store.trim(
-        toCount: count > 0 ? min(count, .max - 1) + marks.recordCount() : 0, order: order)
-    }
-    // Another call may have removed entries without memory knowing yet. Clear memory even if it is
-    // empty, because values read from disk earlier must not be inserted.
-    if count <= 0 { held?.removeAll(cause: .removed, isToldOfNothing: false) }
-    return summary
+    try run(.toCount(count, order))
   }
 
   /// Removes entries until the live bytes on disk are at most `cost`. Expired entries go first.
@@ -56,8 +49,7 @@ extension DiskCache: Trimming {
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
-    if cost <= 0 { return try trim(toCount: 0, order: order) }
-    return try trimming { () throws(StoreError) in try store.trim(toBytes: cost, order: order) }
+    try run(.toBytes(cost, order))
   }
 
   /// Frees space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
@@ -67,7 +59,7 @@ extension DiskCache: Trimming {
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> RemovalSummary {
-    try trimming { () throws(StoreError) in try store.trim(toFreeDiskSpace: byteCount) }
+    try run(.toFreeDiskSpace(byteCount))
   }
 
   /// Removes entries whose last access (with `.write`, whose write) was more than `age` ago.
@@ -81,8 +73,7 @@ extension DiskCache: Trimming {
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
     -> RemovalSummary
   {
-    if age <= .zero { return try trim(toCount: 0) }
-    return try trimming { () throws(StoreError) in try store.trim(olderThan: age, by: basis) }
+    try run(.olderThan(age, basis))
   }
 
   /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
@@ -92,8 +83,7 @@ extension DiskCache: Trimming {
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func removeExpired() throws(CacheError) -> RemovalSummary {
-    held?.removeExpired()
-    return try storing { () throws(StoreError) in try store.removeExpired() }
+    try run(.expired)
   }
 
   /// Removes every entry for which `shouldRemove` returns `true`. The closure can decide by key,
@@ -113,12 +103,22 @@ extension DiskCache: Trimming {
   public func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
+    try finishing(nil) { (entered) throws(CacheError) in
+      Result { try enterRemoval(where: shouldRemove, &entered) }
+    }.get()
+  }
+
+  func enterRemoval(
+    where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool,
+    _ entered: inout EnteredWrites
+  ) throws -> RemovalSummary {
     recency?.tell()
     var failure: (any Error)?
     // Read before the iteration, because a mark is removed only after the entries it hides.
     let table = try removedTags()
     do {
-      let summary = try store.remove { key, metadata, info in
+      let summary = try store.trimmer.remove(durability: nil, &entered.pending) {
+        key, metadata, info in
         if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
         guard let decoded = decodableKey(key) else { return false }
         try noteShown(info.version, of: decoded)
@@ -132,7 +132,7 @@ extension DiskCache: Trimming {
         return true
       }
       // The closure was not called for expired entries. No later call may return them.
-      if flights.retained > 0 { try removeExpired() }
+      if flights.retained > 0 { _ = try enter(.expired, &entered) }
       flights.history.forgetAll()
       return summary
     } catch {
@@ -162,12 +162,34 @@ extension DiskCache: Trimming {
     try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
   }
 
-  private func trimming(
-    _ body: () throws(StoreError) -> RemovalSummary
+  private func run(_ trim: Trim) throws(CacheError) -> RemovalSummary {
+    try finishing(nil) { (entered) throws(CacheError) in try enter(trim, &entered) }
+  }
+
+  func enter(
+    _ trim: Trim, _ entered: inout EnteredWrites
   ) throws(CacheError) -> RemovalSummary {
+    var trim = trim
+    var removesAll = false
+    switch trim {
+    case .toCount(let count, let order):
+      removesAll = count <= 0
+      let recordCount = try storing { () throws(StoreError) in try marks.recordCount() }
+      trim = .toCount(min(count, .max - 1) + recordCount, order)
+    case .toBytes(let cost, _): removesAll = cost <= 0
+    case .olderThan(let age, _): removesAll = age <= .zero
+    case .toFreeDiskSpace, .expired: break
+    }
+    if removesAll { trim = .toCount(0, .leastRecentlyUsed) }
     // The access order of both tiers decides which entries go.
-    recency?.tell()
-    return try storing(body)
+    if case .expired = trim { held?.removeExpired() } else { recency?.tell() }
+    let summary = try storing { () throws(StoreError) in
+      try store.trimmer.run(trim, durability: nil, &entered.pending)
+    }
+    // Another call may have removed entries without memory knowing yet. Clear memory even if it is
+    // empty, because values read from disk earlier must not be inserted.
+    if removesAll { held?.removeAll(cause: .removed, isToldOfNothing: false) }
+    return summary
   }
 }
 

@@ -89,12 +89,10 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - tier: updates memory.
-  ///   - showsMismatch: whether the caller receives the key's current version.
   ///   - body: enters the write, and adds its removals.
   @inline(__always)
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
-    showsMismatch: Bool = true,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
@@ -103,7 +101,7 @@ extension DiskCache {
     while true {
       var entered: Store?
       let (result, pending) = try enter(
-        value, bytes, of: key, tier, showsMismatch: showsMismatch, into: &entered, by: body)
+        value, bytes, of: key, tier, showsMismatch: true, into: &entered, by: body)
       do throws(StoreError) {
         // Another store, without this write, may have replaced this one in the meantime.
         try (entered ?? store).finish(pending)
@@ -123,6 +121,7 @@ extension DiskCache {
   /// Enters a write of one value by calling `body`, then updates memory, then calls observers.
   ///
   /// - Parameters:
+  ///   - showsMismatch: whether the caller receives the key's current version.
   ///   - atOnce: whether waiting is forbidden. If `body` would have to wait, it leaves the write,
   ///     and nothing has happened.
   ///   - entered: the store that the write was entered into.
@@ -303,28 +302,9 @@ extension DiskCache {
   public func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
   ) throws(CacheError) -> Bool {
-    try extendLifetime(forKey: key, to: lifetime, durability: durability, callStart())
-  }
-
-  func extendLifetime(
-    forKey key: Key, to lifetime: Duration, durability: Durability?, _ start: CallStart
-  ) throws(CacheError) -> Bool {
-    defer { note(.write, of: key, since: start) }
-    var inMemory: TierExtension<Key, Value>?
-    if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
-    let isFound = try keyCoder.encode(key) { (key) throws(CacheError) in
-      try checkKey(key)
-      try settle(key)
-      return try storing { () throws(StoreError) in
-        try store.extendLifetime(forKey: key, to: lifetime, durability: durability)
-      }
+    try finishing(.write, of: key) { (entered) throws(CacheError) in
+      try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
     }
-    if isFound {
-      inMemory?.apply()
-      return true
-    }
-    try noteShown(nil, of: key)
-    return false
   }
 
   /// Extends a value's lifetime to `lifetime` from now, unless it already ends later, with the
@@ -342,14 +322,16 @@ extension DiskCache {
   public func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
   ) throws(CacheError) -> Int {
-    try extendLifetimes(forKeys: keys, to: lifetime, durability: durability, callStart())
+    try finishing(.write) { (entered) throws(CacheError) in
+      try enterExtensions(
+        ofKeys: Array(keys), to: lifetime, durability: durability, &entered)
+    }
   }
 
-  func extendLifetimes(
-    forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability?,
-    _ start: CallStart
+  func enterExtensions(
+    ofKeys keys: [Key], to lifetime: Duration, durability: Durability?,
+    _ entered: inout EnteredWrites
   ) throws(CacheError) -> Int {
-    defer { note(.write, since: start) }
     var encoded: [[UInt8]] = []
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
@@ -363,7 +345,8 @@ extension DiskCache {
       }
     }
     let count = try storing { () throws(StoreError) in
-      try store.extendLifetimes(forKeys: encoded, to: lifetime, durability: durability)
+      try store.enterExtensions(
+        ofKeys: encoded, to: lifetime, durability: durability, &entered.pending)
     }
     for (_, inMemory) in extensions { inMemory.apply() }
     if count < encoded.count {

@@ -102,26 +102,67 @@ public struct StoreView<Value: Sendable>: Sendable {
   ) throws -> Value? {
     let key = fullKey(key)
     while true {
-      let old = try found(key)
-      guard let value = try change(old?.value) else {
-        guard let old else { return nil }
-        let isRemoved = try storing { () throws(StoreError) in
-          try store.compareAndRemove(
-            forKey: key, expecting: old.entry.info.version, durability: durability)
+      let attempt = try Attempt(self, key, change)
+      do throws(StoreError) {
+        guard let bytes = attempt.bytes else {
+          guard let version = attempt.version else { return nil }
+          if try store.compareAndRemove(forKey: key, expecting: version, durability: durability) {
+            return nil
+          }
+          continue
         }
-        if isRemoved { return nil }
-        continue
-      }
-      let bytes = try encoded(value)
-      let options = old.map {
-        EntryOptions.standard.keeping($0.entry.info, metadata: $0.entry.metadata)
-      }
-      let result = try storing { () throws(StoreError) in
-        try store.compareAndSet(
-          bytes, forKey: key, expecting: old?.entry.info.version,
-          options: options ?? tagged(.standard), durability: durability)
-      }
-      if case .stored = result { return value }
+        let result = try store.compareAndSet(
+          bytes, forKey: key, expecting: attempt.version, options: attempt.options,
+          durability: durability)
+        if case .stored = result { return attempt.value }
+      } catch { throw CacheError.store(error) }
+    }
+  }
+
+  /// Changes the value of a key, like the synchronous form, but blocks no thread. `change` runs in
+  /// the caller's isolation.
+  @discardableResult
+  public nonisolated(nonsending) func update(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil,
+    _ change: (Value?) throws -> Value?
+  ) async throws -> Value? {
+    let key = fullKey(key)
+    while true {
+      let attempt = try Attempt(self, key, change)
+      do throws(StoreError) {
+        guard let bytes = attempt.bytes else {
+          guard let version = attempt.version else { return nil }
+          if try await store.compareAndRemove(
+            forKey: key, expecting: version, durability: durability)
+          {
+            return nil
+          }
+          continue
+        }
+        let result = try await store.compareAndSet(
+          bytes, forKey: key, expecting: attempt.version, options: attempt.options,
+          durability: durability)
+        if case .stored = result { return attempt.value }
+      } catch { throw CacheError.store(error) }
+    }
+  }
+
+  /// What an attempt of an update found, and what it writes.
+  private struct Attempt {
+    let version: UInt64?
+    let value: Value?
+    /// The encoded value, or `nil` for a removal.
+    let bytes: [UInt8]?
+    let options: EntryOptions
+
+    init(_ view: StoreView, _ key: [UInt8], _ change: (Value?) throws -> Value?) throws {
+      let old = try view.found(key)
+      version = old?.entry.info.version
+      value = try change(old?.value)
+      bytes = try value.map { try view.encoded($0) }
+      options =
+        old.map { EntryOptions.standard.keeping($0.entry.info, metadata: $0.entry.metadata) }
+        ?? view.tagged(.standard)
     }
   }
 

@@ -1,4 +1,5 @@
-/// An atomic group of writes: after a crash, the store has all of them or none.
+/// An atomic group of writes: after a crash, the store has all of them or none. It checks no reads, so
+/// it is not a transaction.
 ///
 /// The closure passed to `Store.write` fills the batch. If the batch writes a key twice, the last
 /// operation counts. The store sees none of the operations until the closure returns.

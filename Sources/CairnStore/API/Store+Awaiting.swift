@@ -179,8 +179,8 @@ extension Store {
     forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
   ) async throws(StoreError) -> Int {
     let keys = keys.map { $0.withBytes { [UInt8](copying: $0) } }
-    return try await entering.performUncancelled { () throws(StoreError) in
-      try self.removeValues(forKeys: keys, durability: durability)
+    return try await finishing { (store, pending) throws(StoreError) in
+      try store.enterRemovals(ofKeys: keys, durability: durability, &pending)
     }
   }
 
@@ -191,8 +191,8 @@ extension Store {
     durability: Durability? = nil
   ) async throws(StoreError) -> Bool {
     let key = key.withBytes { [UInt8](copying: $0) }
-    return try await entering.performUncancelled { () throws(StoreError) in
-      try self.extendLifetime(forKey: key, to: lifetime, durability: durability)
+    return try await finishing { (store, pending) throws(StoreError) in
+      try store.enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &pending) > 0
     }
   }
 
@@ -203,8 +203,8 @@ extension Store {
     durability: Durability? = nil
   ) async throws(StoreError) -> Int {
     let keys = keys.map { $0.withBytes { [UInt8](copying: $0) } }
-    return try await entering.performUncancelled { () throws(StoreError) in
-      try self.extendLifetimes(forKeys: keys, to: lifetime, durability: durability)
+    return try await finishing { (store, pending) throws(StoreError) in
+      try store.enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &pending)
     }
   }
 
@@ -228,6 +228,18 @@ extension Store {
   }
 
   // MARK: Two steps
+
+  /// Enters writes on another thread by calling `body`, and finishes them.
+  private nonisolated(nonsending) func finishing<Result: Sendable>(
+    _ body: @escaping @Sendable (Store, inout PendingWrite) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
+    try await finish(
+      .left { () throws(StoreError) in
+        var pending = PendingWrite()
+        let result = try body(self, &pending)
+        return (result, pending)
+      })
+  }
 
   /// Does all the waiting that an unfinished write requires.
   @usableFromInline

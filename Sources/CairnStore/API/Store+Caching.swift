@@ -56,8 +56,10 @@ extension Store {
   /// Removes the value of a key if it is damaged. A value written in the meantime stays.
   ///
   /// - Returns: whether the value was damaged and is now removed.
-  package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
-    try engine.removeDamagedValue(forKey: key)
+  package func removeDamagedValue(
+    forKey key: RawSpan, _ pending: inout PendingWrite
+  ) throws(StoreError) -> Bool {
+    try engine.removeDamagedValue(forKey: key, &pending)
   }
 
   // A cache writes in two steps. The first enters the write and reports the removed entries, even
@@ -108,6 +110,57 @@ extension Store {
   ) throws(StoreError) -> (first: UInt64, pending: PendingWrite) {
     try engine.enter(batch.records, durability: durability, removals: &removals)
   }
+
+  /// Removes the value of a key, if it has the version or if that is `nil`.
+  package func enterRemoval(
+    ofKey key: RawSpan, expecting version: UInt64? = nil, durability: Durability?,
+    _ pending: inout PendingWrite
+  ) throws(StoreError) -> Bool {
+    try engine.enterRemoval(
+      ofKey: key, expecting: version.map { .version($0) } ?? .anything, durability: durability,
+      &pending)
+  }
+
+  /// Removes the values of many keys, and returns how many there were.
+  package func enterRemovals(
+    ofKeys keys: some Sequence<some ByteSource>, durability: Durability?,
+    _ pending: inout PendingWrite
+  ) throws(StoreError) -> Int {
+    try engine.session.checkWritable()
+    let isOneOfMany = keys.underestimatedCount > 1
+    var count = 0
+    for key in keys {
+      let isRemoved = try key.withBytes { (key) throws(StoreError) in
+        try engine.enterRemoval(
+          ofKey: key, expecting: .anything, durability: durability, isOneOfMany: isOneOfMany,
+          &pending)
+      }
+      if isRemoved { count += 1 }
+    }
+    return count
+  }
+
+  /// Extends the lifetimes of many keys' values, and returns how many there are.
+  package func enterExtensions(
+    ofKeys keys: some Sequence<some ByteSource>, to lifetime: Duration, durability: Durability?,
+    _ pending: inout PendingWrite
+  ) throws(StoreError) -> Int {
+    try engine.session.checkWritable()
+    let isOneOfMany = keys.underestimatedCount > 1
+    var count = 0
+    for key in keys {
+      let isThere = try key.withBytes { (key) throws(StoreError) in
+        try engine.extendLifetime(
+          forKey: key, to: lifetime, durability: durability, isOneOfMany: isOneOfMany,
+          &pending)
+      }
+      if isThere { count += 1 }
+    }
+    return count
+  }
+
+  /// Removes many entries at once.
+  package var trimmer: Trimmer { engine.trimmer }
 
   /// Gives a write its promised durability. If the call throws, the write may still be on disk.
   package func finish(_ pending: PendingWrite) throws(StoreError) { try engine.finish(pending) }

@@ -48,12 +48,12 @@ extension Store {
   /// - Parameter isWanted: as for `enterLoaded`.
   /// - Returns: whether the key has that version and the renewal is wanted.
   package func renewValue(
-    forKey key: RawSpan, version: UInt64, to lifetime: Duration,
+    forKey key: RawSpan, version: UInt64, to lifetime: Duration, _ pending: inout PendingWrite,
     ifWanted isWanted: @escaping @Sendable () -> Bool
   ) throws(StoreError) -> Bool {
     try engine.extendLifetime(
       forKey: key, to: lifetime, durability: nil,
-      renewal: Engine.Renewal(version: version, isWanted: isWanted))
+      renewal: Engine.Renewal(version: version, isWanted: isWanted), &pending)
   }
 
   /// Removes the value of a key if it has expired.
@@ -61,9 +61,9 @@ extension Store {
   /// - Returns: whether the value had expired.
   @discardableResult
   package func removeExpiredValue(
-    forKey key: RawSpan, durability: Durability?
+    forKey key: RawSpan, durability: Durability?, _ pending: inout PendingWrite
   ) throws(StoreError) -> Bool {
-    try engine.removeExpiredValue(forKey: key, durability: durability)
+    try engine.removeExpiredValue(forKey: key, durability: durability, &pending)
   }
 
   /// Returns once every write that passed its precondition check is visible.

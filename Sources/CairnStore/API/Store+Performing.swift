@@ -47,9 +47,7 @@ extension Store {
   public nonisolated(nonsending) func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await perform { (store) throws(StoreError) in
-      try store.trim(toCount: count, order: order, durability: durability)
-    }
+    try await run(.toCount(count, order), durability)
   }
 
   /// Sets new limits, and removes the least recently used entries until the limits hold.
@@ -68,9 +66,7 @@ extension Store {
   public nonisolated(nonsending) func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await perform { (store) throws(StoreError) in
-      try store.trim(toBytes: byteCount, order: order, durability: durability)
-    }
+    try await run(.toBytes(byteCount, order), durability)
   }
 
   /// Removes entries until this many bytes are free on the disk. Cancellation: see
@@ -79,9 +75,7 @@ extension Store {
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int, durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await perform { (store) throws(StoreError) in
-      try store.trim(toFreeDiskSpace: byteCount, durability: durability)
-    }
+    try await run(.toFreeDiskSpace(byteCount), durability)
   }
 
   /// Removes entries by age. Cancellation: see `trim(toCount:)`.
@@ -89,9 +83,7 @@ extension Store {
   public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await perform { (store) throws(StoreError) in
-      try store.trim(olderThan: age, by: basis, durability: durability)
-    }
+    try await run(.olderThan(age, basis), durability)
   }
 
   /// Removes expired entries. Cancellation: see `trim(toCount:)`.
@@ -99,9 +91,7 @@ extension Store {
   public nonisolated(nonsending) func removeExpired(
     durability: Durability? = nil
   ) async throws(StoreError) -> RemovalSummary {
-    try await perform { (store) throws(StoreError) in
-      try store.removeExpired(durability: durability)
-    }
+    try await run(.expired, durability)
   }
 
   /// Removes every entry for which `isRemoved` returns `true`. The closure runs on one of the
@@ -111,7 +101,35 @@ extension Store {
     durability: Durability? = nil,
     where isRemoved: @escaping @Sendable (_ key: RawSpan, _ info: EntryInfo) throws -> Bool
   ) async throws -> RemovalSummary {
-    try await perform { try $0.remove(durability: durability, where: isRemoved) }
+    try await trimming { (trimmer, pending) throws(StoreError) in
+      Swift.Result {
+        try trimmer.remove(durability: durability, &pending) { key, _, info in
+          try isRemoved(key, info)
+        }
+      }
+    }.get()
+  }
+
+  private nonisolated(nonsending) func run(
+    _ trim: Trim, _ durability: Durability?
+  ) async throws(StoreError) -> RemovalSummary {
+    try await trimming { (trimmer, pending) throws(StoreError) in
+      try trimmer.run(trim, durability: durability, &pending)
+    }
+  }
+
+  /// Removes entries on another thread by calling `body`, and waits for the removals' durability
+  /// without a thread.
+  private nonisolated(nonsending) func trimming<Result: Sendable>(
+    _ body: @escaping @Sendable (Trimmer, inout PendingWrite) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
+    let (result, pending) = try await perform { (store) throws(StoreError) in
+      var pending = PendingWrite()
+      let result = try body(store.trimmer, &pending)
+      return (result, pending)
+    }
+    try await finish(pending)
+    return result
   }
 
   /// Reclaims the space of dead records. Cancellation: see `trim(toCount:)`.

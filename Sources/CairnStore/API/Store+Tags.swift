@@ -30,12 +30,4 @@ extension Store {
   ) throws(StoreError) -> (next: Int?, isWhole: Bool) {
     try engine.trimmer.removeRound(fromShard: start, lookingAt: limit, where: isVictim)
   }
-
-  /// Removes the entries for which `isVictim` returns true, like `remove(durability:where:)`. The
-  /// closure also receives the metadata.
-  package func remove(
-    where isVictim: (_ key: RawSpan, _ metadata: RawSpan, _ info: EntryInfo) throws -> Bool
-  ) throws -> RemovalSummary {
-    try engine.trimmer.remove(where: isVictim)
-  }
 }

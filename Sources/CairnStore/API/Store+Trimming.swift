@@ -72,12 +72,11 @@ extension Store {
   ///   `system`.
   /// - Complexity: O(keys) to scan the index, plus O(removed × log removed). Also reads the record
   ///   heads of entries that can expire or, with `.largestFirst`, of all entries.
-  @inlinable
   @discardableResult
   public func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trimmer.trim(toCount: count, order: order, durability: durability)
+    try run(.toCount(count, order), durability)
   }
 
   /// Removes entries until `statistics().liveByteCount` is at most `byteCount`. Live bytes are
@@ -93,12 +92,11 @@ extension Store {
   /// - Throws: see `trim(toCount:order:durability:)`.
   /// - Complexity: the same as `trim(toCount:order:durability:)`. If the least recently used
   ///   entries are far smaller than others, the call scans the index more than once.
-  @inlinable
   @discardableResult
   public func trim(
     toBytes byteCount: Int, order: TrimOrder = .leastRecentlyUsed, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trimmer.trim(toBytes: byteCount, order: order, durability: durability)
+    try run(.toBytes(byteCount, order), durability)
   }
 
   /// Makes space on the filesystem until `byteCount` bytes are free, or nothing is left to remove.
@@ -114,12 +112,11 @@ extension Store {
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)` and `compact()`, except `noSpace`.
   /// - Complexity: that of the compactions and trims that the call needs.
-  @inlinable
   @discardableResult
   public func trim(
     toFreeDiskSpace byteCount: Int, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trimmer.trim(toFreeDiskSpace: byteCount, durability: durability)
+    try run(.toFreeDiskSpace(byteCount), durability)
   }
 
   /// Removes the entries that were last accessed, or with `.write` written, more than `age` ago.
@@ -133,12 +130,11 @@ extension Store {
   /// - Throws: see `trim(toCount:order:durability:)`.
   /// - Complexity: O(keys) to scan the index. With `.write`, also reads the record heads in
   ///   segments of that age.
-  @inlinable
   @discardableResult
   public func trim(
     olderThan age: Duration, by basis: AgeBasis = .access, durability: Durability? = nil
   ) throws(StoreError) -> RemovalSummary {
-    try engine.trimmer.trim(olderThan: age, by: basis, durability: durability)
+    try run(.olderThan(age, basis), durability)
   }
 
   /// Removes expired entries: those whose lifetime has ended or that have been idle for too long.
@@ -148,10 +144,9 @@ extension Store {
   /// - Throws: see `trim(toCount:order:durability:)`.
   /// - Complexity: O(1) if no entry can expire, otherwise O(removed entries), plus the cost of
   ///   `count()`.
-  @inlinable
   @discardableResult
   public func removeExpired(durability: Durability? = nil) throws(StoreError) -> RemovalSummary {
-    try engine.trimmer.removeExpired(durability: durability)
+    try run(.expired, durability)
   }
 
   /// Removes the values of many keys, in the given order. Each removal is a separate write, and one
@@ -167,16 +162,13 @@ extension Store {
   /// - Throws: `invalidKey` at the first invalid key. Otherwise see
   ///   `trim(toCount:order:durability:)`. Earlier removals stay.
   /// - Complexity: O(number of keys given).
-  @inlinable
   @discardableResult
   public func removeValues(
     forKeys keys: some Sequence<some ByteSource>, durability: Durability? = nil
   ) throws(StoreError) -> Int {
-    var removal = try engine.makeKeyRemoval()
-    for key in keys {
-      try key.withBytes { (key) throws(StoreError) in try engine.remove(key, in: &removal) }
+    try engine.finishing { (pending) throws(StoreError) in
+      try enterRemovals(ofKeys: keys, durability: durability, &pending)
     }
-    return try engine.finish(removal, durability: durability)
   }
 
   /// Removes every entry for which `isRemoved` returns `true`. The closure can decide by key, size,
@@ -194,12 +186,22 @@ extension Store {
   ///   `trim(toCount:order:durability:)`.
   /// - Complexity: O(keys), with a read of each record's head. Takes 40 bytes of memory for each
   ///   entry to remove.
-  @inlinable
   @discardableResult
   public func remove(
     durability: Durability? = nil,
     where isRemoved: (_ key: RawSpan, _ info: EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
-    try engine.trimmer.remove(where: isRemoved, durability: durability)
+    var pending = PendingWrite()
+    let summary = try engine.trimmer.remove(durability: durability, &pending) { key, _, info in
+      try isRemoved(key, info)
+    }
+    try engine.finish(pending)
+    return summary
+  }
+
+  private func run(_ trim: Trim, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
+    try engine.finishing { (pending) throws(StoreError) in
+      try trimmer.run(trim, durability: durability, &pending)
+    }
   }
 }

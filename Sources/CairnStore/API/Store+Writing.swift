@@ -130,6 +130,10 @@ extension Store {
   ///       try batch.removeValue(forKey: "b")
   ///     }
   ///
+  /// A batch is not a transaction: it does not check what `body` has read, and overwrites what others
+  /// have written since. To write what depends on a value, use `update` or `compareAndSet`, and keep
+  /// values that depend on each other under one key.
+  ///
   /// To remove several keys atomically, use a batch: `removeValues(forKeys:)` removes them one by
   /// one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys may
   /// see the changes one by one. A snapshot sees all of a batch or none of it. While a batch of
@@ -174,14 +178,15 @@ extension Store {
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
   /// - Complexity: O(key). Appends a record with the key, or nothing if the lifetime already lasts
   ///   that long.
-  @inlinable
   @discardableResult
   public func extendLifetime(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
     durability: Durability? = nil
   ) throws(StoreError) -> Bool {
     try key.withBytes { (key) throws(StoreError) in
-      try engine.extendLifetime(forKey: key, to: lifetime, durability: durability)
+      try engine.finishing { (pending) throws(StoreError) in
+        try engine.extendLifetime(forKey: key, to: lifetime, durability: durability, &pending)
+      }
     }
   }
 
@@ -194,11 +199,9 @@ extension Store {
     forKeys keys: some Sequence<some ByteSource>, to lifetime: Duration,
     durability: Durability? = nil
   ) throws(StoreError) -> Int {
-    var extending = try engine.makeExtending(to: lifetime)
-    for key in keys {
-      try key.withBytes { (key) throws(StoreError) in try engine.extend(key, in: &extending) }
+    try engine.finishing { (pending) throws(StoreError) in
+      try enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &pending)
     }
-    return try engine.finish(extending, durability: durability)
   }
 
   /// Removes every entry.

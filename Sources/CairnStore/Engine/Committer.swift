@@ -32,11 +32,11 @@ final class Committer: Sendable {
     try await log.waitForSync(through: sequence)
   }
 
-  /// Gives a removal that found nothing its promised durability. The write that made the key absent
-  /// may be recent and not synced yet, and a power cut must not undo it.
-  func commitAbsence(_ durability: Durability) throws(StoreError) {
-    if durability == .process { return }
-    try commit(log.lastSequence, durability)
+  /// What a removal that found nothing waits for. The write that made the key absent may be recent
+  /// and not synced yet, and a power cut must not undo it.
+  func absence(_ durability: Durability) -> PendingWrite {
+    if durability == .process { return PendingWrite() }
+    return PendingWrite(sequence: log.lastSequence, durability: durability)
   }
 
   /// Syncs the log after at most `interval`.

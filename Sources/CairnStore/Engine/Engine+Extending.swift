@@ -1,64 +1,35 @@
 /// Extending the lifetimes of entries without rewriting their values.
 extension Engine {
-  /// Extends the lifetime of a key's value to `lifetime` from now, unless it already ends later.
+  /// Extends the lifetime of a key's value to `lifetime` from now, unless it already ends later, or
+  /// renews the value.
   ///
-  /// - Returns: whether the key has a value.
-  @usableFromInline
-  package func extendLifetime(
-    forKey key: RawSpan, to lifetime: Duration, durability: Durability?
-  ) throws(StoreError) -> Bool {
-    try extendLifetime(forKey: key, to: lifetime, durability: durability, renewal: nil)
-  }
-
-  /// Extends the lifetime of a key's value, or renews the value. A renewal returns whether the key
-  /// has the renewal's version and that version is wanted.
+  /// - Parameter isOneOfMany: whether one sync follows many extensions.
+  /// - Returns: whether the key has a value or, for a renewal, the renewal's version, still wanted.
   func extendLifetime(
-    forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal?
+    forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal? = nil,
+    isOneOfMany: Bool = false, _ pending: inout PendingWrite
   ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
     let extended = try extend(
-      key, to: lifetime, forSync: durability == .durable, renewal: renewal)
-    // If no record was needed, this makes the write that set the current end durable.
-    if extended.isThere { try committer.commit(extended.sequence ?? log.lastSequence, durability) }
+      key, to: lifetime, forSync: durability == .durable && !isOneOfMany, renewal: renewal)
+    if extended.isThere {
+      // If no record was needed, this makes the write that set the current end durable.
+      pending.add(
+        PendingWrite(sequence: extended.sequence ?? log.lastSequence, durability: durability))
+    }
     return extended.isThere
   }
 
   /// Removes the value of a key if it has expired, and returns whether it had expired.
   func removeExpiredValue(
-    forKey key: RawSpan, durability: Durability?
+    forKey key: RawSpan, durability: Durability?, _ pending: inout PendingWrite
   ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
     let sequence = try remove(
       key, expecting: .anything, forSync: durability == .durable, expired: true)
     guard let sequence else { return false }
-    try committer.commit(sequence, durability)
+    pending.add(PendingWrite(sequence: sequence, durability: durability))
     return true
-  }
-
-  /// An extension of many keys' lifetimes. Each key is a separate write.
-  struct Extending {
-    let lifetime: Duration
-    fileprivate(set) var count = 0
-  }
-
-  func makeExtending(to lifetime: Duration) throws(StoreError) -> Extending {
-    try session.checkWritable()
-    return Extending(lifetime: lifetime)
-  }
-
-  /// Extends the lifetime of one key. `finish` waits for all these writes.
-  func extend(_ key: RawSpan, in extending: inout Extending) throws(StoreError) {
-    let extended = try extend(
-      key, to: extending.lifetime, forSync: false, renewal: nil)
-    if extended.isThere { extending.count += 1 }
-  }
-
-  /// - Returns: the number of keys that have a value.
-  func finish(_ extending: Extending, durability: Durability?) throws(StoreError) -> Int {
-    if extending.count > 0 {
-      try committer.commit(log.lastSequence, session.durability(durability))
-    }
-    return extending.count
   }
 
   /// Renews the entry that has this version, even an expired one, if it is still wanted.

@@ -90,9 +90,11 @@ extension Engine {
     }
     let key = key.copied()
     return .left { [self] () throws(StoreError) in
-      try key.withBytes { (key) throws(StoreError) in
-        try enterRemoval(ofKey: key, expecting: expectation, durability: durability)
+      var pending = PendingWrite()
+      let isRemoved = try key.withBytes { (key) throws(StoreError) in
+        try enterRemoval(ofKey: key, expecting: expectation, durability: durability, &pending)
       }
+      return (isRemoved, pending)
     }
   }
 

@@ -84,6 +84,16 @@ extension Engine {
     }
   }
 
+  /// Enters writes by calling `body`, and finishes them.
+  func finishing<Result>(
+    _ body: (inout PendingWrite) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
+    var pending = PendingWrite()
+    let result = try body(&pending)
+    try finish(pending)
+    return result
+  }
+
   /// Returns once every write in progress is in the log and in the index.
   package func passWriters() { log.withLock { _ in } }
 
@@ -184,31 +194,35 @@ extension Engine {
   func removeValue(
     forKey key: RawSpan, expecting expectation: Expectation, durability: Durability?
   ) throws(StoreError) -> Bool {
-    let (isRemoved, pending) = try enterRemoval(
-      ofKey: key, expecting: expectation, durability: durability)
-    try finish(pending)
-    return isRemoved
+    try finishing { (pending) throws(StoreError) in
+      try enterRemoval(ofKey: key, expecting: expectation, durability: durability, &pending)
+    }
   }
 
   /// Removes the key's value if it is as expected, and tells the observer.
+  ///
+  /// - Parameter isOneOfMany: whether one sync follows many removals.
+  /// - Returns: whether a value was removed.
   func enterRemoval(
-    ofKey key: RawSpan, expecting expectation: Expectation, durability: Durability?
-  ) throws(StoreError) -> (isRemoved: Bool, pending: PendingWrite) {
+    ofKey key: RawSpan, expecting expectation: Expectation, durability: Durability?,
+    isOneOfMany: Bool = false, _ pending: inout PendingWrite
+  ) throws(StoreError) -> Bool {
     let durability = session.durability(durability)
-    let sequence = try remove(key, expecting: expectation, forSync: durability == .durable)
+    let sequence = try remove(
+      key, expecting: expectation, forSync: durability == .durable && !isOneOfMany)
     guard let sequence else {
-      return (false, pendingAbsence(expectation, durability))
+      pending.add(pendingAbsence(expectation, durability))
+      return false
     }
     // The store may have been opened with a lower limit than before.
     evictor.keepLimits()
-    return (true, PendingWrite(sequence: sequence, durability: durability))
+    pending.add(PendingWrite(sequence: sequence, durability: durability))
+    return true
   }
 
-  /// The pending sync of a removal that found nothing. The write that made the key absent may be
-  /// recent and not synced yet, and a power cut must not undo it.
   func pendingAbsence(_ expectation: Expectation, _ durability: Durability) -> PendingWrite {
-    guard case .anything = expectation, durability != .process else { return PendingWrite() }
-    return PendingWrite(sequence: log.lastSequence, durability: durability)
+    guard case .anything = expectation else { return PendingWrite() }
+    return committer.absence(durability)
   }
 
   /// Removes the key's value if it is as expected, and returns the tombstone's version.
@@ -261,7 +275,9 @@ extension Engine {
 
   /// Removes the key's value if it is damaged, and returns whether it was. A value written in the
   /// meantime stays.
-  package func removeDamagedValue(forKey key: RawSpan) throws(StoreError) -> Bool {
+  package func removeDamagedValue(
+    forKey key: RawSpan, _ pending: inout PendingWrite
+  ) throws(StoreError) -> Bool {
     defer { Reclamation.reclaimIfDue() }
     var damage: StoreError?
     let existing = try lookup.locate(
@@ -269,8 +285,8 @@ extension Engine {
     guard let existing else { return false }
     if let damage {
       guard case .corrupt = damage else { throw damage }
-      return try removeValue(
-        forKey: key, expecting: .damaged(at: existing.location), durability: nil)
+      return try enterRemoval(
+        ofKey: key, expecting: .damaged(at: existing.location), durability: nil, &pending)
     }
     do throws(StoreError) {
       try lookup.find(key, touch: .no) { (found) throws(StoreError) in try found.record.checkValue()
@@ -279,8 +295,8 @@ extension Engine {
     } catch {
       guard case .corrupt = error else { throw error }
       // If the key still has this version, its value is the damaged one.
-      return try removeValue(
-        forKey: key, expecting: .version(existing.sequence), durability: nil)
+      return try enterRemoval(
+        ofKey: key, expecting: .version(existing.sequence), durability: nil, &pending)
     }
   }
 

@@ -1,4 +1,4 @@
-/// What a write that is in the log and in the index still has to wait for.
+/// What a call's writes, which are in the log and in the index, still have to wait for.
 @usableFromInline
 package struct PendingWrite: Sendable {
   /// The last sequence number that must be durable, or 0 for none.
@@ -37,6 +37,12 @@ package struct PendingWrite: Sendable {
 
   /// A write that waits for nothing.
   package init() {}
+
+  /// Adds what another write of the same call waits for. Both have the same durability class.
+  package mutating func add(_ other: PendingWrite) {
+    if other.sequence > sequence { (sequence, durability) = (other.sequence, other.durability) }
+    slowedByteCount += other.slowedByteCount
+  }
 
   /// A write that was not made.
   static var left: PendingWrite {

@@ -70,6 +70,66 @@ struct AwaitingTests {
     try await store.close()
   }
 
+  @Test("With one thread for calls, every kind of write waits for its sync and holds no thread")
+  func oneThread() async throws {
+    let system = SlowSyncFileSystem()
+    let (events, told) = AsyncStream.makeStream(of: RemovalEvent.self)
+    var iterator = events.makeAsyncIterator()
+    let store = try Store(
+      path: directory.store,
+      configuration: .small(durability: .durable) {
+        $0.concurrentCallLimit = 1
+        $0.removalObserver = { told.yield($0) }
+      },
+      environment: Environment(
+        fileSystem: system, background: ThreadBackgroundQueue(),
+        maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue()), readOnly: false)
+    for number in 0..<40 {
+      try await store.setValue(
+        "v", forKey: "key \(number)", lifetime: .seconds(1000), durability: .process)
+    }
+    try await store.sync()
+    system.holdSyncs()
+    defer { system.releaseSyncs() }
+    let returned = Total()
+    func begin(_ write: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
+      Task {
+        try await write()
+        returned.add()
+      }
+    }
+    var tasks = [
+      begin { try await store.removeValue(forKey: "key 0") },
+      begin { _ = try await store.compareAndRemove(forKey: "key 1", expecting: 2) },
+      begin { try await store.removeValues(forKeys: ["key 2", "absent"]) },
+      begin { try await store.write { try $0.removeValue(forKey: "key 3") } },
+      begin {
+        try await store.remove { key, _ in key.byteCount == 5 && String(copying: key) == "key 4" }
+      },
+    ]
+    // Each has removed a key.
+    for _ in tasks { _ = await iterator.next() }
+    tasks += [
+      begin { try await store.extendLifetime(forKey: "key 5", to: .seconds(2000)) },
+      begin { try await store.extendLifetimes(forKeys: ["key 6"], to: .seconds(2000)) },
+      begin { try await store.trim(toCount: 30) },
+    ]
+    for _ in 0..<5 { _ = await iterator.next() }
+    tasks += [
+      begin { try await store.trim(toBytes: 0) }, begin { try await store.removeExpired() },
+    ]
+    for _ in 0..<30 { _ = await iterator.next() }
+    // The threads for long work and for writes are both free.
+    #expect(try await store.perform { try $0.count() } == 0)
+    try await store.setValue(
+      [UInt8](repeating: 1, count: 100_000), forKey: "large", durability: .process)
+    #expect(returned.value == 0)
+    system.releaseSyncs()
+    for task in tasks { try await task.value }
+    #expect(returned.value == tasks.count)
+    try await store.close()
+  }
+
   @Test("If a sync fails, all writes that wait for it throw, and the store accepts no more writes")
   func failure() async throws {
     let store = try open()

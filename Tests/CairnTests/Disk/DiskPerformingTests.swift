@@ -115,6 +115,74 @@ struct DiskPerformingTests {
     }
   }
 
+  /// If a call held its thread, this would hang.
+  @Test(
+    "With one thread for calls, every kind of write waits for its sync and holds no thread",
+    .timeLimit(.minutes(3)))
+  func oneThread() async throws {
+    let system = SlowSyncFileSystem()
+    var configuration = DiskCacheConfiguration(
+      countLimit: nil, byteLimit: nil, memory: .unlimited)
+    configuration.store.concurrentCallLimit = 1
+    configuration.store.durability = .durable
+    configuration.store.log = .none
+    let cache = try DiskCache<String, String>(
+      path: scene.path, configuration: configuration, keyCoder: .standard,
+      valueCoder: .standard,
+      environment: Environment(
+        fileSystem: system, background: ThreadBackgroundQueue(),
+        maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue()))
+    for number in 0..<40 {
+      try await cache.setValue(
+        "v", forKey: "\(number)",
+        options: EntryOptions(lifetime: .hours(1), tags: ["tag \(number)"]), durability: .process)
+    }
+    try await cache.sync()
+    let version = try #require(try cache.info(forKey: "1")).version
+    system.holdSyncs()
+    defer { system.releaseSyncs() }
+    let returned = Record<Bool>()
+    func begin(_ write: @escaping @Sendable () async throws -> Void) -> Task<Void, any Error> {
+      Task {
+        try await write()
+        returned.add(true)
+      }
+    }
+    var tasks = [
+      begin { try await cache.removeValue(forKey: "0") },
+      begin { _ = try await cache.compareAndRemove(forKey: "1", expecting: version) },
+      begin { try await cache.removeValues(forKeys: ["2", "absent"]) },
+      begin { try await cache.write { try $0.removeValue(forKey: "3") } },
+      begin { try await cache.removeAll(tagged: "tag 4") },
+      begin { _ = try await cache.takeValue(forKey: "5") },
+      begin { try await cache.update(forKey: "6") { _ in nil } },
+      begin { try await cache.remove { key, _ in key == "7" } },
+      begin { try await cache.extendLifetime(forKey: "8", to: .seconds(7200)) },
+      begin { try await cache.extendLifetimes(forKeys: ["9"], to: .seconds(7200)) },
+      begin { _ = try await cache.value(forKey: "a") { "loaded" } },
+      begin { _ = try await cache.value(forKey: "b") { "loaded" } },
+    ]
+    await eventually {
+      (0..<8).allSatisfy { (try? cache.contains("\($0)")) == false }
+        && ["a", "b"].allSatisfy { (try? cache.contains($0)) == true }
+    }
+    tasks.append(begin { try await cache.trim(toCount: 10) })
+    await eventually { (try? cache.count()).map { $0 <= 10 } == true }
+    tasks += [
+      begin { try await cache.trim(toCost: 0) }, begin { try await cache.removeExpired() },
+    ]
+    await eventually { (try? cache.count()) == 0 }
+    // The threads for long work and for writes are both free.
+    #expect(try await cache.perform { try $0.count() } == 0)
+    try await cache.setValue(
+      String(repeating: "v", count: 100_000), forKey: "large", durability: .process)
+    #expect(returned.all == [])
+    system.releaseSyncs()
+    for task in tasks { try await task.value }
+    #expect(returned.all.count == tasks.count)
+    try await cache.close()
+  }
+
   @Test("As many run at once as configured, on separate threads, in order")
   func width() async throws {
     for width in [0, 1, 3] {

@@ -65,6 +65,32 @@ struct StoreViewTests {
     }
   }
 
+  @Test("The async form of an update does the same, and loses no change")
+  func asyncUpdate() async throws {
+    let store = try open()
+    let counts = store.view(of: Int.self, prefix: "n/")
+    try await counts.setValue(5, forKey: "b", options: .lifetime(.seconds(60)))
+    #expect(try await counts.update(forKey: "b") { ($0 ?? 0) + 1 } == 6)
+    #expect(try store.info(forKey: "n/b")?.expires != nil)
+    #expect(try await counts.update(forKey: "b") { _ in nil } == nil)
+    #expect(try await counts.update(forKey: "b") { _ in nil } == nil)
+    #expect(try !store.contains("n/b"))
+    await #expect(throws: CancellationError.self) {
+      try await counts.update(forKey: "a") { _ in throw CancellationError() }
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<100 {
+        group.addTask { try await counts.update(forKey: "a") { ($0 ?? 0) + 1 } }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try counts.value(forKey: "a") == 100)
+    try await store.close()
+    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+      try await counts.update(forKey: "a") { $0 }
+    }
+  }
+
   @Test("Another tag, and bytes that are not a value, are errors that say so")
   func errors() throws {
     let store = try open()

@@ -294,7 +294,8 @@ struct UnreadableValueTests {
     let store = try scene.store()
     func removeDamaged(_ key: String) throws -> Bool {
       try Array(key.utf8).withBytes { (key) throws(StoreError) in
-        try store.removeDamagedValue(forKey: key)
+        var pending = PendingWrite()
+        return try store.removeDamagedValue(forKey: key, &pending)
       }
     }
     #expect(try !removeDamaged("other"))

@@ -158,25 +158,6 @@ extension DiskCache {
     if let entry, let held { entry.take(step, in: held) }
   }
 
-  /// Removes a key from disk by calling `remove`, and from memory. `remove` returns `nil` if the
-  /// disk had no value.
-  func removing<Result>(
-    _ key: Key, _ remove: () throws(CacheError) -> Result?
-  ) throws(CacheError) -> Result? {
-    guard let held else { return try remove() }
-    let key = try tierKey(key)
-    do throws(CacheError) {
-      if let result = try remove() { return result }
-    } catch {
-      noteFailure(error, of: key)
-      throw error
-    }
-    // Idle times on disk are accurate to 1 %, so memory may hold the entry a little longer. Any
-    // other value in memory comes from another write. The disk decides.
-    held.invalidate(key, through: nil, .removed)
-    return nil
-  }
-
   /// Drops the entries that a write removed from memory.
   func drop(_ removals: [RemovalEvent]) {
     guard let recency else { return }

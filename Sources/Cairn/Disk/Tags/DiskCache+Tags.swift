@@ -23,18 +23,19 @@ extension DiskCache {
   ///   being removed. Otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
   public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
-    try removeAll(tagged: tag, durability: durability, callStart())
+    try finishing(.removal) { (entered) throws(CacheError) in
+      try enterRemoval(ofTag: tag, durability: durability, &entered)
+    }
   }
 
-  private func removeAll(
-    tagged tag: String, durability: Durability?, _ start: CallStart
+  private func enterRemoval(
+    ofTag tag: String, durability: Durability?, _ entered: inout EnteredWrites
   ) throws(CacheError) {
-    defer { note(.removal, since: start) }
     let tag = try TagLimits.bytes(of: tag)
     let store = store
     do throws(CacheError) {
       // If it fails, another removal or the sweep has written the record but not yet published it.
-      while try !mark(tag, in: store, durability) { try refreshMarks(in: store) }
+      while try !mark(tag, in: store, durability, &entered) { try refreshMarks(in: store) }
     } catch {
       guard case .store(.vanished) = error else { throw error }
       // All entries were lost with the directory.
@@ -46,9 +47,8 @@ extension DiskCache {
   public nonisolated(nonsending) func removeAll(
     tagged tag: String, durability: Durability? = nil
   ) async throws(CacheError) {
-    let start = callStart()
-    try await onWorkers { (cache) throws(CacheError) in
-      try cache.removeAll(tagged: tag, durability: durability, start)
+    try await finishing(.removal) { [self] (entered) throws(CacheError) in
+      try enterRemoval(ofTag: tag, durability: durability, &entered)
     }
   }
 
@@ -75,15 +75,15 @@ extension DiskCache {
   /// - Returns: `false` if the record's version differs from the known one, in which case nothing
   ///   was written.
   private func mark(
-    _ tag: [UInt8], in store: Store, _ durability: Durability?
+    _ tag: [UInt8], in store: Store, _ durability: Durability?, _ entered: inout EnteredWrites
   ) throws(CacheError) -> Bool {
     var removals: [RemovalEvent] = []
-    var entered: PendingWrite?
+    var pending: PendingWrite?
     var failure: CacheError?
     events.holdBack()
     marks.beginRemoval(of: tag)
     do throws(CacheError) {
-      entered = try enterMark(of: tag, in: store, durability, &removals)
+      pending = try enterMark(of: tag, in: store, durability, &removals)
     } catch { failure = error }
     // Do this before any observer runs: an observer may write an entry with the tag, and would wait
     // for this.
@@ -99,9 +99,9 @@ extension DiskCache {
       if !failure.hasWrittenNothing { try? refreshMarks(in: store) }
       throw failure
     }
-    guard let entered else { return false }
+    guard let pending else { return false }
     store.wakeHousekeeping()
-    do throws(StoreError) { try store.finish(entered) } catch { throw .store(error) }
+    entered.pending.add(pending)
     return true
   }
 

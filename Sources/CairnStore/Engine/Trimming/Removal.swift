@@ -59,26 +59,6 @@ struct Removal {
   }
 }
 
-/// A removal of many keys by name.
-@usableFromInline
-package struct KeyRemoval {
-  /// The number of keys removed.
-  private(set) var count = 0
-  /// The version of the last tombstone, or 0.
-  private(set) var lastSequence: SequenceNumber = 0
-  /// Whether a key was absent.
-  private(set) var foundAbsent = false
-
-  init() {}
-
-  mutating func noteRemoved(sequence: SequenceNumber) {
-    count += 1
-    lastSequence = sequence
-  }
-
-  mutating func noteAbsent() { foundAbsent = true }
-}
-
 /// Entries that are removed together under the log's lock.
 struct VictimGroup {
   /// The maximum number of entries, and of bytes of tombstones. With these limits, the log's lock

@@ -24,22 +24,23 @@ final class Remover: Sendable {
     return Removal(cause, now: now, sparesRead: sparesRead)
   }
 
-  func commit(
-    removalThrough sequence: SequenceNumber, _ durability: Durability?
-  ) throws(StoreError) {
-    let durability = session.durability(durability)
-    if sequence == 0 {
-      try committer.commitAbsence(durability)
-    } else {
-      try committer.commit(sequence, durability)
-    }
+  /// Ends a removal that waits for no sync, and returns a summary of the removed entries.
+  @discardableResult
+  func end(_ removal: Removal) -> RemovalSummary {
+    if removal.summary.count > 0 { session.wakeHousekeeping() }
+    return removal.summary
   }
 
-  /// Gives the removals their promised durability, and returns a summary of the removed entries.
-  func finish(_ removal: Removal, _ durability: Durability?) throws(StoreError) -> RemovalSummary {
-    if removal.summary.count > 0 { session.wakeHousekeeping() }
-    try commit(removalThrough: removal.lastSequence, durability)
-    return removal.summary
+  /// Ends a removal, and adds what it waits for.
+  func end(
+    _ removal: Removal, _ durability: Durability?, _ pending: inout PendingWrite
+  ) -> RemovalSummary {
+    let durability = session.durability(durability)
+    pending.add(
+      removal.lastSequence == 0
+        ? committer.absence(durability)
+        : PendingWrite(sequence: removal.lastSequence, durability: durability))
+    return end(removal)
   }
 
   /// Removes entries in the given order, if they are unchanged, until `byteTarget` bytes of records

@@ -1,8 +1,17 @@
 internal import Synchronization
 
+/// A removal of many entries.
+package enum Trim: Sendable {
+  case toCount(Int, TrimOrder)
+  case toBytes(Int, TrimOrder)
+  case toFreeDiskSpace(Int)
+  case olderThan(Duration, AgeBasis)
+  case expired
+}
+
 /// Trims: removals of many entries by count, size, age, deadline, free space or predicate.
 @usableFromInline
-final class Trimmer: Sendable {
+package final class Trimmer: Sendable {
   private let session: Session
   private let lookup: Lookup
   private let reader: Reader
@@ -25,15 +34,40 @@ final class Trimmer: Sendable {
     self.expiry = expiry
   }
 
+  /// Removes entries, and returns a summary of the removed entries.
+  package func run(
+    _ trim: Trim, durability: Durability?, _ pending: inout PendingWrite
+  ) throws(StoreError) -> RemovalSummary {
+    let removal: Removal
+    switch trim {
+    case .toCount(let limit, let order): removal = try self.trim(toCount: limit, order)
+    case .toBytes(let limit, let order):
+      var begun = try begin(toLimit: limit, order)
+      try self.trim(in: &begun, toBytes: max(0, limit), order)
+      removal = begun
+    case .toFreeDiskSpace(let floor):
+      var begun = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
+      while try makeFreeSpace(floor, in: &begun) {}
+      removal = begun
+    case .olderThan(let age, let basis): removal = try self.trim(olderThan: age, by: basis)
+    case .expired:
+      var begun = try remover.begin(.expired, sparesRead: true)
+      try removeExpired(in: &begun)
+      removal = begun
+    }
+    return remover.end(removal, durability, &pending)
+  }
+
   // MARK: To a limit
 
-  @usableFromInline
-  func trim(
-    toCount limit: Int, order: TrimOrder, durability: Durability?
-  ) throws(StoreError) -> RemovalSummary {
+  private func begin(toLimit limit: Int, _ order: TrimOrder) throws(StoreError) -> Removal {
     // Zero means zero, even if others read in the meantime.
-    var removal = try remover.begin(
+    try remover.begin(
       .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
+  }
+
+  private func trim(toCount limit: Int, _ order: TrimOrder) throws(StoreError) -> Removal {
+    var removal = try begin(toLimit: limit, order)
     let limit = max(0, limit)
     try removeExpired(in: &removal) { lookup.index.count > limit }
     var wanted = lookup.index.count - limit
@@ -43,17 +77,7 @@ final class Trimmer: Sendable {
       // add are not this call's task.
       return (min(wanted, lookup.index.count - limit), .max)
     }
-    return try remover.finish(removal, durability)
-  }
-
-  @usableFromInline
-  func trim(
-    toBytes limit: Int, order: TrimOrder, durability: Durability?
-  ) throws(StoreError) -> RemovalSummary {
-    var removal = try remover.begin(
-      .evicted(.trim), sparesRead: order == .leastRecentlyUsed && limit > 0)
-    try trim(in: &removal, toBytes: max(0, limit), order)
-    return try remover.finish(removal, durability)
+    return removal
   }
 
   private func trim(
@@ -132,15 +156,6 @@ final class Trimmer: Sendable {
 
   // MARK: Free space on the disk
 
-  @usableFromInline
-  func trim(
-    toFreeDiskSpace floor: Int, durability: Durability?
-  ) throws(StoreError) -> RemovalSummary {
-    var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
-    while try makeFreeSpace(floor, in: &removal) {}
-    return try remover.finish(removal, durability)
-  }
-
   /// Takes one step towards this much free space on the disk. A step is a round of compaction,
   /// which removes no entries, or else a removal of the least recently used entries. On a full
   /// disk, each makes room for the other.
@@ -183,7 +198,7 @@ final class Trimmer: Sendable {
     var removal = try remover.begin(.evicted(.freeDiskSpace), sparesRead: true)
     let hasMore = try makeFreeSpace(isTooLarge ? floor : target, in: &removal)
     isWinningSpace.store(hasMore, ordering: .relaxed)
-    let summary = try remover.finish(removal, .process)
+    let summary = remover.end(removal)
     evictedCount.wrappingAdd(summary.count, ordering: .relaxed)
     if hasMore { return true }
     let count = evictedCount.exchange(0, ordering: .relaxed)
@@ -197,10 +212,7 @@ final class Trimmer: Sendable {
 
   // MARK: By age
 
-  @usableFromInline
-  func trim(
-    olderThan age: Duration, by basis: AgeBasis, durability: Durability?
-  ) throws(StoreError) -> RemovalSummary {
+  private func trim(olderThan age: Duration, by basis: AgeBasis) throws(StoreError) -> Removal {
     var removal = try remover.begin(.evicted(.trim), sparesRead: basis == .access)
     let oldest = removal.now.advanced(by: .zero - max(.zero, age))
     switch basis {
@@ -227,21 +239,14 @@ final class Trimmer: Sendable {
         return victims
       }
     }
-    return try remover.finish(removal, durability)
-  }
-
-  @usableFromInline
-  func removeExpired(durability: Durability?) throws(StoreError) -> RemovalSummary {
-    var removal = try remover.begin(.expired, sparesRead: true)
-    try removeExpired(in: &removal)
-    return try remover.finish(removal, durability)
+    return removal
   }
 
   /// Removes the entries that expired so long ago that no call accepts them.
   func removeUnretained() throws(StoreError) -> RemovalSummary {
     var removal = try remover.begin(.expired, sparesRead: true)
     try removeExpired(in: &removal, retention: retention.load(ordering: .relaxed))
-    return try remover.finish(removal, .process)
+    return remover.end(removal)
   }
 
   /// Removes expired entries if `isNeeded` returns true.
@@ -268,24 +273,8 @@ final class Trimmer: Sendable {
 
   /// Removes every entry for which `isVictim` returns true. The closure is called with no lock
   /// held.
-  @usableFromInline
-  func remove(
-    where isVictim: (RawSpan, EntryInfo) throws -> Bool, durability: Durability?
-  ) throws -> RemovalSummary {
-    var removal = try remover.begin(.removed, sparesRead: false)
-    var victims: [RemovalCandidate] = []
-    for shard in 0..<HashIndex.shardCount {
-      victims += try self.victims(inShard: shard, in: &removal, sparesExpired: true) { found in
-        try isVictim(found.record.key, reader.info(of: found))
-      }.victims
-    }
-    victims.sort { $0.goesBefore($1) }
-    try remover.remove(victims, in: &removal)
-    return try remover.finish(removal, durability)
-  }
-
-  /// Like the form above, but the closure also receives the metadata.
-  func remove(
+  package func remove(
+    durability: Durability?, _ pending: inout PendingWrite,
     where isVictim: (_ key: RawSpan, _ metadata: RawSpan, EntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
     var removal = try remover.begin(.removed, sparesRead: false)
@@ -297,7 +286,7 @@ final class Trimmer: Sendable {
     }
     victims.sort { $0.goesBefore($1) }
     try remover.remove(victims, in: &removal)
-    return try remover.finish(removal, nil)
+    return remover.end(removal, durability, &pending)
   }
 
   /// Removes entries for which `isVictim` returns true, including expired ones, from some shards.
@@ -319,7 +308,7 @@ final class Trimmer: Sendable {
     var isWhole = true
     for shard in start..<HashIndex.shardCount {
       if seenCount >= limit {
-        _ = try remover.finish(removal, .process)
+        remover.end(removal)
         return (shard, isWhole && !removal.hasUnreadable)
       }
       // A compaction may move a victim just before its removal, so the shard is searched again.
@@ -341,7 +330,7 @@ final class Trimmer: Sendable {
       }
       if vainCount == 2 { isWhole = false }
     }
-    _ = try remover.finish(removal, .process)
+    remover.end(removal)
     return (nil, isWhole && !removal.hasUnreadable)
   }
 

@@ -1,11 +1,10 @@
-import CairnStore
+package import CairnStore
 import Foundation
-import FuzzSupport
 import Synchronization
 
 /// The real file system, with syncs that take as long as a test wants.
-final class SlowSyncFileSystem: FileSystemDecorator {
-  let base: any FileSystem = SystemFileSystem()
+package final class SlowSyncFileSystem: FileSystemDecorator {
+  package let base: any FileSystem = SystemFileSystem()
   private let condition = NSCondition()
   private struct State {
     var isHeld = false
@@ -15,12 +14,14 @@ final class SlowSyncFileSystem: FileSystemDecorator {
   }
   private let state = Mutex(State())
 
+  package init() {}
+
   /// From now on, lets no sync return. With a name, this applies only to syncs of that file.
-  func holdSyncs(of name: String? = nil) {
+  package func holdSyncs(of name: String? = nil) {
     state.withLock { ($0.isHeld, $0.only) = (true, name) }
   }
 
-  func releaseSyncs() {
+  package func releaseSyncs() {
     condition.withLock {
       state.withLock { $0.isHeld = false }
       condition.broadcast()
@@ -28,7 +29,7 @@ final class SlowSyncFileSystem: FileSystemDecorator {
   }
 
   /// Waits until a sync is held up. `false` if none was within a minute.
-  func awaitHeldSync() -> Bool {
+  package func awaitHeldSync() -> Bool {
     let deadline = Date(timeIntervalSinceNow: 60)
     return condition.withLock {
       while state.withLock({ $0.waitingCount }) == 0 {
@@ -49,7 +50,7 @@ final class SlowSyncFileSystem: FileSystemDecorator {
     }
   }
 
-  func open(
+  package func open(
     _ name: String, in directory: Int32, mode: OpenMode
   ) throws(SystemError) -> Int32 {
     let descriptor = try base.open(name, in: directory, mode: mode)
@@ -57,12 +58,12 @@ final class SlowSyncFileSystem: FileSystemDecorator {
     return descriptor
   }
 
-  func synchronize(_ descriptor: Int32) throws(SystemError) {
+  package func synchronize(_ descriptor: Int32) throws(SystemError) {
     hold(descriptor)
     try base.synchronize(descriptor)
   }
 
-  func synchronizeData(_ descriptor: Int32) throws(SystemError) {
+  package func synchronizeData(_ descriptor: Int32) throws(SystemError) {
     hold(descriptor)
     try base.synchronizeData(descriptor)
   }

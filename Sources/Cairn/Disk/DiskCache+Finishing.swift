@@ -1,0 +1,93 @@
+internal import CairnStore
+
+/// The writes of one call: they are on disk and in memory, but may not be durable yet.
+struct EnteredWrites: Sendable {
+  /// What the call still has to wait for.
+  var pending = PendingWrite()
+  /// Makes memory forget the written values. Called if it is unknown whether they are on disk.
+  var forget: (@Sendable () -> Void)?
+}
+
+// A call first enters its writes, then finishes them. Only the second half waits for a sync, so it
+// is all in which the synchronous and the async forms of a call differ.
+extension DiskCache {
+  /// Enters writes by calling `enter`, and finishes them.
+  ///
+  /// - Parameters:
+  ///   - operation: for the times of calls. `nil` if the call is not timed.
+  ///   - key: the key, if the call concerns one.
+  func finishing<Result>(
+    _ operation: CacheOperation?, of key: Key? = nil,
+    _ enter: (inout EnteredWrites) throws(CacheError) -> Result
+  ) throws(CacheError) -> Result {
+    let start = callStart()
+    defer { note(operation, of: key, since: start) }
+    var isRepeated = false
+    while true {
+      var entered = EnteredWrites()
+      let result = try enter(&entered)
+      do throws(StoreError) {
+        try store.finish(entered.pending)
+        return result
+      } catch {
+        try noteFailure(error, of: entered, isRepeated: isRepeated)
+      }
+      try recreate()
+      isRepeated = true
+    }
+  }
+
+  /// Enters writes by calling `enter` on one of the cache's own threads, and finishes them without
+  /// blocking a thread.
+  ///
+  /// - Parameter isLong: whether `enter` takes long. If so, the call throws `cancelled` if the task
+  ///   is cancelled before that begins. Otherwise cancellation has no effect.
+  nonisolated(nonsending) func finishing<Result: Sendable>(
+    _ operation: CacheOperation?, of key: Key? = nil, isLong: Bool = false,
+    _ enter: @escaping @Sendable (inout EnteredWrites) throws(CacheError) -> Result
+  ) async throws(CacheError) -> Result {
+    try checkProcess()
+    let start = callStart()
+    defer { note(operation, of: key, since: start) }
+    var isRepeated = false
+    while true {
+      let again = isRepeated
+      let work: @Sendable () throws(CacheError) -> (Result, EnteredWrites) = {
+        [self] () throws(CacheError) in
+        if again { try recreate() }
+        var entered = EnteredWrites()
+        let result = try enter(&entered)
+        entered.pending = store.slowed(entered.pending)
+        return (result, entered)
+      }
+      let result: Result
+      let entered: EnteredWrites
+      if isLong {
+        (result, entered) = try await workers.perform(orThrow: .cancelled, work)
+      } else {
+        (result, entered) = try await store.entering.performUncancelled(work)
+      }
+      do throws(StoreError) {
+        try await store.finish(entered.pending)
+        return result
+      } catch {
+        try noteFailure(error, of: entered, isRepeated: isRepeated)
+      }
+      isRepeated = true
+    }
+  }
+
+  /// Throws the error of a failed wait, unless the writes must be repeated.
+  private func noteFailure(
+    _ error: StoreError, of entered: EnteredWrites, isRepeated: Bool
+  ) throws(CacheError) {
+    if case .vanished = error, !isRepeated { return }
+    if !CacheError.store(error).hasWrittenNothing { entered.forget?() }
+    throw .store(error)
+  }
+
+  private func note(_ operation: CacheOperation?, of key: Key?, since start: CallStart) {
+    guard let operation else { return }
+    if let key { note(operation, of: key, since: start) } else { note(operation, since: start) }
+  }
+}
