@@ -45,12 +45,12 @@ struct ConcurrencySamples {
         }
 
         #expect(try store.value(forKey: "task/7") == Array("7".utf8))
-        try await store.setValue("20", forKey: "transfer/7")
+        try await store.setValue("7", forKey: "name/Anne")
 
         try await store.write { batch in
-          try batch.setValue("90", forKey: "account/1")
-          try batch.setValue("110", forKey: "account/2")
-          try batch.removeValue(forKey: "transfer/7")
+          try batch.setValue("Ann", forKey: "user/7")
+          try batch.setValue("7", forKey: "name/Ann")
+          try batch.removeValue(forKey: "name/Anne")
         }
 
         #expect(try store.count() == 10)
@@ -62,6 +62,30 @@ struct ConcurrencySamples {
 
         #expect(count == 10)
         #expect(try store.count() == 0)
+      }
+    }
+  }
+
+  @Test("Values that depend on each other change together, and no change is lost")
+  func transfers() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        let store = try await Store(path: "accounts.cairn")
+        @Sendable func transfer() async throws {
+          let accounts = store.view(of: [String: Int].self, prefix: "accounts/")
+          try await accounts.update(forKey: "savings") { balances in
+            var balances = balances ?? [:]
+            balances["Ann", default: 0] -= 10
+            balances["Bob", default: 0] += 10
+            return balances
+          }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for _ in 0..<50 { group.addTask { try await transfer() } }
+          try await group.waitForAll()
+        }
+        let accounts = store.view(of: [String: Int].self, prefix: "accounts/")
+        #expect(try accounts.value(forKey: "savings") == ["Ann": -500, "Bob": 500])
       }
     }
   }

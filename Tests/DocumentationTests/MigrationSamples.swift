@@ -70,7 +70,7 @@ struct MigrationSamples {
         ]
         try {
           let store = try Store(path: "blobs.cairn")
-          try store.write { batch in  // BEGIN … COMMIT
+          try store.write { batch in  // many INSERTs: all or none
             for row in rows { try batch.setValue(row.blob, forKey: row.name) }
           }
           let names = try store.keys(prefix: "photos/")  // … WHERE name LIKE 'photos/%'
