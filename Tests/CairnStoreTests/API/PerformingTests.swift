@@ -6,12 +6,17 @@ import Testing
 /// Work that continues until it is allowed to end.
 private final class LongWork: Sendable {
   private let mayEnd = Atomic(false)
-  private let begun = Atomic(0)
+  private let (beginnings, beginning) = AsyncStream.makeStream(of: Void.self)
 
-  var begunCount: Int { begun.load(ordering: .sequentiallyConsistent) }
+  /// Waits until work has begun this many times. Has no time limit, because a test may have to wait
+  /// long for its turn.
+  func begins(_ count: Int) async {
+    var iterator = beginnings.makeAsyncIterator()
+    for _ in 0..<count { await iterator.next() }
+  }
 
   func run() {
-    begun.add(1, ordering: .sequentiallyConsistent)
+    beginning.yield()
     while !mayEnd.load(ordering: .sequentiallyConsistent) { pause(for: .milliseconds(1)) }
   }
 
@@ -23,13 +28,6 @@ struct PerformingTests {
   let directory: TemporaryDirectory
 
   init() throws { directory = try TemporaryDirectory() }
-
-  /// Waits for what other threads do. Tasks may have to wait for other tests.
-  private func eventually(_ condition: () -> Bool) async {
-    let end = ContinuousClock.now.advanced(by: .seconds(600))
-    while !condition(), ContinuousClock.now < end { try? await Task.sleep(for: .milliseconds(1)) }
-    #expect(condition())
-  }
 
   @Test("The call returns what the work returns, and throws what the work throws")
   func results() async throws {
@@ -83,12 +81,12 @@ struct PerformingTests {
           try await store.perform { (_) throws(StoreError) in work.run() }
         }
       }
-      await eventually { work.begunCount == 2 }
+      await work.begins(2)
       #expect(try await store.perform { try $0.count() } == 0)
       group.addTask {
         try await store.perform { (_) throws(StoreError) in work.run() }
       }
-      await eventually { work.begunCount == 3 }
+      await work.begins(1)
       let late = Task {
         do throws(StoreError) {
           try await store.perform { (store) throws(StoreError) in try store.removeAll() }

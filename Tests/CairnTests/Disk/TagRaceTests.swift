@@ -210,11 +210,9 @@ struct TagRaceTests {
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func fullDisk() throws {
     let disk = try TinyDisk(byteCount: 8 << 20)
-    var configuration = DiskCacheConfiguration.unlimited
-    configuration.store.segmentByteLimit = 256 << 10
-    configuration.store.log = .none
-    let cache = try DiskCache<String, String>.open(
-      .path(disk.path + "/cache"), configuration: configuration)
+    // Background work never runs, so nothing else evicts, and nothing makes room beforehand.
+    let cache: DiskCache<String, String> = try scene.cache(
+      keys: .standard, values: .standard, path: disk.path + "/cache")
     let marks = cache.marks
     let told = Lock<[Bool]>([])
     let removed = Lock<[UInt8]>([])
