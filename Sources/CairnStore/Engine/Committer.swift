@@ -42,18 +42,26 @@ final class Committer: Sendable {
   /// Syncs the log after at most `interval`.
   func requestSync(within interval: Duration) {
     let delay = interval.milliseconds
-    guard syncDelay.min(delay, ordering: .relaxed).oldValue > delay else { return }
+    // SAFETY: this change of the word and the one that ends the interval are both
+    // read-modify-writes, so one of them reads what the other left. If the end comes later, its
+    // sync sees this thread's write. If it came first, this thread sees that it must ask again. A
+    // plain store could wait in the processor's store buffer until the sync has looked.
+    guard syncDelay.min(delay, ordering: .acquiringAndReleasing).oldValue > delay else { return }
     let isAsked = session.environment.syncing.runIfPossible(after: interval) { [weak self] in
       // If this object is gone, the store has been closed, and the close syncs.
       guard let self else { return }
-      // From here on, writes request their own syncs, because this sync may miss them.
-      syncDelay.store(.max, ordering: .relaxed)
-      session.attempt("syncing", .error) { () throws(StoreError) in try log.sync() }
+      session.attempt("syncing", .error) { () throws(StoreError) in try syncAtEnd() }
     }
     if isAsked { return }
     // If no thread can wait, only an immediate sync keeps the interval. If the sync fails, the
     // store is poisoned.
-    syncDelay.store(.max, ordering: .relaxed)
-    try? log.sync()
+    try? syncAtEnd()
+  }
+
+  /// Ends the interval, then syncs.
+  private func syncAtEnd() throws(StoreError) {
+    // From here on, writes request their own syncs, because this sync may miss them.
+    _ = syncDelay.exchange(.max, ordering: .acquiringAndReleasing)
+    try log.sync()
   }
 }

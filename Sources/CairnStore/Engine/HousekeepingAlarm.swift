@@ -37,7 +37,8 @@ final class HousekeepingAlarm: Sendable {
   /// Schedules a pass soon.
   func ring() {
     if isResting { return }
-    guard !isQueued.exchange(true, ordering: .relaxed) else { return }
+    // SAFETY: as in `Committer`: a pass that begins after this sees what this thread has changed.
+    guard !isQueued.exchange(true, ordering: .acquiringAndReleasing) else { return }
     let pass: @Sendable () -> Void = { [self] in answers.withLock { $0 }?.pass() }
     // If no thread can be started, the timer's thread may run the pass. Without that one either,
     // the next request tries again.
@@ -47,7 +48,7 @@ final class HousekeepingAlarm: Sendable {
   }
 
   /// Call when a pass begins. From here on, another may be requested.
-  func beginPass() { isQueued.store(false, ordering: .relaxed) }
+  func beginPass() { _ = isQueued.exchange(false, ordering: .acquiringAndReleasing) }
 
   /// Runs `body` while no pass begins, except one that was already requested.
   func holdingBack<Value>(

@@ -87,6 +87,7 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
     @inline(__always)
     package func exchange(_ index: Int, from old: UInt64, to new: UInt64) {
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
+      // SAFETY: relaxed, because a read-modify-write continues the release sequence of the word.
       _ = unsafe base[headCount &+ index].compareExchange(
         expected: old, desired: new, ordering: .relaxed)
     }
@@ -134,6 +135,8 @@ package final class VersionedWords: @unchecked Sendable {
     let version = unsafe word(run, 0)
     let last = unsafe version.pointee.load(ordering: .relaxed)
     assert(last & 1 == 0, "one change at a time")
+    // SAFETY: relaxed, because each word that changes from here on is stored with release. A reader
+    // that loads such a word, with acquire, also sees this version when it checks again.
     unsafe version.pointee.store(last &+ 1, ordering: .relaxed)
   }
 

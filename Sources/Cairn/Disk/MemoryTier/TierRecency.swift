@@ -200,9 +200,9 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func tellSoon() {
-    if isAskedFor.exchange(true, ordering: .relaxed) { return }
+    if isAskedFor.exchange(true, ordering: .acquiringAndReleasing) { return }
     background.run { [weak self] in
-      self?.isAskedFor.store(false, ordering: .relaxed)
+      _ = self?.isAskedFor.exchange(false, ordering: .acquiringAndReleasing)
       self?.tell()
     }
   }
