@@ -16,6 +16,9 @@ public enum CacheEvent<Key: Sendable>: Sendable {
   /// A scrub found that a key's value is damaged on disk. The value stays: reading it throws, and a
   /// write or a load replaces it.
   case damaged(key: Key)
+  /// A load failed while no caller waited for it: a refresh ahead, or a load that callers left with
+  /// a stale value. `reason` describes its error. The log of a cache on disk has it too.
+  case loadFailed(key: Key, reason: String)
   /// The system is short of memory. Reported before the cache shrinks, and even if the cache does
   /// not shrink.
   case memoryPressure(MemoryPressure)

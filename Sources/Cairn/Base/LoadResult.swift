@@ -36,7 +36,7 @@ public struct LoadResult<Value: Sendable>: Sendable {
   enum Kind: Sendable {
     case loaded(Loaded<Value>)
     case notModified(PriorValue<Value>, Lifetime)
-    case absent(Duration)
+    case absent(Duration, tags: [String])
   }
 
   let kind: Kind
@@ -52,9 +52,11 @@ public struct LoadResult<Value: Sendable>: Sendable {
 
   /// Reports that no value exists. The cache removes the old value, if there is one.
   ///
-  /// - Parameter duration: how long the cache remembers this, and does not load again. Only this
-  ///   process remembers, for up to 65,536 keys. A write or a removal of the key ends this.
-  public static func absent(for duration: Duration) -> LoadResult {
-    LoadResult(kind: .absent(duration))
+  /// - Parameters:
+  ///   - duration: how long the cache remembers this, and does not load again. Only this process
+  ///     remembers, for up to 65,536 keys. A write or a removal of the key ends this.
+  ///   - tags: the tags whose removal from a cache on disk ends this too.
+  public static func absent(for duration: Duration, tags: [String] = []) -> LoadResult {
+    LoadResult(kind: .absent(duration, tags: tags))
   }
 }

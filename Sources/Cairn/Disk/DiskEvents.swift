@@ -7,7 +7,7 @@ internal import Synchronization
 /// all other removals. A separate object, because it must exist before the store, which needs it.
 final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameter version: the version of the inserted or removed value. For a removal of all, the
-  ///   last removed version. For damage, 0.
+  ///   last removed version. For damage and failed loads, 0.
   typealias Body = @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
 
   private struct State: Sendable {
@@ -209,6 +209,12 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         log(.warning, .coding, "observers could not be told of damage: \(error)")
       }
     }
+  }
+
+  /// Logs the error of a load for which no caller waited, and tells the observers.
+  func noteFailedLoad(of key: Key, _ error: any Error) {
+    log(.warning, .reading, "a load in the background failed: \(error)")
+    tell(.loadFailed(key: key, reason: String(describing: error)), 0)
   }
 
   private func tell(_ event: RemovalEvent) {

@@ -53,6 +53,8 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async {
     if let version, !flight.isOutdated { await cache.drop(key, version: version) }
   }
+
+  func noteUnheard(_ error: any Error) { cache.events.noteFailedLoad(of: key, error) }
 }
 
 extension DiskCache {

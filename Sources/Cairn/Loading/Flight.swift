@@ -159,19 +159,22 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Sets the outcome and resumes all waiters, unless there already is an outcome.
   ///
-  /// - Returns: whether `outcome` became the outcome.
-  @discardableResult
-  func finish(_ outcome: Result<Value, any Error>, _ cancel: Cancelling = { _ in }) -> Bool {
-    let (waiters, task, isFirst) = state.withLock {
+  /// - Parameter prepare: called before any waiter continues.
+  func finish(
+    _ outcome: Result<Value, any Error>, _ cancel: Cancelling = { _ in },
+    preparing prepare: (_ isUnheard: Bool) -> Void = { _ in }
+  ) {
+    let (waiters, task, isUnheard) = state.withLock {
       state -> ([ObjectIdentifier: Continuation?], Task<Void, Never>?, Bool) in
       if state.outcome != nil { return ([:], nil, false) }
       state.outcome = outcome
-      return (exchange(&state.waiters, with: [:]), exchange(&state.task, with: nil), true)
+      let isUnheard = state.waiters.isEmpty && !state.isAbandoned
+      return (exchange(&state.waiters, with: [:]), exchange(&state.task, with: nil), isUnheard)
     }
+    prepare(isUnheard)
     for case .some(let continuation) in waiters.values { continuation.resume(with: outcome) }
     // Last, because cancelling runs the loader's handlers.
     if let task { cancel(task) }
-    return isFirst
   }
 }
 

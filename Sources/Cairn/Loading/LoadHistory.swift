@@ -16,8 +16,11 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     var loadTime: Int64?
     /// When the recorded absence of the value ends.
     var absenceEnd = Int64.min
+    /// The tags whose removal ends the recorded absence.
+    var tags: [String] = []
 
-    fileprivate func isOver(at now: Int64) -> Bool { retryTime <= now && absenceEnd <= now }
+    /// When the record no longer delays a load.
+    fileprivate var end: Int64 { max(retryTime, absenceEnd) }
     fileprivate var isEmpty: Bool {
       retryTime == .min && absenceEnd == .min && version == 0 && loadTime == nil
     }
@@ -29,12 +32,16 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
   }
 
   private static var stripeCount: Int { 16 }
-  /// The limit for each stripe.
-  private static var countLimit: Int { 4096 }
+  /// How many records to compare when one must be forgotten.
+  private static var candidateCount: Int { 8 }
 
+  /// The limit for each stripe.
+  private let countLimit: Int
   private let stripes = (0..<LoadHistory.stripeCount).map { _ in Stripe() }
   /// The number of records, or slightly more.
   private let count = Atomic(0)
+
+  init(countLimit: Int = 4096) { self.countLimit = countLimit }
 
   var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
 
@@ -47,9 +54,10 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     return stripe(key).records.withLock { $0[key] }
   }
 
-  /// Changes the record of a key, unless `isOutdated` returns `true` by then.
+  /// Changes the record of a key, unless `isOutdated` returns `true` by then. If there are too many
+  /// records, forgets one: of the first few, the one that ends first.
   func change(
-    _ key: Key, now: Int64, unless isOutdated: () -> Bool, _ body: (inout Record) -> Void
+    _ key: Key, unless isOutdated: () -> Bool = { false }, _ body: (inout Record) -> Void
   ) {
     // Must come before the check: a caller that outdates the load forgets the record afterwards,
     // and must find it.
@@ -57,9 +65,10 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     let added = stripe(key).records.withLock { records -> Int in
       if isOutdated() { return 0 }
       let before = records.count
-      if records[key] == nil, records.count >= Self.countLimit {
-        records = records.filter { !$0.value.isOver(at: now) }
-        if records.count >= Self.countLimit { records = [:] }
+      if records[key] == nil, records.count >= countLimit,
+        let first = records.prefix(Self.candidateCount).min(by: { $0.value.end < $1.value.end })
+      {
+        records[first.key] = nil
       }
       var record = records[key] ?? Record()
       body(&record)
@@ -73,6 +82,19 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     if isEmpty { return }
     let isThere = stripe(key).records.withLock { $0.removeValue(forKey: key) != nil }
     if isThere { count.subtract(1, ordering: .sequentiallyConsistent) }
+  }
+
+  /// Forgets the absences with a tag.
+  func forget(tag: String) {
+    if isEmpty { return }
+    for stripe in stripes {
+      let count = stripe.records.withLock { records in
+        let keys = records.compactMap { $0.value.tags.contains(tag) ? $0.key : nil }
+        for key in keys { records[key] = nil }
+        return keys.count
+      }
+      self.count.subtract(count, ordering: .sequentiallyConsistent)
+    }
   }
 
   func forgetAll() {

@@ -34,8 +34,7 @@ final class LoadTimers: Sendable {
   /// callers' code, because other limits would wait for it.
   func add(after limit: Duration, _ body: @escaping @Sendable () -> Void) -> UInt64 {
     let now = now()
-    let (sum, overflow) = now.addingReportingOverflow(max(0, limit.milliseconds))
-    let end = overflow ? .max : sum
+    let end = now.adding(clamped: max(0, limit.milliseconds))
     let (id, isFirst) = state.withLock { state in
       state.lastID += 1
       state.timers[state.lastID] = Timer(end: end, body: body)
@@ -51,10 +50,8 @@ final class LoadTimers: Sendable {
   }
 
   private func look(at time: Int64, now: Int64) {
-    background.run(
-      after: .milliseconds(max(1, time.subtractingReportingOverflow(now).partialValue))
-    ) {
-      [weak self] in self?.look(for: time)
+    background.run(after: .milliseconds(max(1, time.subtracting(clamped: now)))) { [weak self] in
+      self?.look(for: time)
     }
   }
 

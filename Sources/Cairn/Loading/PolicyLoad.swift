@@ -97,8 +97,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private func age(of found: HeldValue<Value>) -> Duration {
     let start = validated(found, flights.history.record(key))
-    let age = now().subtractingReportingOverflow(start)
-    return .milliseconds(age.overflow ? .max : max(0, age.partialValue))
+    return .milliseconds(max(0, now().subtracting(clamped: start)))
   }
 
   // MARK: The load
@@ -116,7 +115,8 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
       },
       load: { flight in try await load(flight) }, timeLimit: policy.timeLimit,
-      noteTimeOut: { flight in noteFailure(flight) })
+      noteTimeOut: { flight in noteFailure(flight) },
+      noteUnheard: { error in store.noteUnheard(error) })
   }
 
   private func load(_ flight: Flight) async throws -> Loaded<Value>? {
@@ -157,10 +157,15 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         $0.notModifiedCount += 1
       }
       return Loaded(prior.value)
-    case .absent(let duration):
+    case .absent(let duration, let tags):
       await store.drop(version: found?.version, flight)
-      let (sum, overflow) = now().addingReportingOverflow(max(0, duration.milliseconds))
-      noteSuccess(flight, from: start) { $0.absenceEnd = overflow ? .max : sum }
+      let end = now().adding(clamped: max(0, duration.milliseconds))
+      noteSuccess(flight, from: start) { record in
+        // A removal of a tag since the load began has ended this absence.
+        if !tags.isEmpty, flights.hasRemovedTag(since: flight) { return }
+        record.absenceEnd = end
+        record.tags = tags
+      }
       flights.count { $0.absentCount += 1 }
       return nil
     }
@@ -170,12 +175,11 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // If no value can be returned before a load ends, no caller asks for the retry time.
     if flights.retained == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
     let now = now()
-    flights.history.change(key, now: now, unless: { flight.isOutdated }) { record in
+    flights.history.change(key, unless: { flight.isOutdated }) { record in
       record.failureCount += 1
       let delay = policy.retryDelay(
         failureCount: record.failureCount, random: flights.random())
-      let (sum, overflow) = now.addingReportingOverflow(delay)
-      record.retryTime = overflow ? .max : sum
+      record.retryTime = now.adding(clamped: delay)
     }
   }
 
@@ -183,9 +187,9 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ flight: Flight, from start: Int64, _ body: (inout LoadHistory<Key>.Record) -> Void
   ) {
     let now = now()
-    flights.history.change(key, now: now, unless: { flight.isOutdated }) { record in
+    flights.history.change(key, unless: { flight.isOutdated }) { record in
       record = LoadHistory<Key>.Record()
-      if policy.earlyRefresh != nil { record.loadTime = max(0, now - start) }
+      if policy.earlyRefresh != nil { record.loadTime = max(0, now.subtracting(clamped: start)) }
       body(&record)
     }
   }
@@ -212,6 +216,9 @@ protocol LoadStore<Key, Value>: Sendable {
 
   /// Removes one version's value, unless the flight is outdated.
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
+
+  /// Tells observers that a load failed while no caller waited for it.
+  func noteUnheard(_ error: any Error)
 }
 
 extension Lifetime {
@@ -223,7 +230,7 @@ extension Lifetime {
     case .standard: .milliseconds(standard ?? .max)
     case .unlimited: .milliseconds(Int64.max)
     case .after: .milliseconds(milliseconds)
-    case .until: .milliseconds(milliseconds.subtractingReportingOverflow(now).partialValue)
+    case .until: .milliseconds(milliseconds.subtracting(clamped: now))
     }
   }
 }

@@ -13,8 +13,6 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var flights: [Key: Flight<Value>] = [:]
     var statistics = LoadStatistics()
     var isClosed = false
-    /// The number of removals of tags.
-    var tagRemovalCount = 0
   }
 
   /// A load that may begin.
@@ -27,6 +25,23 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     var timeLimit: Duration?
     /// Called when the load exceeds the limit, before any waiter is resumed.
     var noteTimeOut: @Sendable (Flight<Value>) -> Void = { _ in }
+    /// Called with the error of a load for which no caller waited.
+    var noteUnheard: @Sendable (any Error) -> Void = { _ in }
+  }
+
+  /// A load until its waiters continue. The load refers to the cache, which must then have no
+  /// reference but those of callers: the last of these closes it.
+  private final class HeldLoad: Sendable {
+    private let load: Lock<Load?>
+
+    init(_ load: Load) { self.load = Lock(load) }
+
+    func callAsFunction() -> Load? { load.withLock { $0 } }
+
+    func end(_ outcome: Result<Value, any Error>, isUnheard: Bool) {
+      let load = load.withLock { $0.take() }
+      if isUnheard, case .failure(let error) = outcome { load?.noteUnheard(error) }
+    }
   }
 
   /// What a write has noted under a lock.
@@ -39,6 +54,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private let state = Lock(State())
+  /// The number of removals of tags.
+  private let tagRemovalCount = Atomic(0)
   /// The number of flights.
   private let activeCount = Atomic(0)
   /// The number of loads that are keeping a value, including those whose flight has left the table.
@@ -178,8 +195,17 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// Call after the removal of a tag, before it returns. Later callers do not receive the values of
-  /// earlier loads, which may have the tag.
-  func noteTagRemoval() { state.withLock { $0.tagRemovalCount += 1 } }
+  /// earlier loads, which may have the tag, and absences with the tag end.
+  func noteRemoval(ofTag tag: String) {
+    // Must come first: a load that notes an absence afterwards sees the new count.
+    tagRemovalCount.add(1, ordering: .sequentiallyConsistent)
+    history.forget(tag: tag)
+  }
+
+  /// Whether a tag has been removed since a load began.
+  func hasRemovedTag(since flight: Flight<Value>) -> Bool {
+    flight.tagRemovalCount < tagRemovalCount.load(ordering: .sequentiallyConsistent)
+  }
 
   /// Runs `body`, which keeps a loaded value unless the flight is outdated.
   func keeping<Result, Failure: Error>(
@@ -208,12 +234,14 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let began = softLimit == nil ? 0 : timers.now()
     var rest = softLimit
     // The removals of tags that this caller must see.
-    let removalCount = state.withLock { $0.tagRemovalCount }
+    let removalCount = tagRemovalCount.load(ordering: .sequentiallyConsistent)
     while true {
       let (value, flight) = try await joinedValue(forKey: key, softLimit: rest, load)
       if flight.tagRemovalCount >= removalCount { return value }
       // The load began earlier. If its value was kept, the next load finds it.
-      rest = softLimit.map { max(.zero, $0 - .milliseconds(timers.now() &- began)) }
+      rest = softLimit.map {
+        max(.zero, $0 - .milliseconds(timers.now().subtracting(clamped: began)))
+      }
     }
   }
 
@@ -261,7 +289,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let flight = state.withLock { state -> Flight<Value>? in
       if state.isClosed || state.flights[key] != nil { return nil }
       let flight = Flight<Value>(
-        inBackground: true, tagRemovalCount: state.tagRemovalCount)
+        inBackground: true,
+        tagRemovalCount: tagRemovalCount.load(ordering: .sequentiallyConsistent))
       state.flights[key] = flight
       activeCount.add(1, ordering: .acquiringAndReleasing)
       return flight
@@ -270,7 +299,9 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func start(_ flight: Flight<Value>, _ key: Key, _ load: Load) {
-    let timer = load.timeLimit.map { limit in
+    let timeLimit = load.timeLimit
+    let load = HeldLoad(load)
+    let timer = timeLimit.map { limit in
       timers.add(after: limit) { [weak self] in self?.endByTimeLimit(flight, key, load, limit) }
     }
     taskCount.add(1, ordering: .relaxed)
@@ -283,17 +314,24 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func endByTimeLimit(
-    _ flight: Flight<Value>, _ key: Key, _ load: Load, _ limit: Duration
+    _ flight: Flight<Value>, _ key: Key, _ load: HeldLoad, _ limit: Duration
   ) {
     // The load may have ended before its timer was removed. That is not a failure.
     if flight.hasOutcome { return }
-    load.noteTimeOut(flight)
+    load()?.noteTimeOut(flight)
     // A late result is not kept.
     flight.noteWrite()
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.
     count { $0.timedOutCount += 1 }
-    flight.finish(.failure(CacheError.loadTimedOut(limit: limit)), cancelElsewhere)
+    let outcome = Result<Value, any Error>.failure(CacheError.loadTimedOut(limit: limit))
+    flight.finish(
+      outcome, cancelElsewhere,
+      preparing: { isUnheard in
+        if !isUnheard { return load.end(outcome, isUnheard: false) }
+        // Observers may block, like the loader's handlers.
+        background.run { load.end(outcome, isUnheard: true) }
+      })
   }
 
   /// Cancels a load whose time is over. The loader's handlers may block, and other time limits must
@@ -306,7 +344,8 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         state.statistics.joinedCount += 1
         return (flight, false)
       }
-      let flight = Flight<Value>(tagRemovalCount: state.tagRemovalCount)
+      let flight = Flight<Value>(
+        tagRemovalCount: tagRemovalCount.load(ordering: .sequentiallyConsistent))
       _ = flight.enter(waiter)
       if state.flights.updateValue(flight, forKey: key) == nil {
         activeCount.add(1, ordering: .acquiringAndReleasing)
@@ -336,36 +375,47 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     activeCount.subtract(1, ordering: .acquiringAndReleasing)
   }
 
-  private func run(_ flight: Flight<Value>, _ key: Key, _ load: Load) async {
-    let outcome: Result<Value, any Error>
+  private func run(_ flight: Flight<Value>, _ key: Key, _ load: HeldLoad) async {
+    let (outcome, hasFailed) = await outcome(of: flight, key, load)
+    // Remove the flight from the table first. A caller that arrives now then finds the value or
+    // starts a new load.
+    remove(flight, key, isCancelled: false)
+    // Counted before any waiter continues.
+    if hasFailed, !flight.hasOutcome { count { $0.failedCount += 1 } }
+    flight.finish(outcome, preparing: { load.end(outcome, isUnheard: $0) })
+  }
+
+  /// - Returns: the outcome, and whether the loader failed.
+  private func outcome(
+    of flight: Flight<Value>, _ key: Key, _ load: HeldLoad
+  ) async -> (Result<Value, any Error>, hasFailed: Bool) {
+    // Only a time limit can have ended the load before.
+    guard let load = load() else { return (.failure(CancellationError()), false) }
     var hasFailed = false
     do {
       if let value = try load.found() {
-        outcome = .success(value)
+        return (.success(value), false)
       } else {
         state.withLock { $0.statistics.startedCount += 1 }
         let start = timers.now()
         defer {
-          let duration = Duration.milliseconds(timers.now() &- start)
+          let duration = Duration.milliseconds(timers.now().subtracting(clamped: start))
           count { $0.durations.note(duration) }
           noteLoad(key, duration)
         }
         do {
-          outcome = .success(
-            try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) })
+          return (
+            .success(
+              try await LoadNode.$starter.withValue(flight.node) { try await load.load(flight) }),
+            false
+          )
         } catch {
           hasFailed = true
           throw error
         }
       }
     } catch {
-      outcome = .failure(error)
+      return (.failure(error), hasFailed)
     }
-    // Remove the flight from the table first. A caller that arrives now then finds the value or
-    // starts a new load.
-    remove(flight, key, isCancelled: false)
-    // Counted before any waiter continues.
-    if hasFailed, !flight.hasOutcome { count { $0.failedCount += 1 } }
-    flight.finish(outcome)
   }
 }

@@ -139,7 +139,6 @@ struct CacheClock: ~Copyable, Sendable {
 
   /// The time `milliseconds` after `start`, or the nearest time that can be represented.
   func end(of milliseconds: Int64, from start: Int64) -> Int64 {
-    let (sum, overflow) = start.addingReportingOverflow(milliseconds)
-    return overflow ? (milliseconds < 0 ? .min : never) : sum
+    start.adding(clamped: milliseconds)
   }
 }

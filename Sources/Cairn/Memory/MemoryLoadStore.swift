@@ -26,6 +26,10 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async {
     if let version { cache.drop(key, version: version, flight) }
   }
+
+  func noteUnheard(_ error: any Error) {
+    cache.tell(.loadFailed(key: key, reason: String(describing: error)))
+  }
 }
 
 extension MemoryCache {

@@ -20,15 +20,13 @@ public struct RemovalSummary: Sendable, Hashable {
   @inlinable
   package mutating func add(cost: Int) {
     count += 1
-    let (sum, isTooLarge) = self.cost.addingReportingOverflow(cost)
-    self.cost = isTooLarge ? .max : sum
+    self.cost = self.cost.adding(clamped: cost)
   }
 
   @inlinable
   package mutating func add(_ other: RemovalSummary) {
-    let (sum, isTooLarge) = cost.addingReportingOverflow(other.cost)
     self = RemovalSummary(
-      count: count + other.count, cost: isTooLarge ? .max : sum,
+      count: count + other.count, cost: cost.adding(clamped: other.cost),
       damagedCount: damagedCount + other.damagedCount)
   }
 }

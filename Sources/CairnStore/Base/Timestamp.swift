@@ -24,9 +24,12 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   }
 
   func advanced(byMilliseconds milliseconds: Int64) -> Timestamp {
-    let (sum, overflow) = millisecondsSinceEpoch.addingReportingOverflow(milliseconds)
-    if overflow { return Timestamp(millisecondsSinceEpoch: milliseconds < 0 ? .min : .max) }
-    return Timestamp(millisecondsSinceEpoch: sum)
+    Timestamp(millisecondsSinceEpoch: millisecondsSinceEpoch.adding(clamped: milliseconds))
+  }
+
+  /// The milliseconds since `other`, or the nearest `Int64` if they do not fit.
+  func milliseconds(since other: Timestamp) -> Int64 {
+    millisecondsSinceEpoch.subtracting(clamped: other.millisecondsSinceEpoch)
   }
 }
 

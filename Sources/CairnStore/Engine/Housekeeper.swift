@@ -126,7 +126,7 @@ final class Housekeeper: Sendable {
   private func noteClock() {
     let offset = session.clock.offset.milliseconds
     let told = toldClockOffset.exchange(offset, ordering: .relaxed)
-    guard offset.subtractingReportingOverflow(told).partialValue.magnitude >= 1000 else {
+    guard offset.subtracting(clamped: told).magnitude >= 1000 else {
       return toldClockOffset.store(told, ordering: .relaxed)
     }
     let side = offset < 0 ? "behind" : "ahead of"

@@ -325,9 +325,7 @@ extension RecordHeader {
   func hasExpired(accessed: () -> Timestamp, now: Timestamp) -> Bool {
     if flags.contains(.expiry), expires <= now.millisecondsSinceEpoch { return true }
     if flags.contains(.idleLimit) {
-      let idle = now.millisecondsSinceEpoch.subtractingReportingOverflow(
-        accessed().millisecondsSinceEpoch)
-      if idle.overflow || idle.partialValue >= Int64(clamping: idleLimit) { return true }
+      if now.milliseconds(since: accessed()) >= Int64(clamping: idleLimit) { return true }
     }
     return false
   }

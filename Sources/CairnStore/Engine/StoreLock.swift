@@ -16,7 +16,7 @@ internal import Synchronization
 /// under it.
 final class StoreLock: Sendable {
   /// How long writes may continue in a directory that is gone, in milliseconds.
-  private static let lookInterval: Int64 = 1000
+  private static let lookInterval: UInt64 = 1000
 
   private let file: File
   private let held = Lock(true)
@@ -74,8 +74,7 @@ final class StoreLock: Sendable {
   func takeTurnToLook(at now: Timestamp) -> Bool {
     let time = now.millisecondsSinceEpoch
     let last = lookTime.load(ordering: .relaxed)
-    let (passed, isTooLarge) = time.subtractingReportingOverflow(last)
-    return (isTooLarge || abs(passed) >= Self.lookInterval)
+    return time.subtracting(clamped: last).magnitude >= Self.lookInterval
       && lookTime.compareExchange(expected: last, desired: time, ordering: .relaxed).exchanged
   }
 }

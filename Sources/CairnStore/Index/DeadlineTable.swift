@@ -62,8 +62,7 @@ struct DeadlineTable: ~Copyable {
 
   /// The moment of a time, or the nearest representable one.
   private func moment(_ time: Int64) -> UInt32 {
-    let (distance, overflow) = time.subtractingReportingOverflow(origin)
-    if overflow { return time < origin ? 0 : Self.lastMoment }
+    let distance = time.subtracting(clamped: origin)
     return UInt32(min(max(0, distance / Self.unit), Int64(Self.lastMoment)))
   }
 

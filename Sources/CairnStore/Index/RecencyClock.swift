@@ -109,6 +109,9 @@ package final class RecencyClock: Sendable {
   }
 
   /// Whether `note` must be called with this time. Call at each access.
+  ///
+  /// SAFETY: the other words are loaded relaxed. They only order accesses, and guard no memory. A
+  /// thread that sees a time here has acquired the tick of its sample, which `note` stored before.
   @inline(__always)
   package func needs(_ now: Timestamp) -> Bool {
     lastTime.load(ordering: .acquiring) != now.millisecondsSinceEpoch
@@ -123,7 +126,7 @@ package final class RecencyClock: Sendable {
       // A thread may arrive late with a time that it read before others. Only a larger step back
       // counts as a reset of the clock. Otherwise each late thread would leave a sample that is
       // never dropped.
-      if (0...Self.lateness).contains(now.milliseconds(until: last)) { return }
+      if (0...Self.lateness).contains(last.milliseconds(since: now)) { return }
       // No entry gets this tick. The next access of any entry gets a later one, even an access of
       // the entry that was accessed last.
       let tick = tick.wrappingAdd(1, ordering: .relaxed).newValue
@@ -144,8 +147,8 @@ package final class RecencyClock: Sendable {
       if kept.count > 1, index + 1 < samples.count, kept[kept.count - 1].time <= sample.time {
         // A merge gives this sample's time to all ticks from the last kept sample on. Those
         // accesses came after the time of the sample before the last kept one.
-        let step = kept[kept.count - 2].time.milliseconds(until: sample.time)
-        if step >= 0 && step <= max(1, sample.time.milliseconds(until: now) / 100) {
+        let step = sample.time.milliseconds(since: kept[kept.count - 2].time)
+        if step >= 0 && step <= max(1, now.milliseconds(since: sample.time) / 100) {
           kept[kept.count - 1].time = sample.time
           continue
         }
@@ -175,15 +178,6 @@ package final class RecencyClock: Sendable {
 
   /// The times of all ticks so far, for many conversions without a lock.
   package var times: RecencyTimes { samples.withLock { RecencyTimes(samples: $0) } }
-}
-
-extension Timestamp {
-  /// Negative if the other is earlier; the nearest `Int64` if the distance does not fit.
-  fileprivate func milliseconds(until other: Timestamp) -> Int64 {
-    let (distance, overflow) = other.millisecondsSinceEpoch.subtractingReportingOverflow(
-      millisecondsSinceEpoch)
-    return overflow ? (other < self ? .min : .max) : distance
-  }
 }
 
 /// The times of ticks, as known at one moment.

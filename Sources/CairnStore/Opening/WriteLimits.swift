@@ -35,8 +35,7 @@ final class WriteLimits: Sendable {
   var countLimit: Int { withReserved(count.load(ordering: .relaxed)) }
 
   private func withReserved(_ count: Int) -> Int {
-    let (sum, overflow) = count.addingReportingOverflow(reserved.load(ordering: .relaxed))
-    return overflow ? .max : sum
+    count.adding(clamped: reserved.load(ordering: .relaxed))
   }
 
   /// The limit on entries as it was set, without the reserved entries.

@@ -102,7 +102,7 @@ package final class StoreClock: WallClock {
     let time = clock.now()
     let passed =
       if let start, let elapsed = clock.elapsed()?.milliseconds {
-        elapsed.subtractingReportingOverflow(start).partialValue
+        elapsed.subtracting(clamped: start)
       } else {
         steps(to: time)
       }
@@ -113,22 +113,9 @@ package final class StoreClock: WallClock {
     steps.withLock { steps in
       let step = time.milliseconds(
         since: Timestamp(millisecondsSinceEpoch: steps.last))
-      if step > 0 {
-        let (sum, isTooLarge) = steps.sum.addingReportingOverflow(step)
-        steps.sum = isTooLarge ? .max : sum
-      }
+      if step > 0 { steps.sum = steps.sum.adding(clamped: step) }
       if step > 0 || step < -Self.lateness { steps.last = time.millisecondsSinceEpoch }
       return steps.sum
     }
-  }
-}
-
-extension Timestamp {
-  /// The milliseconds since `other`, or the nearest `Int64` if they do not fit.
-  fileprivate func milliseconds(since other: Timestamp) -> Int64 {
-    let (count, isTooLarge) = millisecondsSinceEpoch.subtractingReportingOverflow(
-      other.millisecondsSinceEpoch)
-    if isTooLarge { return self < other ? .min : .max }
-    return count
   }
 }

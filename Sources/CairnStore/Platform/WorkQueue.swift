@@ -155,11 +155,16 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
   }
 
   /// Does the work, unless it was cancelled.
-  private func perform() {
-    guard case .awaited(let body, let waiter) = replaceState(by: .begun) else { return }
+  private func perform() { work()?.resume() }
+
+  /// - Returns: the waiter. From here on, this thread holds nothing that the body captured or
+  ///   returned. So the waiter's last reference to a store is the last of all, and closes it.
+  @inline(never)
+  private func work() -> Waiter? {
+    guard case .awaited(let body, let waiter) = replaceState(by: .begun) else { return nil }
     let result = Swift.Result(catching: body)
     state.withLock { $0 = .over(result) }
-    waiter.resume()
+    return waiter
   }
 
   /// Cancels the work, unless it has begun.
@@ -169,12 +174,12 @@ private final class AwaitedWork<Result: Sendable, Failure: Error>: Sendable {
     }
   }
 
-  /// The result, for the resumed waiter.
+  /// Takes the result, for the resumed waiter.
   func result() -> Swift.Result<Result, Failure> {
-    state.withLock { state in
-      guard case .over(let result) = state else { preconditionFailure("resumed before the end") }
-      return result
+    guard case .over(let result) = state.withLock({ exchange(&$0, with: .begun) }) else {
+      preconditionFailure("resumed before the end")
     }
+    return result
   }
 
   /// Replaces the state only if the work has not begun.

@@ -74,8 +74,7 @@ struct Salvager: ~Copyable {
     _ file: String, _ range: Range<Int>, _ cause: Corruption.Cause, key: [UInt8]? = nil
   ) {
     report.lossCount += 1
-    let sum = report.lostByteCount.addingReportingOverflow(range.count)
-    report.lostByteCount = sum.overflow ? .max : sum.partialValue
+    report.lostByteCount = report.lostByteCount.adding(clamped: range.count)
     if report.losses.count < Self.lossLimit {
       report.losses.append(SalvageReport.Loss(file: file, range: range, cause: cause, key: key))
     }

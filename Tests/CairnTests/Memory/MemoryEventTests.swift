@@ -17,6 +17,7 @@ struct MemoryEventTests {
       case .removed(let key, let cause): told.add("-\(key)=\(value ?? -1) \(cause)")
       case .removedAll(let count): told.add("all \(count)")
       case .damaged(let key): told.add("damaged \(key)")
+      case .loadFailed(let key, _): told.add("failed \(key)")
       case .memoryPressure(let pressure): told.add("\(pressure)")
       case .enteredBackground: told.add("background")
       }

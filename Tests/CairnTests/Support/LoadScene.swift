@@ -38,12 +38,13 @@ final class LoadScene: Sendable {
 
   /// - Parameter memory: whether there is a memory tier.
   func disk(
-    _ policy: LoadPolicy, memory: Bool = false, values: ValueCoder<String> = .standard
+    _ policy: LoadPolicy, memory: Bool = false, values: ValueCoder<String> = .standard,
+    log: DiagnosticLog = .none
   ) throws -> DiskCache<String, String> {
     var configuration = DiskCacheConfiguration(
       countLimit: nil, byteLimit: nil, memory: memory ? .unlimited : nil)
     configuration.store.clock = clock
-    configuration.store.log = .none
+    configuration.store.log = log
     configuration.store.segmentByteLimit = 256 << 10
     configuration.loadPolicy = policy
     return try DiskCache(

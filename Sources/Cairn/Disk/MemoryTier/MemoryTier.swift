@@ -139,6 +139,7 @@ extension CacheEvent {
     case .removed(let key, let cause): .removed(key: body(key), cause: cause)
     case .removedAll(let count): .removedAll(count: count)
     case .damaged(let key): .damaged(key: body(key))
+    case .loadFailed(let key, let reason): .loadFailed(key: body(key), reason: reason)
     case .memoryPressure(let pressure): .memoryPressure(pressure)
     case .enteredBackground: .enteredBackground
     }

@@ -88,7 +88,7 @@ extension DiskCache {
     // Do this before any observer runs: an observer may write an entry with the tag, and would wait
     // for this.
     marks.endRemoval(of: tag)
-    flights.noteTagRemoval()
+    flights.noteRemoval(ofTag: String(decoding: tag, as: UTF8.self))
     removals.removeAll { $0.isOfMarks }
     drop(removals)
     let heldBack = events.takeHeldBack()

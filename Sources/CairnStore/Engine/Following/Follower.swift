@@ -146,8 +146,8 @@ package final class Follower: Sendable {
 
   private func isDue(after interval: Int64) -> Bool {
     let last = lookTime.load(ordering: .relaxed)
-    let (passed, isTooLong) = clock.now().millisecondsSinceEpoch.subtractingReportingOverflow(last)
-    return isTooLong || passed >= interval || passed < 0
+    let passed = clock.now().millisecondsSinceEpoch.subtracting(clamped: last)
+    return passed >= interval || passed < 0
   }
 
   /// The view after this one, if the store was changed so that this one may lack a file.

@@ -46,7 +46,7 @@ struct ScrubState: Sendable {
   func rest(at now: Timestamp) -> Duration {
     guard let began, began <= now else { return .zero }
     let next = began.advanced(by: Self.cycleInterval)
-    return .milliseconds(max(0, next.millisecondsSinceEpoch &- now.millisecondsSinceEpoch))
+    return .milliseconds(max(0, next.milliseconds(since: now)))
   }
 
   /// The minimum time between the beginnings of two cycles, however small the store is.
