@@ -22,7 +22,8 @@
 /// - Cairn's addition: a new entry is inserted before others are evicted for it. It is not itself
 ///   evicted then: at the end of the main queue, it goes back to the beginning. Expired entries go
 ///   first, by their deadline, and do not become ghosts. A write removes at most 4 such entries,
-///   and more only instead of evictions. A trim evicts by the number of entries.
+///   and more only instead of evictions. A trim evicts by the number of entries. An eviction moves
+///   at most 256 entries; the next one is then evicted although it was used.
 package struct S3FIFOSimulator {
   private struct Entry {
     var key: Int
@@ -164,18 +165,20 @@ package struct S3FIFOSimulator {
     if removeOneExpired() { return }
     isFilling = spared == nil
     let limit = byCost ? costLimit ?? .max : min(countLimit ?? .max, count)
+    var moveCount = 0
     while true {
+      defer { moveCount += 1 }
       let others = small.filter { $0.key != spared }
       let size = byCost ? Self.cost(of: others) : others.count
       let hasMain = main.contains { $0.key != spared }
       if var first = others.first, !hasMain || size >= max(1, limit / 10) {
         small.removeAll { $0.key == first.key }
-        if first.useCount < 2 { return addGhost(first.hash) }
+        if first.useCount < 2 || moveCount >= 256 { return addGhost(first.hash) }
         first.useCount = 0
         main.append(first)
       } else {
         var first = main.removeFirst()
-        if first.useCount == 0 && first.key != spared { return }
+        if first.key != spared && (first.useCount == 0 || moveCount >= 256) { return }
         first.useCount = max(0, first.useCount - 1)
         main.append(first)
       }

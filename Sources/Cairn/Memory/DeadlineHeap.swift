@@ -6,13 +6,14 @@
 /// early is put back. Setting a deadline takes O(log n) for n entries that can expire. It takes
 /// O(1) if the deadline is later than all others, for example if all lifetimes are the same.
 @usableFromInline
-struct DeadlineHeap: Sendable {
-  private struct Item {
-    var deadline: Int64
-    var slot: UInt32
+struct DeadlineHeap: ~Copyable, Sendable {
+  @usableFromInline
+  struct Item: Sendable {
+    @usableFromInline var deadline: Int64
+    @usableFromInline var slot: UInt32
   }
 
-  private var items: [Item] = []
+  @usableFromInline var items = PagedArray<Item>()
 
   @usableFromInline init() {}
 
@@ -24,13 +25,12 @@ struct DeadlineHeap: Sendable {
   /// Whether an entry may have expired by `now`.
   @usableFromInline
   func isDue(at now: Int64) -> Bool {
-    guard let first = items.first else { return false }
-    return first.deadline <= now
+    items.count > 0 && items[0].deadline <= now
   }
 
   /// Adds the deadline of a slot's node, or removes the slot if it cannot expire.
   @usableFromInline
-  mutating func update(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  mutating func update(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     let deadline = nodes[Int(slot)].deadline
     let index = nodes[Int(slot)].heapIndex
     if deadline == never { return remove(slot, &nodes) }
@@ -44,7 +44,7 @@ struct DeadlineHeap: Sendable {
   }
 
   @usableFromInline
-  mutating func remove(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  mutating func remove(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     let index = nodes[Int(slot)].heapIndex
     if index == noSlot { return }
     nodes[Int(slot)].heapIndex = noSlot
@@ -56,15 +56,29 @@ struct DeadlineHeap: Sendable {
     }
   }
 
-  /// The slot of an entry that has expired by `now`, or `noSlot`. The entry stays in the heap.
+  /// The maximum number of entries to put back in one call, so that no write has to put back all
+  /// of them.
+  package static var mostPutBack: Int { 16 }
+
+  /// The slot of an entry that has expired by `now`. The entry stays in the heap.
+  ///
+  /// - Returns: `noSlot` if there is none. Also `noSlot`, while `isDue` stays `true`, if too many
+  ///   entries had to be put back; then call again.
   @usableFromInline
-  mutating func firstDue(at now: Int64, _ nodes: inout SlotArray<EntryNode>) -> UInt32 {
-    while let first = items.first, first.deadline <= now {
-      if nodes[Int(first.slot)].hasExpired(at: now) { return first.slot }
+  mutating func firstDue(at now: Int64, _ nodes: inout PagedArray<EntryNode>) -> UInt32 {
+    for _ in 0..<Self.mostPutBack where isDue(at: now) {
+      let slot = items[0].slot
+      if nodes[Int(slot)].hasExpired(at: now) { return slot }
       // The entry's deadline has moved since it was added.
-      update(first.slot, &nodes)
+      update(slot, &nodes)
     }
     return noSlot
+  }
+
+  /// Follows an entry that has moved to another slot.
+  mutating func replaceSlot(by slot: UInt32, _ nodes: borrowing PagedArray<EntryNode>) {
+    let index = nodes[Int(slot)].heapIndex
+    if index != noSlot { items[Int(index)].slot = slot }
   }
 
   /// Calls `body` with each slot whose deadline in the heap has passed.
@@ -80,8 +94,8 @@ struct DeadlineHeap: Sendable {
   }
 
   /// Inconsistencies: for tests.
-  func audit(_ nodes: borrowing SlotArray<EntryNode>) -> [String] {
-    items.indices.compactMap { index in
+  func audit(_ nodes: borrowing PagedArray<EntryNode>) -> [String] {
+    (0..<items.count).compactMap { index in
       let item = items[index]
       if nodes[Int(item.slot)].heapIndex != UInt32(index) {
         return "slot \(item.slot) is not at its place in the heap"
@@ -96,12 +110,12 @@ struct DeadlineHeap: Sendable {
     }
   }
 
-  private mutating func settle(_ index: Int, _ nodes: inout SlotArray<EntryNode>) {
+  private mutating func settle(_ index: Int, _ nodes: inout PagedArray<EntryNode>) {
     rise(index, &nodes)
     sink(index, &nodes)
   }
 
-  private mutating func rise(_ start: Int, _ nodes: inout SlotArray<EntryNode>) {
+  private mutating func rise(_ start: Int, _ nodes: inout PagedArray<EntryNode>) {
     var index = start
     let item = items[index]
     while index > 0, items[(index - 1) / 2].deadline > item.deadline {
@@ -111,7 +125,7 @@ struct DeadlineHeap: Sendable {
     place(item, at: index, &nodes)
   }
 
-  private mutating func sink(_ start: Int, _ nodes: inout SlotArray<EntryNode>) {
+  private mutating func sink(_ start: Int, _ nodes: inout PagedArray<EntryNode>) {
     var index = start
     let item = items[index]
     while true {
@@ -126,7 +140,7 @@ struct DeadlineHeap: Sendable {
   }
 
   private mutating func place(
-    _ item: Item, at index: Int, _ nodes: inout SlotArray<EntryNode>
+    _ item: Item, at index: Int, _ nodes: inout PagedArray<EntryNode>
   ) {
     items[index] = item
     nodes[Int(item.slot)].heapIndex = UInt32(index)

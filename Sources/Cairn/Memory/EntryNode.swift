@@ -9,7 +9,7 @@
 struct EntryNode: Sendable {
   /// The neighbour that was used after this one.
   @usableFromInline var newer = noSlot
-  /// The neighbour that was used before this one. For a free slot, the next free one.
+  /// The neighbour that was used before this one. Free slots are neighbours of each other.
   @usableFromInline var older = noSlot
   /// In milliseconds since the epoch, like all times here.
   @usableFromInline var accessed: Int64 = 0

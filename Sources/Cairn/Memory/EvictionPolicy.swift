@@ -22,7 +22,7 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// any, it starts again at the oldest entry. So if the keys in use change, the cache may have no
   /// hits until it has had about as many misses as it has entries.
   ///
-  /// Finding an entry to evict takes amortised O(1).
+  /// Finding an entry to evict takes O(1): it passes over at most 256 used entries.
   case sieve
   /// S3-FIFO (Yang, Zhang, Qiu, Yue and Rashmi, SOSP 2023): new entries enter a small queue, whose
   /// size is a tenth of the count limit or the cost limit. At the end of the small queue, an entry
@@ -36,7 +36,7 @@ public enum EvictionPolicy: Sendable, Hashable, CaseIterable {
   /// 30.7 % for `sieve`. It was never more than 0.7 points worse than `leastRecentlyUsed`. Choose
   /// `leastRecentlyUsed` if keys return in reverse order, as in a scan back and forth, because
   /// S3-FIFO then has few hits. Choose `sieve` if memory matters: to remember evicted keys, S3-FIFO
-  /// takes about 12 bytes per entry that the cache can hold.
+  /// takes about 28 bytes per entry that the cache can hold.
   ///
   /// While a cache fills, new entries go to both queues, as in libCacheSim. As a result, in a loop
   /// that is too large for the cache, some keys stay.

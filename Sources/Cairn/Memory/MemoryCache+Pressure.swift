@@ -4,7 +4,8 @@ extension MemoryCache: PressureResponder {
   /// before the cache shrinks.
   ///
   /// - Parameter pressure: `.moderate` removes expired entries, `.high` half of all entries and
-  ///   half of their cost, and `.critical` all entries.
+  ///   half of their cost, and `.critical` all entries. Each also gives back the memory that the
+  ///   cache itself no longer needs.
   public func respond(to pressure: MemoryPressure) {
     tell(.memoryPressure(pressure))
     switch pressure {
@@ -17,5 +18,6 @@ extension MemoryCache: PressureResponder {
       }
     case .critical: removeAll(cause: .evicted(.memoryPressure))
     }
+    dropFreeSlots()
   }
 }

@@ -5,8 +5,9 @@ extension MemoryCache {
   /// The number of slots visited under one hold of the lock.
   private static var slotGroupCount: Int { 512 }
 
-  /// Visits the slots that exist at the beginning, in groups. Entries keep their slots, so each
-  /// entry that stays is visited once. Entries written in the meantime may be missed.
+  /// Visits the slots that exist at the beginning, in groups, from the last to the first. An entry
+  /// moves only to a lower slot (see `MemoryTable.dropLastSlot`), so each entry that stays is
+  /// visited, usually once. Entries written in the meantime may be missed.
   ///
   /// - Parameters:
   ///   - visit: visits a group under the lock.
@@ -17,14 +18,14 @@ extension MemoryCache {
     then body: (Found) throws(Failure) -> Void
   ) throws(Failure) {
     let count = lock.withLock { $0.table.nodes.count }
-    for start in stride(from: 0, to: count, by: Self.slotGroupCount) {
-      if start > 0 { lock.giveWay() }
+    for start in stride(from: 0, to: count, by: Self.slotGroupCount).reversed() {
       let found = lock.withLock { state in
-        // `removeAll` may have made the table smaller.
+        // The table may have become smaller.
         let end = min(start + Self.slotGroupCount, count, state.table.nodes.count)
         return visit(&state, start..<max(start, end))
       }
       try body(found)
+      if start > 0 { lock.giveWay() }
     }
   }
 

@@ -5,9 +5,6 @@ public import CairnStore
 /// A call holds the lock for a few hundred removals at a time, so other calls continue. It may miss
 /// entries that are written in the meantime. If no other call uses the cache, the result is exact.
 extension MemoryCache: Trimming {
-  /// The maximum number of entries removed under one hold of the lock.
-  private static var groupCount: Int { 256 }
-
   /// Removes entries until at most `count` are left. Expired entries go first.
   ///
   /// - Parameters:
@@ -62,16 +59,17 @@ extension MemoryCache: Trimming {
   /// - Returns: a summary of the removed entries.
   /// - Complexity: O(1), plus O(log n) for each removed entry.
   @discardableResult
-  public func removeExpired() -> RemovalSummary {
-    let now = clock.now()
-    return removeGroups { state, removed in state.removeOneExpired(at: now, &removed) }
-  }
+  public func removeExpired() -> RemovalSummary { removeExpired { _, now in now } }
 
   /// Removes expired entries, except those retained for readers of stale values.
-  func removeUnretained() {
+  func removeUnretained() { _ = removeExpired { state, now in state.retentionEnd(at: now) } }
+
+  private func removeExpired(
+    by end: (borrowing MemoryState<Key, Value>, _ now: Int64) -> Int64
+  ) -> RemovalSummary {
     let now = clock.now()
-    _ = removeGroups { state, removed in
-      state.removeOneExpired(at: state.retentionEnd(at: now), &removed)
+    return removeGroups(while: { $0.table.deadlines.isDue(at: end($0, now)) }) { state, removed in
+      state.removeOneExpired(at: end(state, now), &removed)
     }
   }
 
@@ -80,8 +78,8 @@ extension MemoryCache: Trimming {
   ///
   ///     cache.remove { key, _ in key.hasPrefix("session/") }
   ///
-  /// The closure is called once for each unexpired entry, outside the lock, so it may use the
-  /// cache. An entry that is rewritten after the closure has seen it stays. To decide by value,
+  /// The closure is called for each unexpired entry, outside the lock, so it may use the cache. It
+  /// is called once, or twice if the cache gives memory back in the meantime. An entry that is rewritten after the closure has seen it stays. To decide by value,
   /// call `compareAndRemove` in `forEachEntry`.
   ///
   /// - Returns: a summary of the removed entries.
@@ -185,17 +183,18 @@ extension MemoryCache: Trimming {
   }
 
   /// Removes entries one by one, many under each hold of the lock. `removeOne` returns the cost of
-  /// the entry that it removed; `nil` ends the loop.
+  /// the entry that it removed. `nil` ends the loop, unless `goesOn` returns `true`.
   private func removeGroups(
+    while goesOn: (borrowing MemoryState<Key, Value>) -> Bool = { _ in false },
     _ removeOne: (inout MemoryState<Key, Value>, inout RemovedEntries<Key, Value>) -> Int?
   ) -> RemovalSummary {
     var summary = RemovalSummary()
     while true {
       var removed = RemovedEntries<Key, Value>()
       let (observers, isDone) = lock.withLock { state in
-        while removed.count < Self.groupCount {
+        while removed.count < MemoryState<Key, Value>.mostRemoved {
           guard let cost = removeOne(&state, &removed) else {
-            return (state.observers, true)
+            return (state.observers, !goesOn(state))
           }
           summary.add(cost: cost)
         }
@@ -207,18 +206,23 @@ extension MemoryCache: Trimming {
     }
   }
 
-  /// Removes entries until a lowered limit holds.
-  func keepLimits() {
+  /// Removes entries until the limits hold.
+  ///
+  /// - Parameter spared: the key of an entry that fits by itself and must stay.
+  func keepLimits(sparing spared: Key? = nil) {
     let now = clock.now()
     _ = removeGroups { state, removed in
-      if state.table.count > state.countLimit {
-        return state.removeNext(at: now, .countLimit, &removed)
-      }
-      if state.table.totalCost > state.costLimit {
-        return state.removeNext(at: now, .costLimit, &removed)
-      }
-      return nil
+      guard let limit = state.exceededLimit else { return nil }
+      let slot = spared.map { state.table.find($0, hash: MemoryTable<Key, Value>.hash($0)) }
+      return state.removeNext(at: now, limit, sparing: slot ?? noSlot, &removed)
     }
+  }
+
+  /// Moves entries together, and gives the memory of the free slots back.
+  func dropFreeSlots() {
+    while lock.withLock({ state in
+      (0..<MemoryState<Key, Value>.mostRemoved).allSatisfy { _ in state.table.dropLastSlot() }
+    }) { lock.giveWay() }
   }
 
   // MARK: Background maintenance

@@ -233,7 +233,9 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       }
       if !isTold, let inserted { tell(.inserted(key: inserted.key), inserted.value) }
     }
+    let isCutShort = removed.count >= MemoryState<Key, Value>.mostRemoved
     release(removed)
+    if isCutShort, let inserted { keepLimits(sparing: inserted.key) }
   }
 
   private func release(_ removed: consuming RemovedEntries<Key, Value>) {

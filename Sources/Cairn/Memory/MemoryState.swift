@@ -44,6 +44,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   /// of entries that a write can add.
   @usableFromInline static var expiredPerWrite: Int { 4 }
 
+  /// The maximum number of entries removed under one hold of the lock.
+  @usableFromInline static var mostRemoved: Int { 256 }
+
   @inlinable
   init(countLimit: Int?, costLimit: Int?, policy: EvictionPolicy, isAboveOther: Bool = false) {
     self.countLimit = max(0, countLimit ?? .max)
@@ -109,7 +112,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Removes one expired entry.
   ///
-  /// - Returns: the entry's cost, or `nil` if nothing was removed.
+  /// - Returns: the entry's cost, or `nil` if nothing was removed. An entry may then still be due;
+  ///   see `DeadlineHeap.firstDue`.
   @inlinable
   mutating func removeOneExpired(at now: Int64, _ removed: inout Removed) -> Int? {
     guard table.deadlines.isDue(at: now) else { return nil }
@@ -120,7 +124,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return cost
   }
 
-  /// Removes one entry: an expired one if there is any, otherwise the one that the policy chooses.
+  /// Removes one entry: an expired one if it is found quickly, otherwise the one that the policy
+  /// chooses.
   ///
   /// - Returns: the entry's cost, or `nil` if nothing was removed.
   @inlinable
@@ -141,7 +146,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Inserting
 
-  /// Sets a value and enforces the limits.
+  /// Sets a value and enforces the limits. If that needs more than `mostRemoved` removals, the
+  /// caller does the rest in groups, when it delivers these; see `MemoryCache.deliverSlowly`.
   ///
   /// - Parameters:
   ///   - found: the slot of the key, or `noSlot`.
@@ -196,7 +202,14 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     return nil
   }
 
-  /// Removes entries until the limits hold.
+  /// The limit that the entries exceed, or `nil`.
+  @inlinable
+  var exceededLimit: EvictionCause? {
+    if table.count > countLimit { return .countLimit }
+    return table.totalCost > costLimit ? .costLimit : nil
+  }
+
+  /// Removes entries until the limits hold, or `mostRemoved` are removed.
   ///
   /// - Parameter spared: an entry that fits by itself and must stay.
   @inlinable
@@ -206,11 +219,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     while expiredCount < Self.expiredPerWrite, removeOneExpired(at: end, &removed) != nil {
       expiredCount += 1
     }
-    while table.count > countLimit,
-      removeNext(at: now, .countLimit, sparing: spared, &removed) != nil
-    {}
-    while table.totalCost > costLimit,
-      removeNext(at: now, .costLimit, sparing: spared, &removed) != nil
+    while removed.count < Self.mostRemoved, let limit = exceededLimit,
+      removeNext(at: now, limit, sparing: spared, &removed) != nil
     {}
   }
 

@@ -16,7 +16,7 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Senda
 
 /// The entries of a cache: a hash table of slot numbers, the slots, and the eviction orders.
 ///
-///     buckets   hash │ slot + 1, by open addressing; 0: empty
+///     buckets   hash → slot
 ///                 ▼
 ///     nodes     links, times, cost                        of slot 0, 1, 2 …
 ///     payloads  key, value                                of slot 0, 1, 2 …
@@ -24,13 +24,14 @@ struct EntryPayload<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Senda
 /// The parts always agree. `count` slots are in use, and the others are free. Each slot in use is
 /// found through the buckets, is in the list, and is in the heap if it can expire. Their costs add
 /// up to `totalCost`.
+///
+/// Every part grows in steps of bounded size, so no write has to move all entries.
 @usableFromInline
 struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendable {
-  /// Linear probing. Never more than half full.
-  @usableFromInline var buckets = SlotArray<UInt64>(repeating: 0, count: 2)
-  @usableFromInline var nodes = SlotArray<EntryNode>(repeating: EntryNode(), count: 0)
-  @usableFromInline var payloads = SlotArray<EntryPayload<Key, Value>?>()
-  /// The free slots, linked through `older`.
+  @usableFromInline var buckets = HashBuckets()
+  @usableFromInline var nodes = PagedArray<EntryNode>()
+  @usableFromInline var payloads = PagedArray<EntryPayload<Key, Value>?>()
+  /// The free slots, linked like the list.
   @usableFromInline var firstFree = noSlot
   @usableFromInline var list = RecencyList()
   @usableFromInline var ghosts = GhostQueue()
@@ -61,32 +62,12 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   @inline(__always)
   func find(_ key: Key, hash: UInt32) -> UInt32 {
-    let mask = buckets.count &- 1
-    var bucket = Int(hash) & mask
-    while true {
-      let word = buckets[bucket]
-      if word == 0 { return noSlot }
-      if UInt32(truncatingIfNeeded: word >> 32) == hash {
-        let slot = UInt32(truncatingIfNeeded: word) &- 1
-        if holds(slot, key) { return slot }
-      }
-      bucket = (bucket &+ 1) & mask
-    }
+    buckets.find(hash) { slot in holds(slot, key) }
   }
 
   /// The slot with this hash whose key `isSought` accepts.
   func find(hash: UInt32, where isSought: (Key) -> Bool) -> UInt32 {
-    let mask = buckets.count &- 1
-    var bucket = Int(hash) & mask
-    while true {
-      let word = buckets[bucket]
-      if word == 0 { return noSlot }
-      if UInt32(truncatingIfNeeded: word >> 32) == hash {
-        let slot = UInt32(truncatingIfNeeded: word) &- 1
-        if let key = self.key(slot), isSought(key) { return slot }
-      }
-      bucket = (bucket &+ 1) & mask
-    }
+    buckets.find(hash) { slot in key(slot).map(isSought) ?? false }
   }
 
   @inlinable
@@ -138,7 +119,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     nodes[Int(slot)] = EntryNode()
     nodes[Int(slot)].hash = hash
     nodes[Int(slot)].isRecent = true
-    enter(slot, hash: hash)
+    buckets.enter(slot, hash: hash)
     if isSmall { list.pushSmall(slot, &nodes) } else { list.pushNewest(slot, &nodes) }
     count += 1
     return slot
@@ -185,49 +166,14 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     }
     if nodes[index].isSmall { list.leaveSmall(slot, &nodes) }
     list.unlink(slot, &nodes)
-    leave(slot)
+    buckets.leave(slot, hash: nodes[index].hash)
     totalCost -= UInt128(nodes[index].cost)
     count -= 1
     if count == 0 { list.isFilling = true }
-    nodes[index].older = firstFree
-    firstFree = slot
+    enterFree(slot)
     var payload: EntryPayload<Key, Value>?
     swap(&payload, &payloads[index])
     return payload
-  }
-
-  // MARK: The buckets
-
-  @inlinable
-  mutating func enter(_ slot: UInt32, hash: UInt32) {
-    let mask = buckets.count - 1
-    var bucket = Int(hash) & mask
-    while buckets[bucket] != 0 { bucket = (bucket + 1) & mask }
-    buckets[bucket] = UInt64(hash) << 32 | UInt64(slot + 1)
-  }
-
-  /// Empties the bucket of a slot, and moves later entries that would otherwise be unreachable
-  /// (Knuth, volume 3, algorithm 6.4R). So there are no tombstone markers to clear.
-  @inlinable
-  mutating func leave(_ slot: UInt32) {
-    let mask = buckets.count - 1
-    let hash = nodes[Int(slot)].hash
-    let wanted = UInt64(hash) << 32 | UInt64(slot + 1)
-    var hole = Int(hash) & mask
-    while buckets[hole] != wanted { hole = (hole + 1) & mask }
-    var bucket = hole
-    while true {
-      bucket = (bucket + 1) & mask
-      let word = buckets[bucket]
-      if word == 0 { break }
-      // The entry may move if its home is not between the hole and its place.
-      let home = Int(word >> 32) & mask
-      if (bucket - home) & mask >= (bucket - hole) & mask {
-        buckets[hole] = word
-        hole = bucket
-      }
-    }
-    buckets[hole] = 0
   }
 
   // MARK: The slots
@@ -237,35 +183,55 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   mutating func takeSlot() -> UInt32 {
     if firstFree != noSlot {
       let slot = firstFree
-      firstFree = nodes[Int(slot)].older
+      leaveFree(slot)
       return slot
     }
-    if nodes.count == nodes.capacity { grow() }
+    precondition(nodes.count < Int(Int32.max), "a cache holds at most 2^31 entries")
     nodes.append(EntryNode())
     payloads.append(nil)
     return UInt32(nodes.count - 1)
   }
 
-  /// Doubles the room for entries.
   @inlinable
-  mutating func grow() {
-    let newCapacity = max(8, nodes.capacity * 2)
-    precondition(newCapacity < Int(noSlot), "a cache holds at most 2^31 entries")
-    nodes.grow(toCapacity: newCapacity)
-    payloads.grow(toCapacity: newCapacity)
-    let old = exchange(&buckets, with: SlotArray(repeating: 0, count: newCapacity * 2))
-    // In the order of the old buckets, which is the order of the new ones in each half.
-    for bucket in 0..<old.count where old[bucket] != 0 {
-      let word = old[bucket]
-      enter(UInt32(truncatingIfNeeded: word) - 1, hash: UInt32(truncatingIfNeeded: word >> 32))
-    }
+  mutating func enterFree(_ slot: UInt32) {
+    nodes[Int(slot)].newer = noSlot
+    nodes[Int(slot)].older = firstFree
+    if firstFree != noSlot { nodes[Int(firstFree)].newer = slot }
+    firstFree = slot
+  }
+
+  @inlinable
+  mutating func leaveFree(_ slot: UInt32) {
+    let (newer, older) = (nodes[Int(slot)].newer, nodes[Int(slot)].older)
+    if newer == noSlot { firstFree = older } else { nodes[Int(newer)].older = older }
+    if older != noSlot { nodes[Int(older)].newer = newer }
+  }
+
+  /// Gives up the last slot. If it is in use, its entry moves to a free slot.
+  ///
+  /// - Returns: `false` if no slot is free.
+  mutating func dropLastSlot() -> Bool {
+    if firstFree == noSlot { return false }
+    let last = UInt32(nodes.count - 1)
+    if isUsed(Int(last)) { move(last, to: takeSlot()) } else { leaveFree(last) }
+    _ = nodes.removeLast()
+    _ = payloads.removeLast()
+    return true
+  }
+
+  private mutating func move(_ slot: UInt32, to other: UInt32) {
+    payloads[Int(other)] = payloads[Int(slot)].take()
+    nodes[Int(other)] = nodes[Int(slot)]
+    buckets.replace(slot, by: other, hash: nodes[Int(other)].hash)
+    deadlines.replaceSlot(by: other, nodes)
+    list.replace(slot, by: other, &nodes)
   }
 
   /// The memory that the table itself takes in bytes, without the memory that keys and values refer
   /// to.
   @inlinable
   var byteCount: Int {
-    buckets.count * 8 + nodes.capacity * MemoryLayout<EntryNode>.stride
+    buckets.byteCount + nodes.capacity * MemoryLayout<EntryNode>.stride
       + payloads.capacity * MemoryLayout<EntryPayload<Key, Value>?>.stride
       + deadlines.byteCount + ghosts.byteCount
   }

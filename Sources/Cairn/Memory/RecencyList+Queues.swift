@@ -8,7 +8,7 @@ extension RecencyList {
 
   /// Inserts an entry as the newest of the small queue. The entry's cost is still 0.
   @usableFromInline
-  mutating func pushSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  mutating func pushSmall(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     let older = newestSmall
     let newer = oldestMain(nodes)
     nodes[Int(slot)].older = older
@@ -22,14 +22,14 @@ extension RecencyList {
 
   /// Subtracts an entry from the small queue's counts before it is unlinked.
   @usableFromInline
-  mutating func leaveSmall(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  mutating func leaveSmall(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     if newestSmall == slot { newestSmall = nodes[Int(slot)].older }
     nodes[Int(slot)].isSmall = false
     smallCount -= 1
     smallCost -= UInt128(nodes[Int(slot)].cost)
   }
 
-  private func oldestMain(_ nodes: borrowing SlotArray<EntryNode>) -> UInt32 {
+  private func oldestMain(_ nodes: borrowing PagedArray<EntryNode>) -> UInt32 {
     newestSmall == noSlot ? oldest : nodes[Int(newestSmall)].newer
   }
 
@@ -41,16 +41,16 @@ extension RecencyList {
   ///   - count: the number of entries.
   ///   - limit: the limit of the cache, in entries or in cost.
   ///   - isByCost: whether `limit` is a cost limit.
-  /// - Complexity: amortised O(1): each move of an entry uses up one of its uses, or is its only
-  ///   move to the main queue.
+  /// - Complexity: O(1). After `mostMoves` moves, the next entry is evicted although it was used.
   @usableFromInline
   mutating func queueVictim(
     sparing spared: UInt32, of count: Int, limit: UInt128, isByCost: Bool,
-    _ ghosts: inout GhostQueue, _ nodes: inout SlotArray<EntryNode>
+    _ ghosts: inout GhostQueue, _ nodes: inout PagedArray<EntryNode>
   ) -> UInt32 {
     // A trim leaves room for either queue.
     isFilling = spared == noSlot
     let mostSmall = max(1, limit / UInt128(Self.smallShare))
+    var moveCount = 0
     while true {
       let oldestMain = oldestMain(nodes)
       let hasMain = oldestMain != noSlot && !(oldestMain == spared && newest == spared)
@@ -58,7 +58,7 @@ extension RecencyList {
       if !hasMain && !hasSmall { return noSlot }
       if hasSmall && (!hasMain || small(without: spared, isByCost, nodes) >= mostSmall) {
         let slot = oldest == spared ? nodes[Int(oldest)].newer : oldest
-        if nodes[Int(slot)].frequency < Self.promotionFrequency {
+        if nodes[Int(slot)].frequency < Self.promotionFrequency || moveCount >= Self.mostMoves {
           // The target size of the main queue, once this entry is gone.
           let limit = (count - 1) * (Self.smallShare - 1) / Self.smallShare
           ghosts.append(nodes[Int(slot)].hash, limit: limit)
@@ -69,21 +69,24 @@ extension RecencyList {
         moveToNewest(slot, &nodes)
       } else {
         let frequency = nodes[Int(oldestMain)].frequency
-        if oldestMain != spared && frequency == 0 { return oldestMain }
+        if oldestMain != spared && (frequency == 0 || moveCount >= Self.mostMoves) {
+          return oldestMain
+        }
         if frequency > 0 { nodes[Int(oldestMain)].frequency = frequency - 1 }
         moveToNewest(oldestMain, &nodes)
       }
+      moveCount += 1
     }
   }
 
-  private mutating func moveToNewest(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  private mutating func moveToNewest(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     unlink(slot, &nodes)
     pushNewest(slot, &nodes)
   }
 
   /// The size of the small queue, in entries or in cost, without one entry.
   private func small(
-    without spared: UInt32, _ isByCost: Bool, _ nodes: borrowing SlotArray<EntryNode>
+    without spared: UInt32, _ isByCost: Bool, _ nodes: borrowing PagedArray<EntryNode>
   ) -> UInt128 {
     let counts = spared != noSlot && nodes[Int(spared)].isSmall
     if isByCost { return smallCost - UInt128(counts ? nodes[Int(spared)].cost : 0) }

@@ -31,7 +31,7 @@ struct RecencyList: Sendable {
 
   @inlinable
   @inline(__always)
-  mutating func pushNewest(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  mutating func pushNewest(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     nodes[Int(slot)].newer = noSlot
     nodes[Int(slot)].older = newest
     if newest == noSlot { oldest = slot } else { nodes[Int(newest)].newer = slot }
@@ -40,7 +40,7 @@ struct RecencyList: Sendable {
 
   @inlinable
   @inline(__always)
-  mutating func unlink(_ slot: UInt32, _ nodes: inout SlotArray<EntryNode>) {
+  mutating func unlink(_ slot: UInt32, _ nodes: inout PagedArray<EntryNode>) {
     let newer = nodes[Int(slot)].newer
     let older = nodes[Int(slot)].older
     if hand == slot { hand = newer }
@@ -49,11 +49,23 @@ struct RecencyList: Sendable {
     if older == noSlot { oldest = newer } else { nodes[Int(older)].newer = newer }
   }
 
+  /// Follows an entry that has moved to another slot.
+  mutating func replace(
+    _ slot: UInt32, by other: UInt32, _ nodes: inout PagedArray<EntryNode>
+  ) {
+    let (newer, older) = (nodes[Int(other)].newer, nodes[Int(other)].older)
+    if newer == noSlot { newest = other } else { nodes[Int(newer)].older = other }
+    if older == noSlot { oldest = other } else { nodes[Int(older)].newer = other }
+    if hand == slot { hand = other }
+    if walk == slot { walk = other }
+    if newestSmall == slot { newestSmall = other }
+  }
+
   /// Records an access.
   @inlinable
   @inline(__always)
   mutating func touch(
-    _ slot: UInt32, policy: EvictionPolicy, _ nodes: inout SlotArray<EntryNode>
+    _ slot: UInt32, policy: EvictionPolicy, _ nodes: inout PagedArray<EntryNode>
   ) {
     if policy != .leastRecentlyUsed {
       nodes[Int(slot)].noteUse(policy)
@@ -66,15 +78,16 @@ struct RecencyList: Sendable {
     }
   }
 
-  /// The maximum number of entries to move before an eviction, so that no write has to move all of
-  /// them.
-  private static var mostMoves: Int { 256 }
+  /// The maximum number of entries to move or pass over before an eviction, so that no write has to
+  /// do so with all of them. The next entry is then evicted although it was used. Each such eviction
+  /// has spent 256 uses, so entries that are used more often than others still stay.
+  static var mostMoves: Int { 256 }
 
   /// The oldest entry other than `spared`, or `noSlot` if there is none. Moves entries that
   /// parallel hits marked. (CLOCK, or FIFO with second chances: Corbató, 1968.)
   @usableFromInline
   mutating func leastRecentlyUsed(
-    sparing spared: UInt32, _ nodes: inout SlotArray<EntryNode>
+    sparing spared: UInt32, _ nodes: inout PagedArray<EntryNode>
   ) -> UInt32 {
     var slot = oldest(sparing: spared, nodes)
     var moveCount = 0
@@ -88,7 +101,7 @@ struct RecencyList: Sendable {
     return slot
   }
 
-  private func oldest(sparing spared: UInt32, _ nodes: borrowing SlotArray<EntryNode>) -> UInt32 {
+  private func oldest(sparing spared: UInt32, _ nodes: borrowing PagedArray<EntryNode>) -> UInt32 {
     oldest == spared && oldest != noSlot ? nodes[Int(oldest)].newer : oldest
   }
 
@@ -113,7 +126,7 @@ struct RecencyList: Sendable {
   @usableFromInline
   mutating func victim(
     policy: EvictionPolicy, sparing spared: UInt32, of count: Int,
-    _ nodes: inout SlotArray<EntryNode>
+    _ nodes: inout PagedArray<EntryNode>
   ) -> UInt32 {
     if policy == .leastRecentlyUsed { return leastRecentlyUsed(sparing: spared, &nodes) }
     if oldest == noSlot || (oldest == spared && newest == spared) { return noSlot }
@@ -124,11 +137,13 @@ struct RecencyList: Sendable {
       takenCount = 0
     }
     var slot = hand == noSlot ? oldest : hand
+    var passCount = 0
     // Ends in the second round at the latest, because the first round leaves no entry visited.
-    while slot == spared || nodes[Int(slot)].isVisited {
+    while slot == spared || nodes[Int(slot)].isVisited && passCount < Self.mostMoves {
       if slot != spared {
         nodes[Int(slot)].isVisited = false
         takenCount = max(0, takenCount - Self.survivorWeight)
+        passCount += 1
       }
       slot = nodes[Int(slot)].newer
       if slot == noSlot { slot = oldest }

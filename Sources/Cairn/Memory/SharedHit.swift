@@ -34,7 +34,7 @@ extension MemoryState: SharedState {
   }
 }
 
-extension SlotArray<EntryNode> {
+extension PagedArray<EntryNode> {
   /// Records a hit in parallel with other readers: changes bits and the access time.
   ///
   /// If two readers count a use at the same moment, it may be counted once instead of twice.

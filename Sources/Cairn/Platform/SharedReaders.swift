@@ -78,6 +78,8 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
 
   @usableFromInline
   func leave(_ stripe: Int, isHit: Bool) {
+    // SAFETY: all changes of a stripe are read-modify-writes, so they continue its release sequence.
+    // A thread that sees no reader inside also sees what all readers before have done.
     unsafe words[stripe].wrappingAdd(
       (isHit ? Self.hit : 0) &- 1, ordering: .releasing)
   }
@@ -163,5 +165,16 @@ extension SlotArray {
     // SAFETY: the word is in the element, and an atomic has the layout of its word.
     let word = unsafe UnsafeMutableRawPointer(base + index) + offset
     return unsafe body(word.assumingMemoryBound(to: Atomic<Word>.self).pointee)
+  }
+}
+
+extension PagedArray {
+  /// Like `SlotArray.withAtomic`.
+  @inline(__always)
+  func withAtomic<Word: AtomicRepresentable, Result>(
+    _ type: Word.Type, at index: Int, offset: Int, _ body: (borrowing Atomic<Word>) -> Result
+  ) -> Result {
+    pages[index / Self.pageCount].withAtomic(
+      type, at: index % Self.pageCount, offset: offset, body)
   }
 }

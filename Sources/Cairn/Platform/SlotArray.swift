@@ -48,12 +48,19 @@ struct SlotArray<Element: ~Copyable>: ~Copyable {
     capacity = newCapacity
   }
 
-  /// Adds an element. There must be room.
+  /// Adds an element. Doubles the room if it is full.
   @inlinable
   mutating func append(_ element: consuming Element) {
-    precondition(count < capacity)
+    if count == capacity { grow(toCapacity: max(8, capacity * 2)) }
     unsafe (base + count).initialize(to: element)
     count += 1
+  }
+
+  @inlinable
+  mutating func removeLast() -> Element {
+    precondition(count > 0)
+    count -= 1
+    return unsafe (base + count).move()
   }
 }
 

@@ -85,6 +85,40 @@ struct MemoryPressureTests {
     #expect(MemoryCacheConfiguration.unlimited.respondsToMemoryPressure)
   }
 
+  @Test("High pressure gives back the memory of free slots", arguments: EvictionPolicy.allCases)
+  func tableMemory(policy: EvictionPolicy) {
+    let cache: MemoryCache<Int, Int> = scene.cache { $0.policy = policy }
+    for key in 0..<20_000 { cache.setValue(key, forKey: key, lifetime: .seconds(100)) }
+    let full = cache.statistics().overheadByteCount
+    for key in 0..<20_000 where key % 3 == 0 { cache.removeValue(forKey: key) }
+    let order = cache.keys()
+    scene.monitor.tell(.moderate)
+    #expect(cache.statistics().overheadByteCount < full * 4 / 5)
+    #expect(cache.keys() == order)
+    for _ in 0..<3 { scene.monitor.tell(.high) }
+    #expect(cache.statistics().overheadByteCount < full / 5)
+    let keys = cache.keys()
+    #expect(keys.count == 1667 && keys.allSatisfy { cache[$0] == $0 })
+    #expect(cache.audit() == [])
+    for key in 0..<20_000 { cache[key] = key }
+    #expect(cache.count() == 20_000 && cache.audit() == [])
+  }
+
+  @Test("A walk through all entries sees each, although entries move to free slots meanwhile")
+  func walkBesideMoves() {
+    let cache: MemoryCache<Int, Int> = scene.cache()
+    for key in 0..<4000 { cache[key] = key }
+    for key in 0..<3000 { cache.removeValue(forKey: key) }
+    var seen: Set<Int> = []
+    cache.remove { key, _ in
+      if seen.isEmpty { cache.respond(to: .moderate) }
+      seen.insert(key)
+      return false
+    }
+    #expect(seen == Set(3000..<4000))
+    #expect(cache.audit() == [])
+  }
+
   @Test("Caches are held weakly, and forgotten")
   func weak() {
     let ended = Record<Bool>()
