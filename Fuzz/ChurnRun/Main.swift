@@ -88,6 +88,9 @@ struct ChurnOptions {
   /// How many descriptors each process may have, or `nil`.
   var descriptorLimit: UInt?
   var segmentByteLimit = 4 << 20
+  /// Whether a byte of a segment is damaged, or a read fails, once the run has written a quarter.
+  var damages = false
+  var failsRead = false
   var isWorker = false
 
   let spaceBound = 1.5
@@ -106,6 +109,8 @@ struct ChurnOptions {
     while let word = words.popFirst() {
       switch word {
       case "--worker": isWorker = true
+      case "--damage": damages = true
+      case "--read-error": failsRead = true
       case "--seed": seed = try number(after: word)
       case "--keys": keyCount = try number(after: word)
       case "--limit":
@@ -124,10 +129,12 @@ struct ChurnOptions {
           """
           what is \(word)?
           ChurnRun [--seed S] [--keys N] [--limit N, 0: none] [--mebibytes N] [--kills N] [--dir DIR]
-            [--life SECONDS] [--sync MILLISECONDS] [--descriptors N]
+            [--life SECONDS] [--sync MILLISECONDS] [--descriptors N] [--damage] [--read-error]
           """)
       }
     }
+    // After a kill, a damaged head in the part of the log that is read again refuses the store.
+    if damages { killCount = 0 }
     guard keyCount > 1, byteCount > 0, killCount >= 0, countLimit ?? 100 >= 100,
       secondsBetweenKills >= 0, syncDelay >= .zero, descriptorLimit ?? 64 >= 16
     else {
@@ -145,5 +152,6 @@ struct ChurnOptions {
       "--mebibytes", "\(byteCount >> 20)", "--kills", "\(killCount)", "--dir", directory,
       "--sync", "\(Int(syncDelay / .milliseconds(1)))",
     ] + (descriptorLimit.map { ["--descriptors", "\($0)"] } ?? [])
+      + (damages ? ["--damage"] : []) + (failsRead ? ["--read-error"] : [])
   }
 }

@@ -14,6 +14,9 @@ struct Model {
   private var accessed: [Int]
   private var accessCount = 0
   private var isShortLived: [Bool]
+  /// Whether a byte of the store is damaged, and the key whose record it turned out to be in.
+  var hasDamage = false
+  private var damagedKey: Int?
 
   init(_ plan: Plan, countLimit: Int?) {
     self.plan = plan
@@ -42,6 +45,13 @@ struct Model {
     self.isShortLived[key] = isShortLived
   }
 
+  /// Whether a read of a key may find damage: one record is damaged.
+  mutating func mayBeDamaged(_ key: Int) -> Bool {
+    guard hasDamage, damagedKey == nil || damagedKey == key else { return false }
+    damagedKey = key
+    return true
+  }
+
   mutating func noteRead(_ key: Int) {
     accessCount += 1
     accessed[key] = accessCount
@@ -59,7 +69,7 @@ struct Model {
   /// Checks what a read of a key returned. A value found absent must not reappear.
   mutating func check(_ key: Int, _ value: [UInt8]?) throws {
     guard let value else {
-      guard mayBeAbsent(key) else {
+      guard mayBeAbsent(key) || mayBeDamaged(key) else {
         throw FuzzFailure("key \(key) is lost, written by operation \(writer[key])")
       }
       writer[key] = -1
@@ -92,18 +102,23 @@ struct Model {
   mutating func checkAll(_ store: Store) throws {
     var found = Set<Int>()
     var values: [(Int, [UInt8])] = []
-    try store.forEachEntry { entry in
-      let name = String(decoding: entry.key, as: UTF8.self)
-      guard let key = Int(name.dropFirst("churn/key/".count)), key < plan.keyCount else {
-        throw FuzzFailure("a key that was never written: \(name)")
+    do {
+      try store.forEachEntry { entry in
+        let name = String(decoding: entry.key, as: UTF8.self)
+        guard let key = Int(name.dropFirst("churn/key/".count)), key < plan.keyCount else {
+          throw FuzzFailure("a key that was never written: \(name)")
+        }
+        guard found.insert(key).inserted else { throw FuzzFailure("key \(key) twice") }
+        values.append((key, entry.value))
+        if values.count == 1000 {
+          for (key, value) in values { try check(key, value) }
+          values = []
+        }
+        return .next
       }
-      guard found.insert(key).inserted else { throw FuzzFailure("key \(key) twice") }
-      values.append((key, entry.value))
-      if values.count == 1000 {
-        for (key, value) in values { try check(key, value) }
-        values = []
-      }
-      return .next
+    } catch let error as StoreError {
+      // An iteration skips a damaged entry, and throws its error at the end.
+      guard case .corrupt = error, hasDamage else { throw error }
     }
     for (key, value) in values { try check(key, value) }
     for key in 0..<plan.keyCount where !found.contains(key) { try check(key, nil) }

@@ -9,12 +9,14 @@ struct Worker {
   private let plan: Plan
   private let progress: Progress
   private var model: Model
+  private let files: ReadErrorFileSystem
 
   init(_ options: ChurnOptions) throws {
     self.options = options
     plan = Plan(seed: options.seed, keyCount: options.keyCount)
     progress = try Progress(path: options.directory + "/progress")
     model = Model(plan, countLimit: options.countLimit)
+    files = ReadErrorFileSystem(Environment.system().fileSystem)
   }
 
   private var storePath: String { options.directory + "/store" }
@@ -44,11 +46,16 @@ struct Worker {
 
     var samples: [Resources] = []
     var worstRatio = 0.0
+    var isSound = true
     var nextSample = next
     var written = progress.writtenByteCount
     while written < options.byteCount {
       written += try perform(next, store)
       next += 1
+      if isSound, written >= options.byteCount / 4 {
+        if options.failsRead { files.arm() }
+        isSound = options.damages ? try !damage(store) : false
+      }
       if next >= nextSample {
         progress.writtenByteCount = written
         nextSample += options.sampleInterval
@@ -83,13 +90,39 @@ struct Worker {
         }
       }
     case .get(let key):
-      let value = try store.value(forKey: plan.keyBytes(key))
-      try model.check(key, value)
-      if value != nil { model.noteRead(key) }
+      do {
+        let value = try store.value(forKey: plan.keyBytes(key))
+        try model.check(key, value)
+        if value != nil { model.noteRead(key) }
+      } catch let error as StoreError {
+        guard case .corrupt = error, model.mayBeDamaged(key) else { throw error }
+      }
     }
     model.apply(number)
     progress.acknowledged = number + 1
     return written
+  }
+
+  /// Flips a bit of the sealed segment with the most live bytes. Returns `false` if a compaction has
+  /// just removed it.
+  private mutating func damage(_ store: Store) throws -> Bool {
+    let segments = try store.statistics().segments.filter(\.isSealed)
+    guard let segment = segments.max(by: { $0.liveByteCount < $1.liveByteCount }) else {
+      return false
+    }
+    let name = FileName.segment(SegmentID(rawValue: segment.id))
+    let file = unsafe Glibc.open(storePath + "/" + name, O_RDWR | O_CLOEXEC)
+    if file < 0 { return false }
+    defer { Glibc.close(file) }
+    var random = FuzzRandom(seed: options.seed)
+    let offset = SegmentHeader.byteCount + random.below(segment.byteCount - SegmentHeader.byteCount)
+    var byte: UInt8 = 0
+    guard unsafe Glibc.pread(file, &byte, 1, offset) == 1 else { return false }
+    byte ^= 1
+    guard unsafe Glibc.pwrite(file, &byte, 1, offset) == 1 else { return false }
+    print("damaged \(name) at \(offset)")
+    model.hasDamage = true
+    return true
   }
 
   /// Bytes on disk above the floor for each live byte. Below the floor, nothing is reclaimed.
@@ -130,6 +163,7 @@ struct Worker {
       end.mappingCount <= statistics.segmentCount + 2,
       "\(end.mappingCount) mappings for \(statistics.segmentCount) segments")
     try require(end.deletedMappingCount == 0, "deleted files are mapped")
+    try require(!files.isPending, "no read failed")
     if samples.count >= 16 {
       try require(
         end.anonymousByteCount < middle.anonymousByteCount * 5 / 4 + (16 << 20),
@@ -140,13 +174,13 @@ struct Worker {
     try model.checkAll(reopened)
     try reopened.close()
     let report = try Store.verify(path: storePath)
-    try require(report.errors.isEmpty, "verify: \(report.errors)")
+    try require(report.errors.count <= (options.damages ? 1 : 0), "verify: \(report.errors)")
   }
 
   private func open(_ configuration: StoreConfiguration) throws -> Store {
     var environment = Environment.system()
     environment.fileSystem = DelayedSyncFileSystem(
-      environment.fileSystem, delay: options.syncDelay)
+      files, delay: options.syncDelay)
     return try Store(
       path: storePath, configuration: configuration, environment: environment, readOnly: false)
   }

@@ -24,10 +24,11 @@ extension CommandPage {
       OptionUse(
         .json,
         """
-        print one object with "keys", "liveBytes", "deadBytes", "allocatedBytes" (of segments),
-        "otherBytes", "onDiskBytes", "segments", "segmentList", "tombstones", "pinnedBytes",
-        "indexBytes", "cairnVersion", "formatVersion" and "recovery"; the list has objects with
-        "id", "liveBytes", "deadBytes", "tombstones", "bytes", "allocatedBytes" and "sealed".
+        print one object with "keys", "liveBytes", "deadBytes", "excessBytes" (dead beyond the space
+        bound, or kept because of damage), "allocatedBytes" (of segments), "otherBytes",
+        "onDiskBytes", "segments", "segmentList", "tombstones", "pinnedBytes", "indexBytes",
+        "cairnVersion", "formatVersion" and "recovery"; the list has objects with "id", "liveBytes",
+        "deadBytes", "tombstones", "bytes", "allocatedBytes" and "sealed".
         --histograms adds "valueSizes" and "ages", lists of objects with "keys" and "below", which
         is in bytes or seconds and null in the last
         """),

@@ -84,7 +84,8 @@ extension CommandPage {
         """)
     ],
     notes: """
-      A damaged file with dead records is left unchanged, and the exit status is then 3.
+      A damaged value is copied as it is. A file with other damage is left unchanged while a key may
+      need the damaged part, and the exit status is then 3.
 
       On a full disk, compaction uses the file RESERVE. A file whose live values are larger than
       RESERVE may then stay. To free it, trim until it has no live values, make room elsewhere on

@@ -43,6 +43,7 @@ enum StatsCommand {
       ("keys", .integer(keyCount)),
       ("liveBytes", .integer(statistics.liveByteCount)),
       ("deadBytes", .integer(statistics.deadByteCount)),
+      ("excessBytes", .integer(statistics.excessByteCount)),
       ("allocatedBytes", .integer(usage.segmentByteCount)),
       ("otherBytes", .integer(usage.otherByteCount)),
       ("onDiskBytes", .integer(usage.byteCount)),

@@ -128,6 +128,12 @@ struct StatsPage {
         ? " The disk is nearly full: see cairn help compact." : ""
       add("cairn compact \(store) reclaims about \(DisplayText.size(dead)).\(room)", style: nil)
     }
+    if statistics.excessByteCount > 0 {
+      add(
+        "\(DisplayText.size(statistics.excessByteCount)) are dead beyond the space bound. If cairn "
+          + "compact \(store) does not reclaim them, a segment is damaged: cairn verify \(store) lists "
+          + "all damage.")
+    }
     let expired = statistics.indexedKeyCount - keyCount
     if !isLive, expired > 0 {
       let keys = DisplayText.count(expired, "key has", "keys have")

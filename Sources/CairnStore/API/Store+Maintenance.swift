@@ -10,7 +10,8 @@ extension Store {
   /// less space, compaction works in smaller pieces. If the call throws, no data is lost, and the
   /// space that earlier rounds reclaimed stays reclaimed.
   ///
-  /// Damaged segments stay unchanged, and the report counts them.
+  /// Damaged values are copied as they are. Segments with other damage stay unchanged while an entry
+  /// may need the damaged records, and the report counts them.
   ///
   /// - Returns: how many segments and bytes were compacted.
   /// - Throws: `noSpace` if the disk has no room for a round and smaller pieces reclaim nothing;

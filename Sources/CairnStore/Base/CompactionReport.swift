@@ -16,7 +16,7 @@ public struct CompactionReport: Sendable, Hashable {
   /// Bytes of removed segments that are still being read. Their space is reclaimed when the last of
   /// these reads ends.
   public var pinnedByteCount: Int = 0
-  /// Segments left unchanged because they are damaged or unreadable.
+  /// Segments left unchanged because records that entries need are damaged or unreadable.
   public var unreadableSegmentCount: Int = 0
 
   /// Makes a report.

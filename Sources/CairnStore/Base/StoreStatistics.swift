@@ -20,10 +20,12 @@ public struct StoreStatistics: Sendable, Hashable {
   /// these reads ends.
   public var pinnedByteCount: Int
   /// Dead bytes that a compaction could reclaim, as of the last background pass. Excludes the
-  /// active segment and unreadable segments.
+  /// active segment and damaged segments.
   public var reclaimableByteCount = 0
-  /// Reclaimable bytes above a limit: half more than `spaceBound` allows, and at least two segments
-  /// more. While this is above zero, overwrites wait for compaction.
+  /// Dead bytes above a limit: half more than `spaceBound` allows, and at least two segments more.
+  /// While compaction can reclaim them, overwrites wait for it. Also counts the bytes that it cannot
+  /// reclaim because of damage: the dead bytes of damaged segments, and tombstones that must be kept
+  /// for them. So if this stays above zero, `Store.verify` tells what is damaged.
   public var excessByteCount = 0
   /// Bytes that compaction has written since the store was opened. Compare them with the bytes that
   /// callers have written to see how much compaction adds to the wear of the disk.

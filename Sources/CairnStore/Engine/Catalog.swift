@@ -159,7 +159,7 @@ final class Catalog: Sendable {
     let next = try successor(&state, lastSequence: lastSequence, change)
     let file = ManifestFile(directory: directory)
     let prepared = try file.prepare(next)
-    do throws(StoreError) { try file.write(prepared) } catch {
+    do throws(StoreError) { try file.synchronize(prepared) } catch {
       // A filesystem that does not really reserve blocks may have no room. In that case nothing has
       // changed.
       if case .noSpace = error { throw error }

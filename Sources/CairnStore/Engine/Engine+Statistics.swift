@@ -54,8 +54,15 @@ extension Engine {
       formatVersion: FormatVersion.text, recovery: checkpointer.recovery)
     statistics.clockOffset = session.clock.offset
     statistics.scrub = scrubber.statistics
+    // A session that only reads makes no pass, so look at the segments too.
+    let dead = shares.filter(\.isSealed).reduce(0) { $0 + $1.deadByteCount }
+    let allowed = compactor.allowedGarbage(live: statistics.liveByteCount)
+    let excess = dead - compactor.highestGarbage(allowed: allowed)
     (statistics.reclaimableByteCount, statistics.excessByteCount) = log.withLock {
-      ($0.allowance.reclaimableByteCount, $0.allowance.excess)
+      let allowance = $0.allowance
+      return (
+        allowance.reclaimableByteCount, max(excess, allowance.excess + allowance.heldByteCount, 0)
+      )
     }
     statistics.compactedByteCount = compactor.writtenByteCount.load(ordering: .relaxed)
     statistics.delayedWriteCount = writer.pressure.writeCount.load(ordering: .relaxed)

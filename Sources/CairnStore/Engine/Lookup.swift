@@ -286,6 +286,24 @@ struct Lookup: Sendable {
     return nil
   }
 
+  /// Whether the index names this very record. A record that is not live now is never live again.
+  func isLive(_ hash: UInt64, at offset: Int, in segment: Segment) -> Bool {
+    let location = segment.location(at: offset)
+    var isSame = false
+    _ = index.find(hash, at: location) { _ in isSame = table.segment(at: location) === segment }
+    return isSame
+  }
+
+  /// Calls `body` with each entry and the number of its shard.
+  func forEachEntry(_ body: (IndexEntry, Int) -> Void) throws(StoreError) {
+    var entries: [IndexEntry] = []
+    for shard in 0..<HashIndex.shardCount {
+      try session.checkUsable()
+      try index.copyEntries(ofShard: shard, into: &entries)
+      for entry in entries { body(entry, shard) }
+    }
+  }
+
   /// Whether the index has an entry for the key.
   func hasLivePut(of key: RawSpan) throws(StoreError) -> Bool {
     let found = try firstPlace(of: hash.hash(key)) { (place) throws(StoreError) in

@@ -29,6 +29,8 @@ package struct SpaceAllowance {
   private(set) var reclaimableByteCount = 0
   /// How many of those bytes are above the limit.
   private(set) var excess = 0
+  /// Bytes that could be reclaimed if no segment were damaged, as of the last check.
+  var heldByteCount = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
   /// Whether the diagnostic log already says that writers wait.
@@ -79,13 +81,12 @@ package struct SpaceAllowance {
   /// - Parameters:
   ///   - reclaimable: dead bytes that a compaction could reclaim.
   ///   - allowed: how many of those bytes compaction ignores.
-  ///   - margin: how many more may be dead before writers wait.
+  ///   - limit: how many may be dead before writers wait.
   ///   - gain: the bytes that a round has reclaimed, and its duration.
   package mutating func update(
-    reclaimable: Int, allowed: Int, margin: Int,
+    reclaimable: Int, allowed: Int, limit: Int,
     gain: (byteCount: Int, duration: Duration)? = nil
   ) {
-    let limit = allowed + margin
     reclaimableByteCount = reclaimable
     share = allowed / 4
     debt = max(0, debt - (gain?.byteCount ?? 0))

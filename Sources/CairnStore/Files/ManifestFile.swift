@@ -31,13 +31,12 @@ package struct ManifestFile: Sendable {
     return try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes) }
   }
 
-  /// A replacement whose space is allocated but which is not yet in place.
+  /// A replacement that is written, but neither on disk nor in place.
   package struct Prepared: ~Copyable {
     fileprivate let file: File
-    fileprivate let bytes: [UInt8]
   }
 
-  /// Allocates space for a replacement. A failure changes nothing.
+  /// Writes a replacement. Whatever fails, even a write, the old manifest stays in place.
   package func prepare(_ manifest: Manifest) throws(StoreError) -> Prepared {
     try prepare(manifest, in: try openSpare())
   }
@@ -45,7 +44,9 @@ package struct ManifestFile: Sendable {
   private func prepare(_ manifest: Manifest, in file: File) throws(StoreError) -> Prepared {
     let bytes = manifest.encoded()
     try file.allocate(from: 0, to: bytes.count, orExtend: true, mayExceedQuota: true)
-    return Prepared(file: file, bytes: bytes)
+    try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    try file.truncate(to: bytes.count)
+    return Prepared(file: file)
   }
 
   /// The spare file: left by the last replacement, half written by a crash, or new.
@@ -68,13 +69,8 @@ package struct ManifestFile: Sendable {
     try? file.allocate(from: 0, to: byteCount, orExtend: true, mayExceedQuota: true)
   }
 
-  /// Writes the replacement to disk. A failure leaves the old manifest in place. After a failed
-  /// sync, nothing more may be written.
-  package func write(_ prepared: borrowing Prepared) throws(StoreError) {
-    try prepared.bytes.withSpan { (bytes) throws(StoreError) in
-      try prepared.file.write(bytes, at: 0)
-    }
-    try prepared.file.truncate(to: prepared.bytes.count)
+  /// Syncs the replacement. After a failure, nothing more may be written.
+  package func synchronize(_ prepared: borrowing Prepared) throws(StoreError) {
     // DURABILITY: the new contents are on disk before the name points to them; a crash before the
     // exchange leaves the old manifest, and a file that the next replacement overwrites.
     try prepared.file.synchronize()
@@ -128,7 +124,7 @@ package struct ManifestFile: Sendable {
   /// Prepares a manifest that can be put into place without a sync.
   package func makeReady(_ next: Manifest) throws(StoreError) {
     // Leave the spare file to the manifests of this session: a full disk has no room for another.
-    try write(try prepare(next, in: try open(FileName.newNextManifest)))
+    try synchronize(try prepare(next, in: try open(FileName.newNextManifest)))
     // DURABILITY: the contents are on disk before the file gets this name. So whatever a crash does
     // to the name, a file that has it can be put into place without a sync.
     try directory.rename(FileName.newNextManifest, to: FileName.nextManifest)
@@ -149,7 +145,7 @@ package struct ManifestFile: Sendable {
     // DURABILITY: never overwrites the file with this name, which may be the manifest before the
     // last removal. That manifest may still be in place on disk if a sync has failed.
     try directory.unlink(FileName.emptiedManifest)
-    try write(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
+    try synchronize(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
   }
 
   /// Puts the manifest that removes everything into place, without a sync.

@@ -97,7 +97,7 @@ struct StoreCopy: ~Copyable {
     try Directory.synchronizeParent(of: directory.path, fileSystem: directory.fileSystem)
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]
-    try file.write(try file.prepare(manifest))
+    try file.synchronize(try file.prepare(manifest))
     try file.install()
     // From here on, the directory is a durable store, and nothing can fail.
     file.reserve(manifest)

@@ -17,7 +17,7 @@ package struct RemovalCandidate: Sendable {
   }
 
   /// The part of the key's hash that the index knows; see `HashIndex.known`.
-  package var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
+  package var hash: UInt64 { entry.hash(inShard: Int(shard)) }
 
   @inline(__always)
   package func goesBefore(_ other: RemovalCandidate) -> Bool {

@@ -55,6 +55,8 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
   @inline(__always) package var isEmpty: Bool { second >> 24 == 0 }
   /// The upper 40 bits of the key's hash.
   @inline(__always) package var hash: UInt64 { first >> 24 }
+  /// The part of the key's hash that the index knows; see `HashIndex.known`.
+  package func hash(inShard shard: Int) -> UInt64 { hash << 24 | UInt64(shard) }
   @inline(__always) package var location: Location { Location(rawValue: second >> 24) }
   @inline(__always) package var flags: Flags { Flags(rawValue: UInt8(second & 0xF)) }
 

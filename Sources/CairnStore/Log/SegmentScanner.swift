@@ -14,26 +14,34 @@ package struct SegmentScanner: ~Copyable {
   private var window: [UInt8]
   private var windowOffset = 0
   private var windowByteCount = 0
-  /// Unreadable ranges found so far; at most 1,000.
+  private static let unreadableLimit = 1000
+  /// Unreadable ranges found so far, up to the limit.
   package private(set) var unreadable: [Range<Int>] = []
   /// The number of bytes read.
   package private(set) var readByteCount = 0
 
   /// Reads a segment in an open store.
-  package init(_ segment: Segment, end: Int) throws(StoreError) {
-    self.init(try segment.bytes(), header: segment.header, end: end)
+  ///
+  /// - Parameter passesUnreadable: whether unreadable bytes count as zeros, as in a salvage.
+  package init(
+    _ segment: Segment, end: Int, passesUnreadable: Bool = false
+  ) throws(StoreError) {
+    self.init(
+      try segment.bytes(), header: segment.header, end: end, passesUnreadable: passesUnreadable)
   }
 
   package init(file: File, header: SegmentHeader, end: Int) {
     self.init(.file(file), header: header, end: end)
   }
 
-  private init(_ bytes: SegmentBytes, header: SegmentHeader, end: Int) {
+  private init(
+    _ bytes: SegmentBytes, header: SegmentHeader, end: Int, passesUnreadable: Bool = false
+  ) {
     self.bytes = bytes
     self.end = end
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
-    passesUnreadable = false
+    self.passesUnreadable = passesUnreadable
     window = [UInt8](repeating: 0, count: min(Self.windowByteCount, max(end, 0)))
   }
 
@@ -108,9 +116,14 @@ package struct SegmentScanner: ~Copyable {
       let known = unreadable[index]
       unreadable[index] =
         min(known.lowerBound, range.lowerBound)..<max(known.upperBound, range.upperBound)
-    } else if unreadable.count < 1000 {
+    } else if unreadable.count < Self.unreadableLimit {
       unreadable.append(range)
     }
+  }
+
+  /// Whether some bytes of a range that was read are unreadable.
+  package func hasUnreadable(in range: Range<Int>) -> Bool {
+    unreadable.count == Self.unreadableLimit || unreadable.contains { $0.overlaps(range) }
   }
 
   /// The header at an offset where a record may begin.

@@ -41,9 +41,11 @@ package final class SegmentUsage: Sendable {
   /// The exact number of puts that are not their key's newest record. Tombstones of their keys must
   /// be kept.
   package var deadPutCount: Int {
-    puts.load(ordering: .relaxed) - livePuts.load(ordering: .relaxed)
+    putCount - livePutCount
   }
   package var livePutCount: Int { livePuts.load(ordering: .relaxed) }
+  package var putCount: Int { puts.load(ordering: .relaxed) }
+  package var extensionCount: Int { extensions.load(ordering: .relaxed) }
   package var tombstoneCount: Int { tombstones.load(ordering: .relaxed) }
   package var tombstoneByteCount: Int { tombstoneBytes.load(ordering: .relaxed) }
   /// The sequence number of the newest tombstone, or 0.
@@ -51,11 +53,13 @@ package final class SegmentUsage: Sendable {
   package var liveExtensionCount: Int { liveExtensions.load(ordering: .relaxed) }
   /// The exact number of extensions that are not in force and can be dropped.
   package var deadExtensionCount: Int {
-    extensions.load(ordering: .relaxed) - liveExtensionCount
+    extensionCount - liveExtensionCount
   }
-  package var recordCount: Int {
-    puts.load(ordering: .relaxed) + tombstoneCount + extensions.load(ordering: .relaxed)
+  /// Whether nothing is lost without the segment, if tombstones below a number are not needed.
+  package func canBeDropped(below barrier: SequenceNumber) -> Bool {
+    livePutCount == 0 && liveExtensionCount == 0 && highestTombstoneSequence < barrier
   }
+  package var recordCount: Int { putCount + tombstoneCount + extensionCount }
   /// The end of the records.
   package var end: Int { endOffset.load(ordering: .relaxed) }
   /// 0 if there are no records.

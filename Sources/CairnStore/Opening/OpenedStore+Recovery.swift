@@ -230,7 +230,7 @@ extension OpenedStore {
     // DURABILITY: before the switch, the next open finds the same tail and decides the same. After
     // it, the discarded bytes are beyond the end of a sealed segment and are never read.
     let file = ManifestFile(directory: directory)
-    try file.write(try file.prepare(next))
+    try file.synchronize(try file.prepare(next))
     try file.install()
     manifest = next
     // The order matters on a full disk: the cut bytes make room for the next manifest. Bytes that

@@ -106,7 +106,7 @@ struct OpenedStore {
         of: directory, bootIdentifier: bootIdentifier, now: configuration.clock.now())
       // DURABILITY: the manifest exists before the first segment. So segments without a manifest
       // indicate a loss.
-      try file.write(try file.prepare(manifest))
+      try file.synchronize(try file.prepare(manifest))
       try file.install()
       file.reserve(manifest)
       recovery.source = .created

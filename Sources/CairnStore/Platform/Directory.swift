@@ -92,6 +92,13 @@ package final class Directory: Sendable {
     }
   }
 
+  /// What leaves no room for this many more bytes, or `nil` if there is room, or if that is unknown.
+  package func limit(onAdding byteCount: Int) -> SpaceLimit? {
+    if let free = try? diskFreeByteCount(), free < byteCount { return .disk }
+    if let free = try? quota?.freeByteCount, free < byteCount { return .quota }
+    return nil
+  }
+
   /// The disk space that the files take.
   private func allocatedByteCount() throws(StoreError) -> Int {
     var sum = 0

@@ -184,22 +184,24 @@ struct BackPressureTests {
     _ = wait()
     // Writers are slowed in the last quarter of the allowance. Before the first round, a pace of 10
     // ns per byte is assumed.
-    allowance.update(reclaimable: 0, allowed: 4_000_000, margin: 0)
+    allowance.update(reclaimable: 0, allowed: 4_000_000, limit: 4_000_000)
     #expect(!allowance.spend(3_000_000) && wait() == .microseconds(10))
     #expect(allowance.spend(900_000) && allowance.isScarce && wait() == .microseconds(100))
     #expect(allowance.spend(99_999) && wait() == .microseconds(640))
     allowance.update(
-      reclaimable: 3_100_000, allowed: 4_000_000, margin: 0, gain: (1_000_000, .milliseconds(2)))
+      reclaimable: 3_100_000, allowed: 4_000_000, limit: 4_000_000,
+      gain: (1_000_000, .milliseconds(2)))
     #expect(allowance.spend(400_000) && wait() == .microseconds(4))
     // A round that gained nearly nothing says little about the pace. No write waits for more than a
     // tenth of a second.
     allowance.update(
-      reclaimable: 3_500_000, allowed: 4_000_000, margin: 0, gain: (1, .milliseconds(2)))
+      reclaimable: 3_500_000, allowed: 4_000_000, limit: 4_000_000, gain: (1, .milliseconds(2)))
     #expect(allowance.spend(1) && wait() > .microseconds(199) && wait() < .microseconds(201))
     #expect(allowance.wait(afterSpending: 1 << 40) == .milliseconds(100))
     // Waiting ends as soon as there is room.
     allowance.update(
-      reclaimable: 1_000_000, allowed: 4_000_000, margin: 0, gain: (2_500_000, .milliseconds(25)))
+      reclaimable: 1_000_000, allowed: 4_000_000, limit: 4_000_000,
+      gain: (2_500_000, .milliseconds(25)))
     #expect(!allowance.isScarce && wait() == .microseconds(10))
     allowance.lift()
     #expect(!allowance.spend(9_000_000) && !allowance.isScarce)

@@ -21,6 +21,29 @@ struct DurabilityTests {
     return store
   }
 
+  /// It once poisoned the store, though the old manifest was in place and intact.
+  @Test(
+    "A failed write of a manifest that is not in place yet changes nothing",
+    arguments: [FaultyFileSystem.Call.write, .truncate])
+  func failedWriteOfSpareManifest(call: FaultyFileSystem.Call) throws {
+    let store = try open()
+    system.setHook { $0.call == call && $0.file == "MANIFEST.new" ? EIO : nil }
+    guard case .system(let failure) = storeError({ try store.checkpoint() }) else {
+      Issue.record("no error")
+      return
+    }
+    #expect(failure.errorNumber == EIO)
+    try store.setValue("v", forKey: "second")
+    system.setHook(nil)
+    try store.checkpoint()
+    try store.close()
+    #expect(try Store.verify(path: directory.store).errors == [])
+    let again = try Store(directory.store)
+    #expect(try again.statistics().recovery.source == .checkpoint)
+    #expect(try again.count() == 2)
+    try again.close()
+  }
+
   @Test("A write of class process makes no system call")
   func process() throws {
     let store = try open()

@@ -127,10 +127,26 @@ struct UnpublishedBatchTests {
     }
   }
 
-  @Test("No compaction begins meanwhile: what the batch removes would reappear after a kill")
+  /// It once did nothing instead, and said so to nobody.
+  @Test("A compaction waits for the batch: what the batch removes would reappear after a kill")
   func compaction() throws {
     let directory = try TemporaryDirectory()
-    let store = try withBatch(in: directory, meanwhile: { _ = try $0.compact() }, removeAndFill)
+    let compaction = Mutex<Background?>(nil)
+    let removedCount = Mutex(0)
+    let store = try withBatch(
+      in: directory,
+      meanwhile: { store in
+        let background = Background {
+          let report = try store.compact()
+          removedCount.withLock { $0 = report.removedSegmentCount }
+        }
+        background.waitUntilBlocked()
+        compaction.withLock { $0 = background }
+      }, removeAndFill)
+    let background = try #require(compaction.withLock { $0 })
+    #expect(background.finishes())
+    #expect(background.error == nil)
+    #expect(removedCount.withLock { $0 } > 0)
     // Afterwards, only the removals of the batch's segment are left.
     for number in 0..<4000 { try store.setValue("newer", forKey: "new\(number)") }
     try store.maintain()

@@ -318,6 +318,39 @@ struct TagRaceTests {
     #expect(try cache.store.count() == 2)
   }
 
+  /// Removals by tag once threw for good after 1,000 tags.
+  @Test("If a head is unreadable and the marks are full, all entries with tags are removed")
+  func stuckSweep() throws {
+    let files = FailingReads()
+    let cache: DiskCache<String, String> = try scene.cache(
+      keys: .standard, values: .standard, files: files, path: nil
+    ) {
+      $0.memory = nil
+      $0.store.access = .systemCalls
+    }
+    try cache.setValue("1", forKey: "a", options: .tags(["x"]))
+    try cache.setValue("2", forKey: "b")
+    files.offsets.withLock { $0 = [] }
+    #expect(try cache.value(forKey: "a") == "1")
+    let offsets = files.offsets.withLock { $0 }
+    try cache.setValue("3", forKey: "c", options: .tags(["y"]))
+    files.failing.withLock { $0 = offsets }
+    try cache.removeAll(tagged: "t0")
+    #expect(settle())
+    for number in 1..<1000 { try cache.removeAll(tagged: "t\(number)") }
+    #expect(try cache.value(forKey: "c") == "3")
+    for number in 1000..<1500 { try cache.removeAll(tagged: "t\(number)") }
+    #expect(try cache.value(forKey: "c") == nil)
+    try cache.setValue("4", forKey: "d", options: .tags(["y"]))
+    #expect(try cache.value(forKey: "b") == "2")
+    files.failing.withLock { $0 = [] }
+    #expect(try cache.value(forKey: "a") == nil)
+    try cache.maintain()
+    #expect(try cache.statistics().sweepingTagCount == 0)
+    #expect(Set(try cache.keys()) == ["b", "d"])
+    #expect(try cache.store.count() == 2)
+  }
+
   @Test("An update keeps tags that exceed the limits", arguments: [false, true])
   func strangeTags(isAsync: Bool) async throws {
     let cache: DiskCache<String, String> = try scene.cache()

@@ -19,6 +19,9 @@ extension DiskCache {
   /// - Parameters:
   ///   - tag: 1 to 255 bytes of UTF-8.
   ///   - durability: `nil` for the configured class.
+  /// If an entry cannot be read, its tags are unknown, and all removed tags wait for it. Once 1,000
+  /// wait, the next removal removes all entries with tags.
+  ///
   /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still
   ///   being removed. Otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
@@ -80,10 +83,12 @@ extension DiskCache {
     var removals: [RemovalEvent] = []
     var pending: PendingWrite?
     var failure: CacheError?
+    var hasMarkedAll = false
     events.holdBack()
     marks.beginRemoval(of: tag)
     do throws(CacheError) {
-      pending = try enterMark(of: tag, in: store, durability, &removals)
+      pending = try enterMark(
+        of: tag, in: store, durability, &removals, hasMarkedAll: &hasMarkedAll)
     } catch { failure = error }
     // Do this before any observer runs: an observer may write an entry with the tag, and would wait
     // for this.
@@ -100,18 +105,25 @@ extension DiskCache {
       throw failure
     }
     guard let pending else { return false }
+    if hasMarkedAll {
+      events.log(
+        .warning, .damage,
+        "an entry cannot be read, and \(TagLimits.markCount) removed tags wait for it: all entries"
+          + " with tags are removed")
+    }
     store.wakeHousekeeping()
     entered.pending.add(pending)
     return true
   }
 
   private func enterMark(
-    of tag: [UInt8], in store: Store, _ durability: Durability?, _ removals: inout [RemovalEvent]
+    of tag: [UInt8], in store: Store, _ durability: Durability?, _ removals: inout [RemovalEvent],
+    hasMarkedAll: inout Bool
   ) throws(CacheError) -> PendingWrite? {
     var table: TagTable
     let version: UInt64?
     (table, version) = marks.known
-    try table.mark(tag, store.lastVersion)
+    hasMarkedAll = try table.mark(tag, store.lastVersion, mayMarkAll: marks.isStuck)
     do throws(StoreError) {
       let (result, pending) = try table.encoded.withBytes { (value) throws(StoreError) in
         try ReservedKey.marks.withBytes { (key) throws(StoreError) in

@@ -53,6 +53,8 @@ final class TagMarks: Sendable {
     /// Whether a pass could not read everything. The next pass begins with the next mark, or with
     /// `resume`.
     var isStalled = false
+    /// Whether the last pass could not read everything.
+    var isStuck = false
     var memory = Memory()
     /// The last record that a following cache read.
     var followed: (table: TagTable, version: UInt64, history: UInt64)?
@@ -102,6 +104,9 @@ final class TagMarks: Sendable {
   var known: (table: TagTable, version: UInt64?) {
     state.withLock { ($0.table, $0.hasRecord ? $0.recordVersion : nil) }
   }
+
+  /// Whether the sweep cannot remove its marks, because it cannot read an entry that they may hide.
+  var isStuck: Bool { state.withLock { $0.isStuck } }
 
   /// The current table, and the version of its record. Reads the record of another process.
   func current() throws(StoreError) -> (table: TagTable, version: UInt64?) {
@@ -289,6 +294,7 @@ final class TagMarks: Sendable {
       state.pass = nil
       // Unreadable heads may become readable. New marks get their own pass.
       state.isStalled = !pass.isWhole && state.table == pass.table
+      state.isStuck = !pass.isWhole
       return state.isStalled
     }
     if !pass.isWhole { return !isStalled }

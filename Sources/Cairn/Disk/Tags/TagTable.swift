@@ -27,12 +27,19 @@ struct TagTable: Equatable, Sendable {
 
   /// Marks a tag.
   ///
+  /// - Parameter mayMarkAll: whether to mark every tag if the table is full.
+  /// - Returns: whether it did.
   /// - Throws: `tooManyRemovedTags`.
-  mutating func mark(_ tag: [UInt8], _ version: UInt64) throws(CacheError) {
-    guard marks[tag] != nil || marks.count < TagLimits.markCount else {
-      throw .tooManyRemovedTags(limit: TagLimits.markCount)
+  mutating func mark(
+    _ tag: [UInt8], _ version: UInt64, mayMarkAll: Bool
+  ) throws(CacheError) -> Bool {
+    if marks[tag] != nil || marks.count < TagLimits.markCount {
+      marks[tag] = max(marks[tag] ?? 0, version)
+      return false
     }
-    marks[tag] = max(marks[tag] ?? 0, version)
+    guard mayMarkAll else { throw .tooManyRemovedTags(limit: TagLimits.markCount) }
+    self = TagTable(all: max(newest, version))
+    return true
   }
 
   /// Removes the marks that another table has too, with the same versions.

@@ -208,10 +208,9 @@ final class Checkpointer: Sendable {
       // Leave the last space on a disk to the log.
       let logByteCount = basis.segments.reduce(0) { $0 + $1.end }
       let spare = DiskReserve.byteCount(forLogOf: logByteCount)
-      let free = (try? session.directory.freeByteCount()) ?? .max
-      if log.files.reservesBlocks, free < basis.leastByteCount + spare {
-        throw .noSpace(
-          path: session.path, neededByteCount: basis.leastByteCount + spare, limit: .disk)
+      let needed = basis.leastByteCount + spare
+      if log.files.reservesBlocks, let limit = session.directory.limit(onAdding: needed) {
+        throw .noSpace(path: session.path, neededByteCount: needed, limit: limit)
       }
       // Samples may be added while the file is being written.
       let sampleCount = index.recency.state(now: session.clock.now()).samples.count + 8

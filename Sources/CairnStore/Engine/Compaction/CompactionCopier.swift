@@ -1,12 +1,15 @@
 /// Copies into new segments the records that a round of compaction keeps.
 ///
-/// System calls read the inputs, and every byte is checked. A damaged record ends the round, and
-/// the inputs stay unchanged.
+/// System calls read the inputs, and every byte is checked. A damaged value is copied as it is, with
+/// its checksum, so reads find the damage in the copy too. A damaged head ends the round, and the
+/// inputs stay unchanged, unless no entry needs the record.
 struct CompactionCopier: ~Copyable {
   /// The newest sequence number when the round began.
   let began: SequenceNumber
-  /// Tombstones below this number may be dropped.
-  let barrier: SequenceNumber
+  /// Which tombstones may be dropped.
+  private let barriers: TombstoneBarriers
+  /// The tombstones that earlier rounds kept for damaged segments.
+  private let held: HeldTombstones
   private let compactor: Compactor
   private let inputs: [Segment]
   /// If the only input is cut in two, the part before the cut stays in place. `nil` means that
@@ -24,6 +27,9 @@ struct CompactionCopier: ~Copyable {
   /// The extended ends of copied puts' lifetimes, by the number of the move.
   private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
+  /// The tombstones that only damaged segments need, by the number of the output.
+  private var heldCopies: [(output: Int, key: [UInt8]?, sequence: SequenceNumber, byteCount: Int)] =
+    []
   private var recordsSinceBreath = 0
   /// How often a record could not follow the previous one because of its number or time, and how
   /// often this may happen beyond four times per input.
@@ -53,14 +59,16 @@ struct CompactionCopier: ~Copyable {
   }
 
   init(
-    compactor: Compactor, inputs: [Segment], cut: SegmentOutline.Mark? = nil, began: SequenceNumber,
-    barrier: SequenceNumber, pace: CompactionPace?
+    compactor: Compactor, inputs: [Segment], cut: SegmentOutline.Mark? = nil,
+    began: SequenceNumber = 0, barriers: TombstoneBarriers = TombstoneBarriers(),
+    held: HeldTombstones = HeldTombstones(), pace: CompactionPace? = nil
   ) {
     self.compactor = compactor
     self.inputs = inputs
     self.cut = cut
     self.began = began
-    self.barrier = barrier
+    self.barriers = barriers
+    self.held = held
     self.pace = pace
   }
 
@@ -82,30 +90,32 @@ struct CompactionCopier: ~Copyable {
     pace?.rest()
   }
 
-  mutating func copy(_ index: Int) throws(StoreError) {
+  /// - Parameter holes: bytes without a record that an entry needs, or `nil` if the segment is not
+  ///   known to be damaged.
+  mutating func copy(_ index: Int, passing holes: [Range<Int>]? = nil) throws(StoreError) {
     let segment = inputs[index]
     let end = segment.usage.end
-    var scanner = try SegmentScanner(segment, end: end)
+    var scanner = try SegmentScanner(segment, end: end, passesUnreadable: holes != nil)
     var offset = cut?.offset ?? SegmentHeader.byteCount
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
-        throw segment.corruption(at: offset, .badRecordHeader)
+        guard let hole = holes?.first(where: { $0.lowerBound == offset }) else {
+          throw segment.corruption(at: offset, .badRecordHeader)
+        }
+        offset = hole.upperBound
+        continue
       }
       switch header.kind {
       case .roll: break
       case .tombstone:
-        if try mustKeepTombstone(header, at: offset, in: segment, scanner: &scanner) {
-          _ = try append(header, at: offset, from: index, hash: 0, scanner: &scanner)
-        } else {
-          droppedTombstoneCount += 1
-        }
+        try copyTombstone(header, at: offset, from: index, scanner: &scanner)
       case .put:
         let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
-        let location = segment.location(at: offset)
-        if isLive(hash, at: location, in: segment) {
+        if compactor.lookup.isLive(hash, at: offset, in: segment) {
           try copyPut(
             header, at: offset, from: index, hash: hash, scanner: &scanner,
-            end: compactor.lookup.index.lifetimeExtension(hash, at: location)?.expires)
+            end: compactor.lookup.index.lifetimeExtension(
+              hash, at: segment.location(at: offset))?.expires)
         }
       case .extension:
         let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
@@ -141,7 +151,7 @@ struct CompactionCopier: ~Copyable {
       var isNeeded = header.kind != .roll
       if header.kind == .put {
         let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
-        isNeeded = isLive(hash, at: segment.location(at: offset), in: segment)
+        isNeeded = compactor.lookup.isLive(hash, at: offset, in: segment)
       }
       let sequence = segment.sequence(of: header)
       guard outline.add(header, sequence: sequence, isNeeded: isNeeded) else {
@@ -182,27 +192,60 @@ struct CompactionCopier: ~Copyable {
     return input.offset(of: put) < cut.offset
   }
 
-  /// Whether the index names this very record. A record that is not live now is never live again.
-  private func isLive(_ hash: UInt64, at location: Location, in segment: Segment) -> Bool {
-    var isSame = false
-    _ = compactor.lookup.index.find(hash, at: location) { _ in
-      isSame = compactor.lookup.table.segment(at: location) === segment
-    }
-    return isSame
+  /// Who needs a tombstone.
+  private enum Need {
+    /// A segment that was read may have an older put of the key.
+    case sound
+    /// Only damaged segments may. The key is `nil` if a newer tombstone of it changes nothing.
+    case damaged(key: [UInt8]?)
   }
 
-  /// Whether a tombstone must be kept: its key has no newer record, and an older put of the key may
-  /// be in a segment that stays.
-  private func mustKeepTombstone(
-    _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
-  ) throws(StoreError) -> Bool {
-    if segment.sequence(of: header) < barrier { return false }
-    // A live put of the key is newer than its tombstone, because the tombstone removed everything
-    // before it. The put now keeps the older puts dead. When the put is dropped, another, still
-    // newer record of the key has replaced it. The sync before the switch ensures that the put is
-    // on disk before the tombstone is dropped.
-    return try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
-      try !compactor.lookup.hasLivePut(of: key)
+  /// Copies a tombstone if it must be kept.
+  private mutating func copyTombstone(
+    _ header: RecordHeader, at offset: Int, from index: Int, scanner: inout SegmentScanner
+  ) throws(StoreError) {
+    let sequence = inputs[index].sequence(of: header)
+    guard let need = try need(of: header, sequence, at: offset, scanner: &scanner) else {
+      droppedTombstoneCount += 1
+      return
+    }
+    let move = try append(header, at: offset, from: index, hash: 0, scanner: &scanner)
+    if case .damaged(let key) = need {
+      heldCopies.append((Int(move.output), key, sequence, move.newByteCount))
+    }
+  }
+
+  /// `nil` if the key has a newer record, or if no segment that stays may have an older put of it.
+  private func need(
+    of header: RecordHeader, _ sequence: SequenceNumber, at offset: Int,
+    scanner: inout SegmentScanner
+  ) throws(StoreError) -> Need? {
+    let damaged = barriers.damaged.filter { $0.barrier <= sequence }.map(\.damage)
+    if damaged.contains(where: { $0.keepsAll(sequence) }) { return .damaged(key: nil) }
+    let isSound = sequence < barriers.sound
+    if isSound, damaged.isEmpty { return nil }
+    let (lookup, held) = (compactor.lookup, held)
+    return try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) -> Need? in
+      if isSound {
+        let hash = lookup.hash.hash(key)
+        guard damaged.contains(where: { $0.keepsNewest(hash) }),
+          !held.hasNewer(than: sequence, of: key.copied())
+        else { return nil }
+      }
+      // A live put of the key is newer than its tombstone, because the tombstone removed everything
+      // before it. The put now keeps the older puts dead. When the put is dropped, another, still
+      // newer record of the key has replaced it. The sync before the switch ensures that the put is
+      // on disk before the tombstone is dropped.
+      if try lookup.hasLivePut(of: key) { return nil }
+      return isSound ? .damaged(key: key.copied()) : .sound
+    }
+  }
+
+  /// Notes the copied tombstones that only damaged segments need.
+  func noteHeld(in held: inout HeldTombstones) {
+    for copy in heldCopies {
+      held.add(
+        copy.key, copy.sequence, byteCount: copy.byteCount, in: finished[copy.output].header.id)
     }
   }
 
@@ -221,18 +264,36 @@ struct CompactionCopier: ~Copyable {
       for: header.byteCount, of: segment, sequence: sequence, writtenAt: second)
     let place = output.offset
     let copy = output.beginRecord(header, head: head, sequence: sequence, writtenAt: second)
-    let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
-      try output.append(bytes)
-      if bytes.byteCount > CompactionOutput.pieceByteCount / 2 { try breathe() }
-    }
-    guard isSound else {
-      throw segment.corruption(at: offset + header.headByteCount, .badValue)
-    }
+    try copyValue(of: header, at: offset, in: segment, to: output, scanner: &scanner)
     try output.endRecord(copy, sequence: sequence)
     return Move(
       hash: hash, oldOffset: UInt32(offset >> 3), newOffset: UInt32(place >> 3),
       newSize: UInt32(copy.byteCount >> 3), input: UInt16(index), output: UInt16(finished.count),
       shrinkage: UInt8(header.byteCount - copy.byteCount))
+  }
+
+  /// Copies a value. A damaged one keeps its checksum, but bytes that the disk cannot read now may
+  /// be sound later.
+  private mutating func copyValue(
+    of header: RecordHeader, at offset: Int, in segment: Segment, to output: CompactionOutput,
+    scanner: inout SegmentScanner
+  ) throws(StoreError) {
+    var byteCount = 0
+    let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
+      try output.append(bytes)
+      byteCount += bytes.byteCount
+      if bytes.byteCount > CompactionOutput.pieceByteCount / 2 { try breathe() }
+    }
+    if isSound { return }
+    let start = offset + header.headByteCount
+    guard byteCount == header.valueByteCount else {
+      throw segment.corruption(at: start, .fileTooShort)
+    }
+    if scanner.hasUnreadable(in: start..<start + byteCount) {
+      throw segment.corruption(at: start, .unreadable)
+    }
+    compactor.session.tell(
+      .error, .damage, "compaction copied a damaged value as it is, from \(segment.name), \(start)")
   }
 
   /// The segment for a record of this many bytes.

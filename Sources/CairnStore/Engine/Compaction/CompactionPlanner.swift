@@ -11,7 +11,8 @@ package struct CompactionPlanner: Sendable {
   package let budget: Int
   /// How many bytes of records a round may read for each byte that it may write.
   package static let readFactor = 4
-  /// Segments that keep tombstones from being dropped, the lowest barrier first.
+  /// Segments that keep tombstones from being dropped, the lowest barrier first. A damaged segment
+  /// keeps only some, which a round finds when it reads them.
   private let blocking: [SegmentFacts]
 
   /// Small segments are worth merging once there are this many.
@@ -23,7 +24,9 @@ package struct CompactionPlanner: Sendable {
     self.segments = segments
     self.segmentByteLimit = segmentByteLimit
     self.budget = budget
-    blocking = segments.filter { $0.barrier < .max }.sorted { $0.barrier < $1.barrier }
+    blocking = segments.filter { $0.barrier < .max && !$0.isDamaged }.sorted {
+      $0.barrier < $1.barrier
+    }
   }
 
   /// The barrier that all segments except `inputs` impose.
@@ -32,21 +35,28 @@ package struct CompactionPlanner: Sendable {
   }
 
   /// Bytes that compaction could reclaim from some segments without copying too much.
-  package func gain(of isCounted: (SegmentID) -> Bool) -> Int {
+  package func gain(of isCounted: (SegmentFacts) -> Bool) -> Int {
     let barrier = barrier(without: [])
     return segments.reduce(0) { sum, facts in
       let gain = facts.gain(barrier)
-      return isCounted(facts.id) && facts.cost(barrier) / Self.highestCost <= gain
+      return isCounted(facts) && facts.cost(barrier) / Self.highestCost <= gain
         ? sum + gain : sum
+    }
+  }
+
+  /// Bytes that compaction could reclaim if no segment were damaged.
+  package var heldByteCount: Int {
+    segments.reduce(0) {
+      $0 + $1.heldByteCount + ($1.isDamaged ? $1.byteCount - max(0, $1.liveByteCount) : 0)
     }
   }
 
   /// Segments that contain no needed record. They are removed without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
-    var dead = segments.filter { $0.isCandidate && !$0.hasLiveRecords }
+    var dead = segments.filter { ($0.isCandidate || $0.isDamaged) && !$0.hasLiveRecords }
     while true {
       let ids = Set(dead.map(\.id))
-      let barrier = barrier(without: ids)
+      let barrier = segments.reduce(.max) { ids.contains($1.id) ? $0 : min($0, $1.barrier) }
       let count = dead.count
       // Segments that must stay may keep others from being removed.
       dead.removeAll { !$0.canDropTombstones(barrier) }
@@ -208,7 +218,8 @@ package struct CompactionPlanner: Sendable {
       of: segments.filter {
         $0.isCandidate
           && ($0.deadExtensionCount > 0
-            || $0.tombstoneByteCount > 0 && $0.canDropTombstones(barrier(without: [$0.id])))
+            || $0.tombstoneByteCount > $0.heldByteCount
+              && $0.canDropTombstones(barrier(without: [$0.id])))
       })
   }
 

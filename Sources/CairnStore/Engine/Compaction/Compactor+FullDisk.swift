@@ -56,7 +56,7 @@ extension Compactor {
   func segmentsToGiveUp() throws(StoreError) -> [Segment] {
     try state.withLock { (state) throws(StoreError) in
       for isLast in [false, true] {
-        let ids = Set(plan(state).planner.segments.lazy.filter(\.isCandidate).map(\.id))
+        let ids = Set(plan(&state).planner.segments.lazy.filter(\.isCandidate).map(\.id))
         let segments = log.withLock { $0.sealed.filter { ids.contains($0.id) } }
         if isLast || !segments.isEmpty { return segments }
         defer { takeReserveBack(isForRemoval: true) }
@@ -82,7 +82,7 @@ extension Compactor {
         giveBackAhead()
         try lendReserveIfNeeded()
         do throws(StoreError) {
-          if plan(state).planner.wholeDeadSegments().contains(id) {
+          if plan(&state).planner.wholeDeadSegments().contains(id) {
             try run([id], pace: nil, &state, &report)
           } else {
             try compactByPieces(id, of: nil, &state, &report) {
@@ -156,7 +156,7 @@ extension Compactor {
     while gained < goal {
       try lendReserveIfNeeded()
       if try !hasRoomAgain(since: pinnedBefore) { break }
-      let planner = plan(state).planner
+      let planner = plan(&state).planner
       let dead = planner.wholeDeadSegments()
       if !dead.isEmpty {
         try run(Array(dead), pace: nil, &state, &report)
@@ -350,8 +350,7 @@ extension Compactor {
   ) throws(StoreError) -> Bool {
     try lookup.index.loadAll()
     guard let segment = log.withLock({ $0.sealed.first { $0.id == id } }) else { return false }
-    var copier = CompactionCopier(
-      compactor: self, inputs: [segment], began: 0, barrier: 0, pace: nil)
+    var copier = CompactionCopier(compactor: self, inputs: [segment])
     do throws(StoreError) {
       try copier.outline(&outline, to: end)
       return true

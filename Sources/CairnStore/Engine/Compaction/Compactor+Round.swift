@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// One round of a compaction: copy, switch, move.
 extension Compactor {
-  /// Compacts these segments, if they are still in the log. If one cannot be read, excludes it from
-  /// later rounds and changes nothing.
+  /// Compacts these segments, if they are still in the log. If one cannot be read, leaves it
+  /// unchanged, and compacts the others.
   ///
   /// - Parameter cut: if given, compacts only the part of a single segment after the cut. The
   ///   segment then ends at the cut.
@@ -17,9 +17,9 @@ extension Compactor {
     SegmentSwitch(self).unlinkFiles(of: try runRound(ids, behind: cut, pace: pace, &state, &report))
     let gain = state.reclaimedByteCount - reclaimed
     if gain == 0 { return }
-    let (planner, _, live) = plan(state)
+    let (planner, _, live) = plan(&state)
     updateAllowance(
-      planner, allowed: allowedGarbage(live: live), state,
+      planner, allowed: allowedGarbage(live: live),
       gain: (gain, .now - began - (pace?.rested ?? .zero)))
   }
 
@@ -31,35 +31,42 @@ extension Compactor {
     // The entries show what is live, so all of them must be loaded.
     try lookup.index.loadAll()
     // A move stores segment numbers in 16 bits. The other segments wait for another round.
-    let wanted = Set(ids.prefix(1 << 14))
-    let (inputs, began, barrier) = try log.withLock {
-      (appender) throws(StoreError) -> ([Segment], SequenceNumber, SequenceNumber) in
-      try appender.checkWritable(path: session.path)
-      // Records that a pending batch removes are still live, though the batch's numbers are used
-      // up.
-      if appender.unpublished != nil { return ([], 0, 0) }
-      let inputs = appender.sealed.filter { wanted.contains($0.id) }
-      // A segment that is cut stays, with everything before the cut.
-      let leaving = cut == nil ? wanted : []
-      return (inputs, appender.nextSequence - 1, Self.barrier(of: appender, without: leaving))
+    var wanted = Set(ids.prefix(1 << 14))
+    let holes = try holesToPass(&wanted, &state)
+    // A segment that is cut stays, with everything before the cut.
+    let leaving = cut == nil ? wanted : []
+    let (path, damaged) = (session.path, state.damaged)
+    typealias Beginning = Result<([Segment], SequenceNumber, TombstoneBarriers), StoreError>
+    let beginning = log.waitUntil { (appender) -> Beginning? in
+      do throws(StoreError) { try appender.checkWritable(path: path) } catch {
+        return .failure(error)
+      }
+      // Records that a pending batch removes are still live, though the batch's numbers are used up.
+      // Publishing it takes a moment, and needs no lock that is held here.
+      if appender.unpublished != nil { return nil }
+      return .success(
+        (
+          appender.sealed.filter { wanted.contains($0.id) }, appender.nextSequence - 1,
+          TombstoneBarriers(of: appender, without: leaving, damaged)
+        ))
     }
+    let (inputs, began, barriers) = try beginning.get()
     if inputs.isEmpty { return [] }
     var copier = CompactionCopier(
-      compactor: self, inputs: inputs, cut: cut, began: began, barrier: barrier, pace: pace)
+      compactor: self, inputs: inputs, cut: cut, began: began, barriers: barriers,
+      held: state.held, pace: pace)
     var current = 0
     var removed: [Segment] = []
+    var droppedTombstoneCount = 0
     do throws(StoreError) {
       for index in inputs.indices {
         current = index
-        // A segment without live records need not be read if all its tombstones may be dropped.
         let usage = inputs[index].usage
-        if cut == nil, usage.livePutCount == 0, usage.liveExtensionCount == 0,
-          usage.highestTombstoneSequence < barrier
-        {
-          report.droppedTombstoneCount += usage.tombstoneCount
+        if cut == nil, usage.canBeDropped(below: barriers.lowest) {
+          droppedTombstoneCount += usage.tombstoneCount
           continue
         }
-        try copier.copy(index)
+        try copier.copy(index, passing: holes[inputs[index].id])
       }
       current = -1
       try copier.finishOutput()
@@ -89,7 +96,8 @@ extension Compactor {
       report.removedSegmentCount += cut == nil ? inputs.count : 0
       report.writtenSegmentCount += outputs.count
       report.copiedRecordCount += copier.moves.count
-      report.droppedTombstoneCount += copier.droppedTombstoneCount
+      report.droppedTombstoneCount += copier.droppedTombstoneCount + droppedTombstoneCount
+      copier.noteHeld(in: &state.held)
     } catch {
       // If it is unknown which manifest is on disk, the new segments stay, because that manifest
       // may list them.
@@ -99,37 +107,77 @@ extension Compactor {
       if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }
       try noteUnreadable(inputs[current], error, &state)
+      if cut != nil { return [] }
+      return try runRound(ids, behind: nil, pace: pace, &state, &report)
     }
     return removed
   }
 
-  /// Excludes a segment from later rounds if an error says that it is damaged or that the disk
-  /// cannot read it.
+  /// Excludes damaged segments from a round that cannot copy them.
+  ///
+  /// - Returns: the holes of those that it can copy.
+  private func holesToPass(
+    _ wanted: inout Set<SegmentID>, _ state: inout CompactionState
+  ) throws(StoreError) -> [SegmentID: [Range<Int>]] {
+    var holes: [SegmentID: [Range<Int>]] = [:]
+    var isSettled = state.damaged.isEmpty
+    while !isSettled {
+      isSettled = true
+      let (ids, damaged) = (wanted, state.damaged)
+      let segments = log.withLock { appender in
+        let barrier = TombstoneBarriers(of: appender, without: ids, damaged).lowest
+        return appender.sealed.filter {
+          ids.contains($0.id) && damaged[$0.id] != nil && holes[$0.id] == nil
+            && !$0.usage.canBeDropped(below: barrier)
+        }
+      }
+      for segment in segments {
+        holes[segment.id] = try holesToPass(in: segment, &state)
+        if holes[segment.id] != nil { continue }
+        wanted.remove(segment.id)
+        isSettled = false
+      }
+    }
+    return holes
+  }
+
+  /// The holes of a damaged segment, or `nil` if a round cannot copy it yet.
+  private func holesToPass(
+    in segment: Segment, _ state: inout CompactionState
+  ) throws(StoreError) -> [Range<Int>]? {
+    let now = session.clock.now()
+    guard var damage = state.damaged[segment.id], damage.isDue(at: now, lookup.index) else {
+      return nil
+    }
+    if damage.hasReadErrors {
+      damage = try SegmentDamage(of: segment, lookup, log, failureCount: damage.failureCount)
+    }
+    let barrier = log.withLock {
+      TombstoneBarriers(of: $0, without: [segment.id], state.damaged).lowest
+    }
+    let canBePassed = damage.canBePassed(segment.usage, barrier: barrier, lookup.index)
+    if !canBePassed { damage.pause(from: now) }
+    state.damaged[segment.id] = damage
+    return canBePassed ? damage.holes : nil
+  }
+
+  /// Notes that a segment is damaged or that the disk cannot read it, if an error says so.
   func noteUnreadable(
     _ segment: Segment, _ error: StoreError, _ state: inout CompactionState
   ) throws(StoreError) {
     guard isUnreadable(error, segment) else { throw error }
-    state.unreadable.insert(segment.id)
-    session.tell(.error, .maintenance, "\(segment.name) is not compacted: \(error)")
-    if case .system = error, state.isByHand { throw error }
-  }
-
-  /// The barrier that the segments outside `inputs` impose.
-  ///
-  /// Call under the log's lock, because a segment's counts are exact only there.
-  private static func barrier(
-    of appender: borrowing Appender, without inputs: Set<SegmentID>
-  ) -> SequenceNumber {
-    var barrier = SequenceNumber.max
-    for segment in appender.segments where !inputs.contains(segment.id) {
-      let usage = segment.usage
-      barrier = min(
-        barrier,
-        TombstoneRule.barrier(
-          lowestSequence: usage.lowestSequence, compactedAt: segment.compactedAt,
-          deadPutCount: usage.deadPutCount))
+    let known = state.damaged[segment.id]
+    var damage = try SegmentDamage(
+      of: segment, lookup, log, failureCount: known?.failureCount ?? 0)
+    // Holes that no entry names are passed at once. An error of the disk may pass.
+    if known != nil || damage.hasReadErrors || error.isOfMedium {
+      damage.pause(from: session.clock.now())
     }
-    return barrier
+    state.damaged[segment.id] = damage
+    if known == nil {
+      session.tell(.error, .maintenance, "\(segment.name) is not compacted: \(error)")
+    }
+    if case .system = error, state.isByHand { throw error }
   }
 
   /// Whether an error says that an input is damaged or unreadable.

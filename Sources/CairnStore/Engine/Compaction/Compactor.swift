@@ -63,11 +63,11 @@ final class Compactor: Sendable {
     // housekeeping.
     if log.withLock({ $0.unpublished != nil }) { return false }
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let (planner, allocated, live) = plan(state)
+      let (planner, allocated, live) = plan(&state)
       let allowed = allowedGarbage(live: live)
       let garbage = allocated - live
       let excess = garbage - garbageAtStart(allowed)
-      updateAllowance(planner, allowed: allowed, state)
+      updateAllowance(planner, allowed: allowed)
       let reclaimed = state.reclaimedByteCount
       defer {
         if state.reclaimedByteCount == reclaimed,
@@ -87,7 +87,7 @@ final class Compactor: Sendable {
   /// Whether a round would run now.
   var isNeeded: Bool {
     state.withLock { state in
-      let (planner, allocated, live) = plan(state)
+      let (planner, allocated, live) = plan(&state)
       let allowed = allowedGarbage(live: live)
       return !planner.wholeDeadSegments().isEmpty
         || !planner.nextRound(isOverBound: allocated - live > garbageAtStart(allowed)).isEmpty
@@ -100,7 +100,7 @@ final class Compactor: Sendable {
   func reclaimDeadSpace() throws(StoreError) -> Bool {
     giveBackLeft()
     return try state.withLock { (state) throws(StoreError) -> Bool in
-      let planner = plan(state).planner
+      let planner = plan(&state).planner
       if try runRound(
         of: planner, isOverBound: true, highestCost: .max, goal: roundByteLimit,
         pace: CompactionPace(log), &state)
@@ -175,7 +175,9 @@ final class Compactor: Sendable {
   private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
     report.byteCountBefore = log.allocatedByteCount
     // A manual compaction retries segments that were unreadable before.
-    state.withLock { $0.unreadable = [] }
+    state.withLock { state in
+      for id in state.damaged.keys { state.damaged[id]?.rest = nil }
+    }
     var isActiveLeft = true
     do throws(StoreError) { try supply.leaveActiveSegment { $0.deadByteCount > 0 } } catch {
       // On a full disk, the segment stays for now, and others may be removed.
@@ -221,7 +223,10 @@ final class Compactor: Sendable {
     // such a failure do nothing and report nothing.
     try log.checkWritable()
     report.byteCountAfter = log.allocatedByteCount
-    report.unreadableSegmentCount = state.withLock { $0.unreadable.count }
+    report.unreadableSegmentCount = state.withLock { state in
+      _ = plan(&state)
+      return state.damaged.count
+    }
   }
 
   private func compactInRounds(_ report: inout CompactionReport) throws(StoreError) {
@@ -230,7 +235,7 @@ final class Compactor: Sendable {
         try self.run(inputs, pace: nil, &state, &report)
       }
     }
-    let planner = try byHand { (state) throws(StoreError) in plan(state).planner }
+    let planner = try byHand { (state) throws(StoreError) in plan(&state).planner }
     let dead = planner.wholeDeadSegments()
     if !dead.isEmpty { try run(Array(dead)) }
     for inputs in planner.allRounds() { try run(inputs.filter { !dead.contains($0) }) }
@@ -250,7 +255,7 @@ final class Compactor: Sendable {
       try supply.leaveActiveSegment { $0.deadExtensionCount > 0 }
       try supply.sealRolledSegments()
       let rounds = try byHand { (state) throws(StoreError) in
-        plan(state).planner.remainingRounds()
+        plan(&state).planner.remainingRounds()
       }
       if rounds.isEmpty { return }
       for inputs in rounds {
@@ -274,6 +279,10 @@ final class Compactor: Sendable {
       Int(min(share, 1e18)))
   }
 
+  /// The number of dead bytes above which overwrites wait. It covers what writers make dead during a
+  /// round, even if `allowed` is only a few segments.
+  func highestGarbage(allowed: Int) -> Int { allowed + max(allowed / 2, roundByteLimit) }
+
   /// The number of dead bytes at which compaction starts.
   ///
   /// Compaction waits until the whole allowance is used, because records that die in the meantime
@@ -284,20 +293,26 @@ final class Compactor: Sendable {
   }
 
   func plan(
-    _ state: CompactionState
+    _ state: inout CompactionState
   ) -> (planner: CompactionPlanner, allocated: Int, live: Int) {
     let sealed = catalog.sealedIDs
     let live = lookup.table.total.liveByteCount
+    let now = session.clock.now()
+    let damaged = state.damaged.mapValues { $0.isDue(at: now, lookup.index) }
     // Use the segments only under the lock: one held for longer would keep its space during
     // `removeAll`.
     let facts = log.withLock { appender in
-      appender.segments.map { segment in
+      state.forgetAllBut(appender.segments)
+      return appender.segments.map { segment in
         let isSealed = sealed.contains(segment.id)
-        return SegmentFacts(
+        var facts = SegmentFacts(
           segment,
           // Locations in a copy are kept in 32 bits; no writer makes a segment that long.
-          isCandidate: isSealed && !state.unreadable.contains(segment.id)
+          isCandidate: isSealed && damaged[segment.id] ?? true
             && segment.usage.end <= Int(UInt32.max) << 3, isSealed: isSealed)
+        facts.isDamaged = damaged[segment.id] != nil
+        facts.heldByteCount = state.held.byteCounts[segment.id] ?? 0
+        return facts
       }
     }
     return (
@@ -311,19 +326,16 @@ final class Compactor: Sendable {
   ///
   /// - Parameter gain: the bytes that a round has reclaimed, and its duration.
   func updateAllowance(
-    _ planner: CompactionPlanner, allowed: Int, _ state: CompactionState,
+    _ planner: CompactionPlanner, allowed: Int,
     gain: (byteCount: Int, duration: Duration)? = nil
   ) {
     log.withLock { appender in
-      // Neither the segment being written nor unreadable ones can be reclaimed.
-      let reclaimable = planner.gain(of: {
-        $0 != appender.active?.id && !state.unreadable.contains($0)
-      })
-      // The margin covers what writers make dead during a round, even if `allowed` is only a few
-      // segments.
+      // Neither the segment being written nor damaged ones can be reclaimed.
+      let reclaimable = planner.gain(of: { $0.id != appender.active?.id && !$0.isDamaged })
       appender.allowance.update(
-        reclaimable: reclaimable, allowed: allowed, margin: max(allowed / 2, roundByteLimit),
+        reclaimable: reclaimable, allowed: allowed, limit: highestGarbage(allowed: allowed),
         gain: gain)
+      appender.allowance.heldByteCount = planner.heldByteCount
     }
   }
 }
@@ -349,8 +361,20 @@ struct LastResort: Sendable {
 
 /// The state that the compactions of a session share.
 struct CompactionState: Sendable {
-  /// Damaged or unreadable segments, which are left unchanged.
-  var unreadable: Set<SegmentID> = []
+  /// Segments that a round could not read.
+  var damaged: [SegmentID: SegmentDamage] = [:]
+  /// Tombstones that were kept for them.
+  var held = HeldTombstones()
+
+  /// Forgets damaged segments that are gone. The others may not need what was kept for those.
+  mutating func forgetAllBut(_ segments: [Segment]) {
+    if damaged.isEmpty { return }
+    let ids = Set(segments.map(\.id))
+    if damaged.keys.allSatisfy(ids.contains) { return }
+    damaged = damaged.filter { ids.contains($0.key) }
+    held = HeldTombstones()
+  }
+
   /// Bytes that the rounds of the session have reclaimed.
   var reclaimedByteCount = 0
   /// Whether a caller is waiting for the result. Read errors are then thrown.

@@ -1,8 +1,13 @@
 /// The input for planning a compaction: a segment of the log at one moment.
 package struct SegmentFacts: Sendable {
   package let id: SegmentID
-  /// Whether the manifest lists the segment as sealed, and no damage was found in it.
+  /// Whether the manifest lists the segment as sealed, and a round can copy it now.
   package let isCandidate: Bool
+  /// Whether a round could not read the segment. It does not keep tombstones of other segments from
+  /// being copied or dropped, but those that it needs are copied.
+  package var isDamaged = false
+  /// Bytes of tombstones that damaged segments are known to need.
+  package var heldByteCount = 0
   /// Whether the manifest lists the segment as sealed.
   package let isSealed: Bool
   /// Bytes of its records.
@@ -71,11 +76,11 @@ package struct SegmentFacts: Sendable {
     let deadBytes =
       deadPutCount == 0 && deadExtensionCount == 0
       ? 0 : max(0, byteCount - max(0, liveByteCount) - tombstoneByteCount)
-    return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount : 0)
+    return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount - heldByteCount : 0)
   }
 
   /// The maximum number of bytes that a compaction must write.
   package func cost(_ barrier: SequenceNumber) -> Int {
-    max(0, liveByteCount) + (canDropTombstones(barrier) ? 0 : tombstoneByteCount)
+    max(0, liveByteCount) + (canDropTombstones(barrier) ? heldByteCount : tombstoneByteCount)
   }
 }

@@ -12,12 +12,23 @@
 /// Later writes do not change this. A put that dies later is not older than T, because all older
 /// puts are already dead. A segment that begins later has only higher numbers.
 ///
-/// So each segment that stays sets a barrier, and tombstones below all barriers may be dropped.
+/// So each segment that stays sets a barrier, and tombstones below all barriers may be dropped. Of
+/// tombstones above the barriers of damaged segments only, some may be dropped too; see
+/// `SegmentDamage`.
 package enum TombstoneRule {
   package static func barrier(
     lowestSequence: SequenceNumber, compactedAt: SequenceNumber, deadPutCount: Int
   ) -> SequenceNumber {
     if deadPutCount == 0 { return .max }
     return max(lowestSequence, compactedAt + 1)
+  }
+}
+
+extension Segment {
+  /// Tombstones with this number or a higher one must be kept for as long as this segment stays.
+  var tombstoneBarrier: SequenceNumber {
+    TombstoneRule.barrier(
+      lowestSequence: usage.lowestSequence, compactedAt: compactedAt,
+      deadPutCount: usage.deadPutCount)
   }
 }

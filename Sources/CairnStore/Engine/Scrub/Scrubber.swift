@@ -187,7 +187,7 @@ final class Scrubber: Sendable {
     }
     let before = pass.readByteCount
     let findings = try pass.read(segment, in: file, to: end) { key, offset in
-      isLive(lookup.hash.hash(key), at: offset, in: segment)
+      lookup.isLive(lookup.hash.hash(key), at: offset, in: segment)
     }
     let count = pass.readByteCount - before
     state.withLock { $0.readByteCount += count }
@@ -202,15 +202,6 @@ final class Scrubber: Sendable {
 
   private func hash(of key: [UInt8]) -> UInt64 { key.withSpan { lookup.hash.hash($0) } }
 
-  private func isLive(_ hash: UInt64, at offset: Int, in segment: Segment) -> Bool {
-    let location = segment.location(at: offset)
-    var isSame = false
-    _ = lookup.index.find(hash, at: location) { _ in
-      isSame = lookup.table.segment(at: location) === segment
-    }
-    return isSame
-  }
-
   /// The event to report, or `nil` if it no longer matters.
   private func event(
     of finding: ScrubPass.Finding, in segment: Segment
@@ -224,7 +215,7 @@ final class Scrubber: Sendable {
     }
     switch finding {
     case .value(let key, let record, let value, let isUnreadable):
-      guard isLive(hash(of: key), at: record, in: segment) else { return nil }
+      guard lookup.isLive(hash(of: key), at: record, in: segment) else { return nil }
       return event(value, isUnreadable ? .unreadable : .badValue, [key], 1)
     case .hole(let range, let isUnreadable):
       let (keys, count) = try keys(in: range, of: segment)
@@ -273,22 +264,20 @@ final class Scrubber: Sendable {
     in range: Range<Int>, of segment: Segment
   ) throws(StoreError) -> (keys: [[UInt8]], count: Int) {
     var keys: [[UInt8]] = []
-    var count = 0
-    var entries: [IndexEntry] = []
-    for shard in 0..<HashIndex.shardCount {
-      try lookup.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries where segment.granules.contains(entry.location.granule) {
-        let offset = segment.offset(of: entry.location)
-        guard range.contains(offset) else { continue }
-        count += 1
-        if let key = try key(at: offset, in: segment),
-          isLive(hash(of: key), at: offset, in: segment)
-        {
-          keys.append(key)
-        }
+    var offsets: [Int] = []
+    try lookup.forEachEntry { entry, _ in
+      guard segment.granules.contains(entry.location.granule) else { return }
+      let offset = segment.offset(of: entry.location)
+      if range.contains(offset) { offsets.append(offset) }
+    }
+    for offset in offsets {
+      if let key = try key(at: offset, in: segment),
+        lookup.isLive(hash(of: key), at: offset, in: segment)
+      {
+        keys.append(key)
       }
     }
-    return (keys, count)
+    return (keys, offsets.count)
   }
 
   /// The key of a record, even if the checksum is wrong, or `nil` if the head is invalid or

@@ -132,17 +132,12 @@ final class SegmentEvictor: Sendable {
   /// - Complexity: O(keys).
   private func coldestSegment() throws(StoreError) -> (id: SegmentID, granules: Range<Int>)? {
     var sums: [SegmentID: (ticks: Double, count: Double)] = [:]
-    var entries: [IndexEntry] = []
     var oldest = UInt64.max
-    for shard in 0..<HashIndex.shardCount {
-      try session.checkUsable()
-      try lookup.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries {
-        guard let segment = lookup.table.segment(at: entry.location) else { continue }
-        sums[segment.id, default: (0, 0)].ticks += Double(entry.tick)
-        sums[segment.id, default: (0, 0)].count += 1
-        oldest = min(oldest, entry.tick)
-      }
+    try lookup.forEachEntry { entry, _ in
+      guard let segment = lookup.table.segment(at: entry.location) else { return }
+      sums[segment.id, default: (0, 0)].ticks += Double(entry.tick)
+      sums[segment.id, default: (0, 0)].count += 1
+      oldest = min(oldest, entry.tick)
     }
     let span = max(1, Double(lookup.index.recency.now) - Double(oldest))
     func heat(_ segment: Segment) -> Double {
@@ -159,13 +154,10 @@ final class SegmentEvictor: Sendable {
   /// The entries of a segment, the last ones first, because it is cut from its end.
   private func entries(in granules: Range<Int>) throws(StoreError) -> [RemovalCandidate] {
     var found: [RemovalCandidate] = []
-    var entries: [IndexEntry] = []
-    for shard in 0..<HashIndex.shardCount {
-      try lookup.index.copyEntries(ofShard: shard, into: &entries)
-      for entry in entries where granules.contains(entry.location.granule) {
-        found.append(
-          RemovalCandidate(entry, inShard: shard, rank: .max - entry.location.rawValue))
-      }
+    try lookup.forEachEntry { entry, shard in
+      guard granules.contains(entry.location.granule) else { return }
+      found.append(
+        RemovalCandidate(entry, inShard: shard, rank: .max - entry.location.rawValue))
     }
     return found.sorted { $0.goesBefore($1) }
   }

@@ -143,7 +143,7 @@ final class CompactionTests: StoreSuite {
     try store.close()
   }
 
-  @Test("A segment with a damaged value stays unchanged, and the others are compacted")
+  @Test("A damaged value is copied as it is: reads still find the damage, and its segment goes")
   func damaged() throws {
     let store = try makeStore()
     try fill(store)
@@ -158,11 +158,21 @@ final class CompactionTests: StoreSuite {
     try file.write(contentsOf: [0xEE])
     try file.close()
     let report = try store.compact()
-    #expect(report.unreadableSegmentCount == 1)
+    #expect(report.unreadableSegmentCount == 0)
     #expect(report.removedSegmentCount > 0)
-    #expect(throws: StoreError.self) { try store.value(forKey: "key1") }
     #expect(try store.value(forKey: "key3") == value(3))
-    #expect(try Image(of: directory.store).files[name] != nil)
+    #expect(try Image(of: directory.store).files[name] == nil)
+    func cause(_ store: Store) -> Corruption.Cause? {
+      guard case .corrupt(let place) = storeError({ _ = try store.value(forKey: "key1") }) else {
+        return nil
+      }
+      return place.cause
+    }
+    #expect(cause(store) == .badValue)
+    let killed = try reopenedAfterKill("killed")
+    #expect(cause(killed) == .badValue)
+    #expect(try killed.value(forKey: "key3") == value(3))
+    try killed.close()
     try store.close()
   }
 
