@@ -3,10 +3,11 @@ public import FoundationEssentials
 
 extension Timestamp {
   /// The millisecond nearest to a date, or the earliest or latest one if the date is out of range.
+  /// The earliest one if the date is not a number, so that no entry lives for ever by mistake.
   public init(_ date: Date) {
     let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
     self.init(
-      millisecondsSinceEpoch: Int64(exactly: milliseconds) ?? (milliseconds < 0 ? .min : .max))
+      millisecondsSinceEpoch: Int64(exactly: milliseconds) ?? (milliseconds > 0 ? .max : .min))
   }
 }
 

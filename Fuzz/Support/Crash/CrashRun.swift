@@ -23,7 +23,7 @@ package final class CrashRun<Choices: ChoiceSource> {
   var model = ModelStore()
   /// What power cuts would have left, what may be found in it, and when each cut was.
   private var images:
-    [(disk: SimulatedDisk, model: ModelStore, call: SimulatedFileSystem.Call, Operation)] = []
+    [(SimulatedDisk, model: ModelStore, SimulatedFileSystem.Call, Operation, version: UInt64)] = []
   /// Whether a sync failed in the current operation.
   var hasFailedSync = false
   var isMeanwhile = false
@@ -34,6 +34,9 @@ package final class CrashRun<Choices: ChoiceSource> {
   /// Whether anything was written since the store was opened and since the last checkpoint.
   private var hasWritten = false
   package internal(set) var tally = Tally()
+
+  /// Every version that a put returned, with what it was given to.
+  var given: [UInt64: [[UInt8]]] = [:]
 
   /// An open snapshot, and what it should show.
   var held: (snapshot: Snapshot, state: ModelState, now: Timestamp)?
@@ -193,6 +196,7 @@ package final class CrashRun<Choices: ChoiceSource> {
             of: steps, from: model.current, in: store, limits: limits, now: clock.now())
         } else { steps }
       acknowledge(taken, versions, operation)
+      try note(versions)
     } catch {
       // If the process has died meanwhile, no caller gets the result.
       if process.fileSystem.isDead { return try crash(afterFailedSync: hasFailedSync) }
@@ -311,7 +315,8 @@ package final class CrashRun<Choices: ChoiceSource> {
   ) {
     trace?("    image \(images.count), \(model.states.count) states")
     var cut = RandomCut(FuzzRandom(seed: UInt64(choices.below(1 << 30))))
-    images.append((disk.afterPowerCut(&cut), model, call, operation))
+    images.append(
+      (disk.afterPowerCut(&cut), model, call, operation, version: given.keys.max() ?? 0))
     tally["cuts"] += 1
   }
 
@@ -417,12 +422,13 @@ package final class CrashRun<Choices: ChoiceSource> {
   private func checkImages() throws {
     // A paused read would delay the freeing of what the recoveries of the images release.
     try followers?.finishReads()
-    for (index, (image, model, call, operation)) in images.enumerated() {
+    for (index, (image, model, call, operation, highestVersion)) in images.enumerated() {
       var check = RecoveryCheck(configuration: configuration, now: clock.now())
       // Writes to a recovered store evict nothing.
       check.configuration.countLimit = nil
       check.configuration.byteLimit = nil
       check.otherCheckpoints = checkpoints
+      check.highestVersion = highestVersion
       do {
         if case .backup(let path) = operation, image.contents(of: path + "/MANIFEST") != nil {
           let process = SimulatedProcess.start(on: image, seed: 1)

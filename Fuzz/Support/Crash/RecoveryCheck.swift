@@ -18,6 +18,8 @@ package struct RecoveryCheck {
   /// is compacted or read again. Only space depends on it, and too low a count would be wrong. So
   /// only the byte count may differ, and only upwards.
   package var mayCountMore = false
+  /// The highest version that was given to a value. A power cut may have taken that value.
+  package var highestVersion: UInt64 = 0
   package private(set) var tally = Tally()
   /// How many calls the last examined recovery made.
   private var callCount = 40
@@ -169,7 +171,8 @@ package struct RecoveryCheck {
       let durability: Durability = choices.once(in: 2) ? .durable : .process
       var entry = ModelEntry(value: Array("after recovery".utf8))
       // Expired entries may also have been lost.
-      let last = found.values.filter { !$0.hasExpired(now) }.compactMap(\.version).max() ?? 0
+      let last = found.values.filter { !$0.hasExpired(now) }.compactMap(\.version)
+        .reduce(highestVersion, max)
       let version =
         try process.store?.setValue(entry.value, forKey: key, durability: durability) ?? 0
       if version <= last { throw FuzzFailure("version \(version) after \(last)") }
@@ -215,7 +218,8 @@ package struct RecoveryCheck {
       manifest.checkpointID == 0 ? [] : [FileName.checkpoint(manifest.checkpointID)]
     let expected = Set(listed + checkpoint + ["LOCK", "MANIFEST"])
     let names = disk.names(at: path).filter {
-      !$0.hasPrefix("MANIFEST.") && $0 != FileName.reserve && $0 != FileName.scrub
+      !$0.hasPrefix("MANIFEST.") && $0 != FileName.reserve && $0 != FileName.spare
+        && $0 != FileName.scrub
         && $0 != FileName.followPage
         && ($0 != FileName.quarantine || strayFiles.isEmpty)
     }

@@ -31,6 +31,8 @@ package final class SimulatedDisk: @unchecked Sendable {
   package var exchanges = true
   /// The maximum bytes that files may take, or `nil`.
   package var capacity: Int?
+  /// The maximum number of files, or `nil`.
+  package var fileLimit: Int?
   /// The minimum size of a file's mapping. Another process may later map more of the file at the
   /// same address.
   package var leastMappedByteCount = 0
@@ -55,6 +57,7 @@ package final class SimulatedDisk: @unchecked Sendable {
     sectorByteCount = disk.sectorByteCount
     reservesBlocks = disk.reservesBlocks
     capacity = disk.capacity
+    fileLimit = disk.fileLimit
     exchanges = disk.exchanges
     leastMappedByteCount = disk.leastMappedByteCount
     gone = disk.gone
@@ -107,6 +110,14 @@ package final class SimulatedDisk: @unchecked Sendable {
       }
     }
     return sum(root)
+  }
+
+  /// The number of files and directories below the root.
+  package var fileCount: Int {
+    func count(_ directory: SimulatedFile) -> Int {
+      directory.names.values.reduce(0) { $0 + 1 + ($1.isDirectory ? count($1) : 0) }
+    }
+    return count(root)
   }
 
   /// The free bytes that programs see, or `nil` without a capacity.
@@ -226,6 +237,10 @@ package final class SimulatedDisk: @unchecked Sendable {
   package func setUnreadable(_ range: Range<Int>, of path: String) {
     file(path)?.unreadable = range
   }
+
+  /// Makes a file share its blocks with a copy, as `cp` does on some filesystems. Writing to a page
+  /// then takes a block.
+  package func shareBlocks(of path: String) { file(path)?.shareAllPages() }
 
   /// Drops all clean pages that no mapping holds, as the kernel does when it needs memory.
   package func dropCaches() {

@@ -35,6 +35,8 @@ final class SimulatedFile {
   var unreadable: Range<Int>?
   private(set) var byteCount = 0
   private(set) var allocatedByteCount = 0
+  /// The pages that share a block with another file. A page of several blocks may share only some.
+  private(set) var sharedPages: Set<Int> = []
   var mappingCount = 0
   var descriptorCount = 0
   /// Whether the file keeps its space after it is unlinked.
@@ -108,8 +110,23 @@ final class SimulatedFile {
     return count
   }
 
+  func shareAllPages() { sharePages(of: 0..<allocatedByteCount) }
+
+  /// Records that the blocks within a range of bytes are shared. The simulated block is a sector.
+  func sharePages(of range: Range<Int>) {
+    let blocks = range.lowerBound / sectorByteCount..<range.upperBound / sectorByteCount
+    sharedPages.formUnion(blocks.map { $0 * sectorByteCount / 4096 })
+  }
+
+  /// The pages of a range that share a block.
+  func sharedPages(at offset: Int, count: Int) -> Set<Int> {
+    if sharedPages.isEmpty || count == 0 { return [] }
+    return sharedPages.intersection(offset / 4096...(offset + count - 1) / 4096)
+  }
+
   func write(_ buffer: UnsafeRawBufferPointer, at offset: Int) {
     guard let source = buffer.baseAddress, buffer.count > 0 else { return }
+    sharedPages.subtract(sharedPages(at: offset, count: buffer.count))
     let end = offset + buffer.count
     let memory = unsafe memory(capacity: end)
     unsafe (memory + offset).copyMemory(from: source, byteCount: buffer.count)

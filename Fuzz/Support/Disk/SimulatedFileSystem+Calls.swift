@@ -124,6 +124,9 @@ extension SimulatedFileSystem {
       guard mode == .createNew || mode == .createIfMissing else {
         throw fail(.open, SystemError.noEntry)
       }
+      if let limit = disk.fileLimit, disk.fileCount >= limit {
+        throw fail(.open, SystemError.noSpace)
+      }
       let new = SimulatedFile(isDirectory: false, sectorByteCount: disk.sectorByteCount)
       disk.change([(parent, name, new)])
       return descriptor(for: new)
@@ -196,7 +199,9 @@ extension SimulatedFileSystem {
     // SAFETY: a prefix of the caller's buffer.
     let part = unsafe UnsafeRawBufferPointer(
       rebasing: buffer.prefix(Self.transferCount(buffer.count, limit: limit)))
-    try checkSpace(((offset + part.count + 4095) & ~4095) - file.allocatedByteCount, .write)
+    let added = max(0, ((offset + part.count + 4095) & ~4095) - file.allocatedByteCount)
+    let sharedCount = file.sharedPages(at: offset, count: part.count).count
+    try checkSpace(added + 4096 * sharedCount, .write)
     unsafe file.write(part, at: offset)
     return part.count
   }
@@ -228,6 +233,7 @@ extension SimulatedFileSystem {
         let read = unsafe from.read(into: buffer, at: offset)
         unsafe to.write(UnsafeRawBufferPointer(rebasing: buffer.prefix(read)), at: offset)
       }
+      for file in [from, to] { file.sharePages(of: offset..<(offset + count)) }
       return count
     }
   }

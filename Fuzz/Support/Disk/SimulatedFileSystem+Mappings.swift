@@ -45,6 +45,10 @@ extension SimulatedFileSystem: MappedWriteObserver {
     precondition(
       offset + byteCount <= file.byteCount,
       "SIGBUS: a write into a mapping beyond the end of the file")
+    precondition(
+      file.sharedPages(at: offset, count: byteCount).isEmpty
+        && offset + byteCount <= file.allocatedByteCount,
+      "SIGBUS if the disk is full: a write into a mapping where the file has no block of its own")
     if isDead {
       file.amend(at: offset, count: byteCount) { old, _ in old }
       return

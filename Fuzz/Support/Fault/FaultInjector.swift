@@ -48,14 +48,15 @@ package final class FaultInjector {
   /// The calls that failed in the current count.
   package var currentFailures: ArraySlice<Failure> { failures[forgottenCount...] }
   /// The kinds of these calls.
-  package var failedCalls: Set<SimulatedFileSystem.Call> {
-    // A failure during a backup is only the backup's failure, and a store can do without a prepared
-    // manifest.
-    Set(
-      currentFailures.filter {
-        $0.path?.hasPrefix("/backup") != true && $0.name != FileName.newNextManifest
-          && $0.name != FileName.emptiedManifest
-      }.map(\.call))
+  package var failedCalls: Set<SimulatedFileSystem.Call> { Set(failuresOfStore.map(\.call)) }
+
+  /// The failures in the current count that the store cannot do without. A failure during a backup is
+  /// only the backup's failure, and a store can do without a prepared manifest.
+  var failuresOfStore: [Failure] {
+    currentFailures.filter {
+      $0.path?.hasPrefix("/backup") != true && $0.name != FileName.newNextManifest
+        && $0.name != FileName.emptiedManifest
+    }
   }
 
   package func install(on fileSystem: SimulatedFileSystem) {

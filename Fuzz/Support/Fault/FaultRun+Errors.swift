@@ -52,10 +52,9 @@ extension FaultRun {
     }
   }
 
-  /// If these calls find no room, it is unknown what is on disk: syncs and changes of names, and
-  /// also writes and truncations that end a segment or cannot be undone.
+  /// If these calls find no room, it is unknown what is on disk.
   private static let poisoningCalls: Set<SimulatedFileSystem.Call> = [
-    .synchronizeData, .synchronize, .exchange, .rename, .truncate, .write,
+    .synchronizeData, .synchronize,
   ]
 
   private static func number(of limit: SpaceLimit) -> Int32 {
@@ -66,7 +65,7 @@ extension FaultRun {
     }
   }
 
-  private static func isOfSpace(_ number: Int32) -> Bool {
+  static func isOfSpace(_ number: Int32) -> Bool {
     [SystemError.noSpace, SystemError.quotaExceeded, SystemError.fileTooLarge].contains(number)
   }
 
@@ -138,7 +137,7 @@ extension FaultRun {
     // The next manifest may not fit until others release space.
     if isOfSpace(failure.number), name == FileName.newManifest { return true }
     // If the reserve cannot be lent or taken back, a compaction uses the space there is.
-    if name == FileName.reserve { return true }
+    if [FileName.reserve, FileName.spare].contains(name) { return true }
     // A new segment that does not fit is made smaller, or later, once others release space.
     if isOfSpace(failure.number), FileName.isSegment(name) { return true }
     switch failure.call {
@@ -148,6 +147,8 @@ extension FaultRun {
     case .unlink: return true
     // Salts for the next session's first manifest, which is prepared only if this succeeds.
     case .randomBytes: return true
+    // An unknown boot counts as a restart.
+    case .bootIdentifier: return !SystemError.isOfProcess(failure.number)
     // The protection is only a guard against stray writes.
     case .protect: return true
     // Without a mapping, reads and writes are system calls.

@@ -237,11 +237,14 @@ package final class FaultRun {
     }
   }
 
-  /// Once one of these calls fails, nothing more may be written, whichever thread made the call.
+  /// Once one of these calls fails, nothing more may be written, whichever thread made the call. An
+  /// exchange of names that finds no room changes nothing.
   private func noteFailedCalls() {
-    if !injector.failedCalls.isDisjoint(with: [.synchronizeData, .exchange, .rename]) {
-      isPoisoned = true
+    let isDoubtful = injector.failuresOfStore.contains {
+      $0.call == .synchronizeData
+        || [.exchange, .rename].contains($0.call) && !Self.isOfSpace($0.number)
     }
+    if isDoubtful { isPoisoned = true }
   }
 
   func pausing<Result>(_ body: () throws -> Result) rethrows -> Result {

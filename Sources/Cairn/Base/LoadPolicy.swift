@@ -13,8 +13,9 @@ internal import CairnStore
 /// allows stale values return it. For all other reads, it has expired. With the defaults, calls
 /// return only fresh values, and a caller that finds none waits for the load.
 ///
-/// All times follow the cache's configured clock, to the millisecond. A negative duration means
-/// zero.
+/// All times follow the cache's configured clock. Lifetimes end to the millisecond. The age of a
+/// value from disk is exact to a second, because a record keeps the second in which it was written.
+/// A negative duration means zero.
 ///
 /// The stale times follow HTTP (RFC 5861). Refresh ahead and the soft time limit follow Caffeine
 /// and FusionCache.

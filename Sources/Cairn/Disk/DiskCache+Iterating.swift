@@ -6,7 +6,7 @@ extension DiskCache {
   /// Calls `body` with each key, until `body` returns `.stop`. `body` runs with no lock held and
   /// may use the cache.
   ///
-  /// Skips keys that cannot be decoded, and logs each. Also skips damaged entries: after visiting
+  /// Skips keys that cannot be decoded, and logs them: the first as a warning. Also skips damaged entries: after visiting
   /// all others, the call throws the error of the first.
   ///
   /// - Returns: the number of keys that could not be decoded.
@@ -24,7 +24,7 @@ extension DiskCache {
     try visiting { snapshot, table, failure in
       try snapshot.forEachHead { bytes, metadata, version in
         if ReservedKey.contains(bytes) || table.hides(metadata, version) { return .next }
-        guard let key = decodableKey(bytes) else {
+        guard let key = decodableKey(bytes, isFirst: skippedCount == 0) else {
           skippedCount += 1
           return .next
         }
@@ -84,7 +84,7 @@ extension DiskCache {
     try visiting { snapshot, table, failure in
       try snapshot.forEachEntry { stored in
         if stored.isHidden(by: table) { return .next }
-        guard let entry = try decodableEntry(stored) else {
+        guard let entry = try decodableEntry(stored, isFirst: skippedCount == 0) else {
           skippedCount += 1
           return .next
         }
@@ -112,17 +112,25 @@ extension DiskCache {
   }
 
   /// Decodes a key. On failure, logs the error and returns `nil`.
-  func decodableKey(_ bytes: RawSpan) -> Key? {
+  ///
+  /// - Parameter isFirst: whether it would be the first entry that the call skips.
+  func decodableKey(_ bytes: RawSpan, isFirst: Bool) -> Key? {
     do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
-      events.log(.warning, .coding, "skipped: \(error)")
+      logSkipped(error, isFirst: isFirst)
       return nil
     }
   }
 
-  private func decodableEntry(_ entry: Entry) throws(CacheError) -> CacheEntry<Key, Value>? {
-    guard let key: Key = entry.key.withBytes({ (bytes) -> Key? in decodableKey(bytes) }) else {
-      return nil
-    }
+  /// After a change of type, every entry may be skipped, which would flood standard error.
+  private func logSkipped(_ error: CacheError, isFirst: Bool) {
+    events.log(isFirst ? .warning : .info, .coding, "skipped: \(error)")
+  }
+
+  private func decodableEntry(
+    _ entry: Entry, isFirst: Bool
+  ) throws(CacheError) -> CacheEntry<Key, Value>? {
+    let decoded = entry.key.withBytes { (bytes) -> Key? in decodableKey(bytes, isFirst: isFirst) }
+    guard let key: Key = decoded else { return nil }
     do throws(CacheError) {
       let coded = try entry.metadata.withBytes { (bytes) throws(CacheError) -> CacheMetadata in
         try metadata(bytes, version: entry.info.version, wantsRest: true)
@@ -137,7 +145,7 @@ extension DiskCache {
         try entry.key.withBytes { (key) throws(CacheError) in try followPolicy(error, key) }
       } catch {
         switch error {
-        case .undecodableValue, .changedType: events.log(.warning, .coding, "skipped: \(error)")
+        case .undecodableValue, .changedType: logSkipped(error, isFirst: isFirst)
         default: throw error
         }
       }

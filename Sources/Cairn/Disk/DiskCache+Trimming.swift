@@ -116,11 +116,15 @@ extension DiskCache: Trimming {
     var failure: (any Error)?
     // Read before the iteration, because a mark is removed only after the entries it hides.
     let table = try removedTags()
+    var isFirst = true
     do {
       let summary = try store.trimmer.remove(durability: nil, &entered.pending) {
         key, metadata, info in
         if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
-        guard let decoded = decodableKey(key) else { return false }
+        guard let decoded = decodableKey(key, isFirst: isFirst) else {
+          isFirst = false
+          return false
+        }
         try noteShown(info.version, of: decoded)
         do {
           guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }

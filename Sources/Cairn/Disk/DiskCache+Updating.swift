@@ -8,7 +8,7 @@ extension DiskCache {
   /// The call reads the value on disk, calls `change`, and writes the result unless another caller
   /// has written the key in the meantime. In that case it starts over, so `change` may run more
   /// than once and must have no side effects. `change` runs outside all locks and may use the
-  /// cache.
+  /// cache, but must not write this key: each attempt would then fail, without end.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -170,7 +170,8 @@ struct StoreQuarantine {
   private static func isFileOfCopy(_ name: String) -> Bool {
     [
       FileName.lock, FileName.manifest, FileName.newManifest, FileName.nextManifest,
-      FileName.newNextManifest, FileName.emptiedManifest, FileName.reserve, FileName.unfinishedCopy,
+      FileName.newNextManifest, FileName.emptiedManifest, FileName.reserve, FileName.spare,
+      FileName.unfinishedCopy,
     ].contains(name) || FileName.isSegment(name) || FileName.isCheckpoint(name)
   }
 

@@ -8,7 +8,8 @@ extension Store {
   ///
   /// The call reads the value, calls `change`, and writes the result unless another caller has
   /// written the key in the meantime. In that case it starts over, so `change` may run more than
-  /// once and must have no side effects. `change` runs outside all locks and may use the store.
+  /// once and must have no side effects. `change` runs outside all locks and may use the store,
+  /// but must not write this key: each attempt would then fail, without end.
   ///
   /// - Parameters:
   ///   - key: 1 to 65,535 bytes.

@@ -59,7 +59,7 @@ public struct Corruption: Sendable, Hashable, CustomStringConvertible {
       case .unreadable: "the bytes cannot be read"
       case .differsFromLog: "the checkpoint contradicts the records"
       case .unfinishedCopy:
-        "the file is missing, because a copy into this directory is unfinished"
+        "the file is missing, because a copy into this directory is unfinished: delete the directory"
       case .unfinishedBatch: "an atomic batch at the end of the log may never have been applied"
       }
     }

@@ -174,7 +174,7 @@ extension StoreError: CustomStringConvertible {
         "\(shown(path)): the store is already open in this process"
       } else if let processID {
         "\(shown(path)): the store is open in process \(processID)"
-          + (since.map { ", running since \($0)" } ?? "")
+          + (since.map { ", running since \($0)" } ?? ", or in a child process that outlived it")
       } else {
         "\(shown(path)): the store is open elsewhere"
       }
@@ -201,6 +201,8 @@ extension StoreError: CustomStringConvertible {
     case .batchTooLarge(let count, let limit):
       "a batch takes \(count) bytes; the limit is \(limit)"
     case .readOnly(let path): "\(shown(path)): the store was opened for reading only"
+    case .noSpace(let path, 0, .disk):
+      "\(shown(path)): no room for another file: the filesystem is full, or has no inode left"
     case .noSpace(let path, let needed, let limit):
       "\(shown(path)): no room for \(needed) more bytes: \(limit)"
     case .durabilityUnknown(let cause):
@@ -218,7 +220,8 @@ extension StoreError: CustomStringConvertible {
     case .outdated(let path):
       "\(shown(path)): the followed store was replaced or has lost data; the next read sees the current store"
     case .vanished(let path):
-      "\(shown(path)): the directory was removed while the store was open; its data is lost"
+      "\(shown(path)): the directory, or the file LOCK in it, was removed while the store was open; "
+        + "what was written since is lost"
     case .usedAfterFork(let path):
       "\(shown(path)): a forked child cannot use the store that its parent opened"
     case .system(let failure): failure.description

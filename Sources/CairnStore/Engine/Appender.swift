@@ -210,12 +210,33 @@ struct Appender: ~Copyable {
     start(in: next, at: SegmentHeader.byteCount)
   }
 
-  /// Removes the active segment from the log again, because the manifest may not list it. Nothing
-  /// may be appended afterwards.
-  mutating func withdrawRoll() {
-    precondition(failure != nil)
-    guard let last = rolled.popLast() else { preconditionFailure("nothing was rolled") }
-    start(in: last, at: last.usage.end)
+  /// Ends the active segment and continues in one that no manifest lists yet.
+  ///
+  /// - Parameters:
+  ///   - sequence: the number of the next record.
+  ///   - list: makes the manifest list the segment after the active one. If that changes nothing,
+  ///     for example for lack of room, the log continues in the prepared segment instead.
+  mutating func roll(
+    to segment: Segment, from sequence: SequenceNumber, listing list: () throws(StoreError) -> Void
+  ) throws(StoreError) {
+    guard let prepared else { preconditionFailure("the next segment is not prepared") }
+    try prepared.openFile()
+    let last = exchange(&nextSequence, with: sequence)
+    do throws(StoreError) { try roll(to: segment) } catch {
+      nextSequence = last
+      throw error
+    }
+    do throws(StoreError) { try list() } catch {
+      note(error)
+      // A poisoned store can still be backed up, so the log must not contain the segment.
+      if failure != nil, let last = rolled.popLast() {
+        start(in: last, at: last.usage.end)
+      } else {
+        start(in: prepared, at: SegmentHeader.byteCount)
+        self.prepared = nil
+      }
+      throw error
+    }
   }
 
   /// Makes a segment the active one.
@@ -350,12 +371,8 @@ struct Appender: ~Copyable {
       try segment.write(bytes, at: offset ?? self.offset, byCalls: isAppendedByCalls)
     } catch {
       // Some of the bytes may be in the segment. After a later, shorter record, they could be
-      // mistaken for a part of it.
-      do throws(StoreError) { try segment.trim(to: self.offset) } catch {
-        let cause = error.asFailure
-        failure = cause
-        throw .poisoned(cause: cause)
-      }
+      // mistaken for a part of it. If they cannot be cut off, nothing is appended until they are.
+      try? segment.trim(to: self.offset)
       throw error
     }
   }

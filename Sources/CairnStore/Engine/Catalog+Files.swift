@@ -70,7 +70,7 @@ extension Catalog {
       do throws(StoreError) {
         // Remove an earlier file that no manifest ever listed.
         try session.directory.unlink(name)
-        file = try session.directory.createFile(name)
+        file = try log.reserve.createFile(name)
       } catch {
         _ = discard(id, in: &state)
         throw error

@@ -55,6 +55,19 @@ final class Catalog: Sendable {
       return id
     }
 
+    /// Records that a failure leaves it unknown which manifest is on disk. Returns the error to
+    /// throw.
+    mutating func failed(_ error: StoreError) -> StoreError {
+      failure = error.asFailure
+      return .poisoned(cause: error.asFailure)
+    }
+
+    /// The error to throw after a failed exchange of names. Without room, nothing has changed.
+    mutating func failedExchange(_ error: StoreError) -> StoreError {
+      if case .noSpace = error { return error }
+      return failed(error)
+    }
+
     /// Discards the manifest that removes everything. Its ids are no longer pending: they are
     /// unused or listed.
     mutating func dropEmptied() {
@@ -166,12 +179,11 @@ final class Catalog: Sendable {
       state.failure = error.asFailure
       throw .poisoned(cause: error.asFailure)
     }
-    do throws(StoreError) {
-      try file.install { log.announce(generation: next.generation) }
-    } catch {
-      state.failure = error.asFailure
-      throw .poisoned(cause: error.asFailure)
+    do throws(StoreError) { try file.installUnsettled() } catch {
+      throw state.failedExchange(error)
     }
+    log.announce(generation: next.generation)
+    do throws(StoreError) { try file.settle() } catch { throw state.failed(error) }
     state.manifest = next
     state.unlinkedIDs = []
     file.reserve(next)
@@ -188,10 +200,7 @@ final class Catalog: Sendable {
       // DURABILITY: if the manifest no longer lists an id, its file must be durably gone. Otherwise
       // the next open would find a file that nothing explains. The exchange that began the session
       // must be on disk before the next one.
-      do { try directory.synchronize() } catch {
-        state.failure = error.asFailure
-        throw .poisoned(cause: error.asFailure)
-      }
+      do throws(StoreError) { try directory.synchronize() } catch { throw state.failed(error) }
       state.isSettled = true
       next.retiredIDs.removeAll { state.unlinkedIDs.contains($0) }
     }

@@ -85,24 +85,17 @@ extension SegmentSupply {
           guard appender.active === active, appender.prepared === prepared else { return .again }
           if isHoldingOthers { try file.makeReady(next) }
           if let value = try check(&appender) { return .refused(value) }
-          let last = appender.nextSequence
-          if isBatch { appender.nextSequence = first }
-          do throws(StoreError) { try appender.roll(to: segment) } catch {
-            if appender.failure == nil { appender.nextSequence = last }
-            throw error
-          }
-          isEntered = true
-          appender.prepared = nil
           // DURABILITY: a kill before the exchange leaves a rolled segment. A kill after it also
           // leaves an empty one. A power cut may undo the exchange, so a sync of the log syncs the
           // directory first.
-          do throws(StoreError) { try file.installNext() } catch {
-            state.failure = error.asFailure
-            appender.failure = error.asFailure
-            // A poisoned store can still be backed up, so the log must not contain this segment.
-            appender.withdrawRoll()
-            throw StoreError.poisoned(cause: error.asFailure)
+          try appender.roll(to: segment, from: isBatch ? first : appender.nextSequence) {
+            () throws(StoreError) in
+            do throws(StoreError) { try file.installNext() } catch {
+              throw state.failedExchange(error)
+            }
           }
+          isEntered = true
+          appender.prepared = nil
           log.announce(generation: next.generation)
           // A sync of the directory may have begun before the exchange.
           log.commits.noteName()
@@ -156,7 +149,7 @@ extension SegmentSupply {
         try session.directory.unlink(FileName.segment(id))
         return try log.files.create(
           id: id, salt: salt, baseSequence: next,
-          baseTime: SegmentHeader.baseTime(for: session.clock.now()),
+          baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
           capacity: max(session.configuration.segmentByteLimit, allocated), allocating: allocated,
           durably: false)
       } catch {

@@ -11,36 +11,28 @@ extension SegmentSupply {
       // For such a large value, the wait is short.
       try log.withLock { (appender) throws(StoreError) -> Value? in
         try appender.checkWritable(path: session.path)
-        guard let active = appender.active else { return nil }
+        // Another writer may have taken the prepared segment in the meantime.
+        guard appender.active != nil, appender.prepared != nil else { return nil }
         if !isRemoval { try appender.ensure(log.reserve, adding: byteCount) }
-        try appender.makeRoomForRoll()
         let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
-        let capacity = (need + 4095) & ~4095
-        let last = appender.nextSequence - 1
-        let segment: Segment
         do throws(StoreError) {
-          segment = try createOwnSegment(
-            &state, capacity: capacity, after: active.id, nextSequence: last + 1)
+          try rollToOwnSegment(&state, &appender, capacity: (need + 4095) & ~4095)
         } catch {
           appender.note(error)
           throw error
-        }
-        do throws(StoreError) { try appender.roll(to: segment) } catch {
-          // The manifest lists a segment that the log does not continue in.
-          appender.failure = error.asFailure
-          throw StoreError.poisoned(cause: error.asFailure)
         }
         return try body(&appender)
       }
     }
   }
 
-  /// Creates a separate segment for a large record, and lists it in the manifest after the active
-  /// one. If this throws, no segment was created.
-  private func createOwnSegment(
-    _ state: inout Catalog.State, capacity: Int, after active: SegmentID,
-    nextSequence next: SequenceNumber
-  ) throws(StoreError) -> Segment {
+  /// Continues the log in a separate segment for a large record, and lists it in the manifest after
+  /// the active one. If this throws, no segment was created.
+  private func rollToOwnSegment(
+    _ state: inout Catalog.State, _ appender: inout Appender, capacity: Int
+  ) throws(StoreError) {
+    let next = appender.nextSequence
+    let active = appender.active?.id
     let id = SegmentID(rawValue: state.manifest.nextID)
     let salt = try session.directory.randomNumbers(count: 1)[0]
     // No manifest may list the segment before the file and its header are durable. Remove an
@@ -48,19 +40,20 @@ extension SegmentSupply {
     try session.directory.unlink(FileName.segment(id))
     let segment = try log.files.create(
       id: id, salt: salt, baseSequence: next,
-      baseTime: SegmentHeader.baseTime(for: session.clock.now()), capacity: capacity,
+      baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime), capacity: capacity,
       allocating: capacity, durably: true)
     do throws(StoreError) {
       // DURABILITY: the file's name is on disk before a manifest that needs it.
-      do { try session.directory.synchronize() } catch {
-        state.failure = error.asFailure
-        throw StoreError.poisoned(cause: error.asFailure)
+      do throws(StoreError) { try session.directory.synchronize() } catch {
+        throw state.failed(error)
       }
-      try catalog.replace(&state, lastSequence: next - 1) { manifest in
-        manifest.nextID += 1
-        let place = manifest.openSegments.firstIndex { $0.id == active } ?? 0
-        manifest.openSegments.insert(
-          Manifest.OpenSegment(id: id, salt: salt, byteCount: 0), at: place + 1)
+      try appender.roll(to: segment, from: next) { () throws(StoreError) in
+        try catalog.replace(&state, lastSequence: next - 1) { manifest in
+          manifest.nextID += 1
+          let place = manifest.openSegments.firstIndex { $0.id == active } ?? 0
+          manifest.openSegments.insert(
+            Manifest.OpenSegment(id: id, salt: salt, byteCount: 0), at: place + 1)
+        }
       }
     } catch {
       log.files.table.remove(segment)
@@ -69,6 +62,5 @@ extension SegmentSupply {
       if case .poisoned = error {} else { try? session.directory.unlink(segment.name) }
       throw error
     }
-    return segment
   }
 }

@@ -81,6 +81,7 @@ final class SegmentSupply: Sendable {
         }
         if isBegun { return }
         try state.resumable?.openFile()
+        try state.resumable?.ownEnd()
         if state.manifest.isClean { try continueManifest(&state) }
         guard let segment = state.resumable else { return try createFirstSegment() }
         state.resumable = nil
@@ -102,9 +103,10 @@ final class SegmentSupply: Sendable {
     if let next = state.next, continued == (resumable == nil ? 0 : 1),
       next.generation == state.manifest.generation &+ 1
     {
-      do { try ManifestFile(directory: session.directory).installNext() } catch {
-        state.failure = error.asFailure
-        throw StoreError.poisoned(cause: error.asFailure)
+      do throws(StoreError) {
+        try ManifestFile(directory: session.directory).installNext()
+      } catch {
+        throw state.failedExchange(error)
       }
       // A sync of the directory may have begun before the exchange.
       log.commits.noteName()
@@ -136,6 +138,7 @@ final class SegmentSupply: Sendable {
   private func createFirstSegment() throws(StoreError) {
     let place = log.withLock { $0.reserved.first }
     guard let place else { preconditionFailure("a session begins with reserved places") }
+    log.reserve.makeFiles()
     let segment = try createSegment(at: place)
     log.withLock { appender in
       appender.reserved.removeFirst()
@@ -191,9 +194,10 @@ final class SegmentSupply: Sendable {
         (byteCount) throws(StoreError) in
         try log.files.create(
           id: place.id, salt: place.salt, baseSequence: next,
-          baseTime: SegmentHeader.baseTime(for: session.clock.now()),
+          baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
           capacity: session.configuration.segmentByteLimit,
-          allocating: min(byteCount, session.configuration.segmentByteLimit), durably: false)
+          allocating: min(byteCount, session.configuration.segmentByteLimit), durably: false,
+          by: log.reserve.createFile)
       }
     } catch {
       if session.lookForPlace() { throw .vanished(path: session.path) }

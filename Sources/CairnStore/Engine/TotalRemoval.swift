@@ -159,9 +159,10 @@ final class TotalRemoval: Sendable {
     _ emptied: Manifest, _ state: inout Catalog.State, retiring ids: [SegmentID]
   ) throws(StoreError) {
     if let failure = state.failure { throw .poisoned(cause: failure) }
-    do { try ManifestFile(directory: session.directory).installEmptied() } catch {
-      state.failure = error.asFailure
-      throw .poisoned(cause: error.asFailure)
+    do throws(StoreError) {
+      try ManifestFile(directory: session.directory).installEmptied()
+    } catch {
+      throw state.failedExchange(error)
     }
     log.announce(generation: emptied.generation)
     // A sync of the directory may have begun before the exchange.

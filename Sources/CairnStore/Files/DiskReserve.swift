@@ -3,18 +3,24 @@ internal import Synchronization
 /// Unused disk space, kept for operations that reclaim space: for the tombstones of removals and
 /// the segments that a compaction writes. ZFS keeps "slop space" for the same purpose.
 ///
-/// The reserve is a file beside the log. Writers that add data first ensure that the file exists,
-/// so they fail while there is still room for removals. The file outlives a killed process, and
-/// other programs cannot take its space.
+/// The reserve is a file beside the log, and an empty one. Writers that add data first ensure that
+/// both exist, so they fail while there is still room for removals. The files outlive a killed
+/// process, and other programs cannot take their space.
+///
+/// A filesystem may have space but no inode left. The files then become segments: one of them the
+/// next segment of the log, which takes the tombstones, and one the output of a compaction, which
+/// removes others.
 final class DiskReserve: Sendable {
   /// The size for a small store.
-  static let lowestByteCount = 128 << 10
+  static let lowestByteCount = 32 << 10
 
   private struct State {
     /// The file's size, once known.
     var byteCount: Int?
     /// Whether a compaction is using the reserve.
     var isLent = false
+    /// Whether the empty file is known to exist.
+    var hasSpare = false
   }
 
   private let directory: Directory
@@ -57,13 +63,49 @@ final class DiskReserve: Sendable {
       if state.isLent {
         throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
       }
-      do throws(StoreError) { try resize(&state, to: wanted) } catch {
+      do throws(StoreError) {
+        try resize(&state, to: wanted)
+        if !state.hasSpare { _ = try directory.openFile(FileName.spare, mode: .createIfMissing) }
+        state.hasSpare = true
+      } catch {
         // Grow at least to the size for the current log. If another process fills the disk now, the
         // half that a compaction leaves is not enough.
         grow(&state, to: Self.byteCount(forLogOf: logByteCount))
         throw error
       }
       short.store(false, ordering: .relaxed)
+    }
+  }
+
+  /// Creates the files of the reserve without space, if they are missing and the filesystem can add
+  /// them. Call before the log's first file is created.
+  func makeFiles() {
+    for name in [FileName.spare, FileName.reserve] where isUsed {
+      _ = try? directory.openFile(name, mode: .createIfMissing)
+    }
+  }
+
+  /// Creates a file for the log. If the filesystem can add none, a file of the reserve becomes it.
+  func createFile(_ name: String) throws(StoreError) -> File {
+    do throws(StoreError) { return try directory.createFile(name) } catch {
+      guard isUsed, case .noSpace = error, let file = giveFile(name) else { throw error }
+      return file
+    }
+  }
+
+  private func giveFile(_ name: String) -> File? {
+    state.withLock { state in
+      for spare in [FileName.spare, FileName.reserve] {
+        // DURABILITY: the file is empty before it gets the name. If a crash undoes the change of
+        // names, the log's file is missing, as if it had not been created.
+        guard let file = try? directory.openFile(spare, mode: .readWrite),
+          (try? file.truncate(to: 0)) != nil, (try? directory.rename(spare, to: name)) != nil
+        else { continue }
+        if spare == FileName.spare { state.hasSpare = false } else { state.byteCount = 0 }
+        short.store(true, ordering: .relaxed)
+        return try? directory.openFile(name, mode: .readWrite)
+      }
+      return nil
     }
   }
 

@@ -78,16 +78,16 @@ package struct ManifestFile: Sendable {
 
   /// Puts a written replacement into place. After a failure, a power loss may leave either
   /// manifest.
-  ///
-  /// - Parameter announce: called when the replacement is in place, though its name may not be on
-  ///   disk yet.
-  package func install(announcing announce: () -> Void = {}) throws(StoreError) {
-    try exchange(FileName.newManifest)
-    announce()
+  package func install() throws(StoreError) {
+    try installUnsettled()
     try settle()
   }
 
-  /// Puts the replacement with this name into place, without a sync.
+  /// Puts a written replacement into place, without a sync.
+  func installUnsettled() throws(StoreError) { try exchange(FileName.newManifest) }
+
+  /// Puts the replacement with this name into place, without a sync. After `noSpace`, the names are
+  /// as they were.
   private func exchange(_ name: String) throws(StoreError) {
     // DURABILITY: both calls are atomic: a crash leaves one manifest or the other. The exchange
     // keeps the old file's blocks for the next replacement. On a full disk, a rename could lose

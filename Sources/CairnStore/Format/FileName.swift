@@ -13,10 +13,12 @@ package enum FileName {
   /// The files that a directory may contain before it becomes a store. A power cut may keep any of
   /// them and undo the name of the first manifest.
   static let beforeManifest = [
-    lock, newManifest, nextManifest, newNextManifest, emptiedManifest, reserve, followPage,
+    lock, newManifest, nextManifest, newNextManifest, emptiedManifest, reserve, spare, followPage,
   ]
   /// Space kept for operations that reclaim space on a full disk.
   package static let reserve = "RESERVE"
+  /// An empty file, kept for those operations in case the filesystem can add no file.
+  package static let spare = "SPARE"
   /// The progress of a scrub.
   package static let scrub = "SCRUB"
   /// The page in which the writer announces the end of the log.

@@ -94,6 +94,10 @@ package struct Manifest: Sendable, Hashable {
   /// new manifest, so this many segments can be filled while one manifest reaches the disk.
   package static let reservedSegmentCount = 16
 
+  /// More numbers than a power cut can take. Since the last manifest on disk, at most 18 segments of
+  /// up to 1 GiB were filled, and two large writes left numbers out, up to 2^30 each.
+  package static let lostSequenceLimit: SequenceNumber = 1 << 32
+
   /// Adds places for future segments, one for each salt.
   package mutating func reserve(salts: [UInt64]) {
     for salt in salts {

@@ -25,6 +25,8 @@ package final class Segment: Sendable {
   /// How many bytes from the start are known to be durable.
   private let synced: Atomic<Int>
   private let isActive = Atomic(false)
+  /// Whether a failed write may have left bytes beyond the allocated ones.
+  private let hasRemains = Atomic(false)
   /// Marks the first page of each large value that a read has found sound.
   private let verified: PageBits
   private let retired = Atomic(false)
@@ -170,6 +172,7 @@ package final class Segment: Sendable {
   package func allocate(to byteCount: Int) throws(StoreError) {
     let old = allocatedByteCount
     guard byteCount > old else { return }
+    if hasRemains.load(ordering: .relaxed) { try trim(to: old) }
     try file.open().allocate(from: old, to: byteCount, orExtend: mapping == nil)
     allocated.store(byteCount, ordering: .releasing)
   }
@@ -206,10 +209,12 @@ package final class Segment: Sendable {
   /// Truncates the file to `byteCount` bytes.
   ///
   /// Limits the readers first: they must not touch memory beyond the end of the file, even if a
-  /// length is damaged.
+  /// length is damaged. If the call fails, the next allocation repeats it.
   package func trim(to byteCount: Int) throws(StoreError) {
     allocated.store(min(byteCount, allocatedByteCount), ordering: .releasing)
+    hasRemains.store(true, ordering: .relaxed)
     try file.open().truncate(to: byteCount)
+    hasRemains.store(false, ordering: .relaxed)
   }
 
   /// Lets readers read what another process has appended. For segments of a followed store.
@@ -248,6 +253,17 @@ package final class Segment: Sendable {
       guard syncedByteCount == 0 else { return }
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
     }
+  }
+
+  /// Gives the end of the file blocks of its own. Call before appending to a segment that an earlier
+  /// session left.
+  ///
+  /// A copy of a store may share blocks with the original, or have holes. A store into such a page
+  /// of a mapping takes a block, and raises SIGBUS if there is none. A write takes it, or throws.
+  package func ownEnd() throws(StoreError) {
+    if mapping == nil { return }
+    let file = try file.open()
+    try file.rewrite((allocatedByteCount & ~4095)..<file.status().byteCount, skippingZeros: false)
   }
 
   /// Closes the file. Call when all of it is on disk and nothing is being written to it.

@@ -43,19 +43,23 @@ package struct SegmentFiles: Sendable {
 
   /// Creates a new segment. The caller makes the name durable. If this throws, no file remains.
   ///
-  /// - Parameter durably: whether to sync the header. If not, a sync of the log must reach the
-  ///   segment before anything in it is durable.
+  /// - Parameters:
+  ///   - durably: whether to sync the header. If not, a sync of the log must reach the segment before
+  ///     anything in it is durable.
+  ///   - createFile: creates the file with a name, or `nil` to create it in the directory.
   package func create(
     id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
-    allocating byteCount: Int, compactedAt: SequenceNumber = 0, durably: Bool
+    allocating byteCount: Int, compactedAt: SequenceNumber = 0, durably: Bool,
+    by createFile: ((String) throws(StoreError) -> File)? = nil
   ) throws(StoreError) -> Segment {
     let header = SegmentHeader(
       storeIdentifier: storeIdentifier, id: id, salt: salt, baseSequence: baseSequence,
       baseTime: baseTime)
     let name = FileName.segment(id)
     let granule = try table.reserve(capacity: capacity)
-    do {
-      let file = try directory.createFile(name)
+    do throws(StoreError) {
+      let file =
+        if let createFile { try createFile(name) } else { try directory.createFile(name) }
       try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings || !reservesBlocks)
       try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
       // DURABILITY: the header and the length are on disk before a manifest that relies on them.

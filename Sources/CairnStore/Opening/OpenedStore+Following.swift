@@ -28,11 +28,11 @@ extension OpenedStore {
       directory = try Directory(path: path, fileSystem: fileSystem, readOnly: true)
       let manifest = try Self.readManifest(in: directory)
       guard let lockFile = try directory.openFile(FileName.lock, mode: .readOnly) else {
-        throw .notAStore(path: path, reason: "it has no file LOCK")
+        throw .withoutLock(path: path)
       }
       self.lockFile = lockFile
       storeIdentifier = manifest.storeIdentifier
-      bootIdentifier = try OpenedStore.bootIdentifier(of: fileSystem)
+      bootIdentifier = try fileSystem.currentBoot(path: path)
       page = try FollowPage.open(
         in: directory, storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
       // From here on, no process truncates a file. Without a page, nothing is mapped, so a
@@ -182,15 +182,6 @@ extension OpenedStore {
   }
 
   // MARK: Announcing
-
-  static func bootIdentifier(of fileSystem: any FileSystem) throws(StoreError) -> [UInt8] {
-    do {
-      let identifier = try fileSystem.bootIdentifier()
-      return Array((identifier + [UInt8](repeating: 0, count: 16)).prefix(16))
-    } catch {
-      throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
-    }
-  }
 
   /// The page of a store open for writing. Without a page, followers cannot see changes as they
   /// happen.

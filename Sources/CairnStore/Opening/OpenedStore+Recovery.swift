@@ -37,11 +37,6 @@ extension OpenedStore {
         manifest.highestSequence,
         max(replayedSequence, discardedSequence),
         checkpoint?.lastSequence ?? 0, precedingVersion)
-    // After a jump within a segment, an unfinished batch would look as if records before it were
-    // lost.
-    if let last = resumable?.usage.highestSequence, last > 0, nextSequence > last + 1 {
-      resumable = nil
-    }
     if !isReadOnly {
       let limit = FormatVersion.writableLimit
       guard nextSequence <= limit, manifest.nextID <= limit else {
@@ -55,8 +50,20 @@ extension OpenedStore {
     for segment in segments where segment.header.baseSequence > nextSequence {
       throw segment.corruption(at: SegmentHeader.baseSequenceOffset, .badHeader)
     }
-    // A sequence number is stored as a 32-bit difference.
-    if let segment = resumable, nextSequence - segment.header.baseSequence >= 1 << 31 {
+    // A crash may have taken writes of which nothing is left, and a power cut even the whole session
+    // after a clean close. Their versions must not be given to other values.
+    let mayHaveLost = !manifest.isClean || manifest.bootIdentifier != bootIdentifier
+    if mayHaveLost, !isReadOnly { nextSequence += Manifest.lostSequenceLimit }
+    // After a jump within a segment, an unfinished batch would look as if records before it were
+    // lost.
+    if let last = resumable?.usage.highestSequence, last > 0, nextSequence > last + 1 {
+      resumable = nil
+    }
+    // A sequence number is stored as a 32-bit difference, and a time as seconds after the base.
+    if let header = resumable?.header,
+      nextSequence - header.baseSequence >= 1 << 31
+        || header.baseTime > SegmentHeader.baseTime(for: clock.now())
+    {
       resumable = nil
     }
     if isReadOnly { return }
@@ -66,7 +73,8 @@ extension OpenedStore {
     // Announce a loss while the manifest still shows it: if this process is killed later, the next
     // open finds the store clean.
     try tellOfLoss(after: announcedBefore, manifest)
-    if !manifest.isClean { try sealRecovered() }
+    // DURABILITY: the jump of the versions is on disk before any of them is used.
+    if mayHaveLost { try sealRecovered() }
     // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
     // store, unless readers of a poisoned store may still use them.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }
@@ -185,7 +193,7 @@ extension OpenedStore {
         do throws(StoreError) {
           // A longer file is refused below.
           if hasLostPages, byteCount <= FormatVersion.highestOffset {
-            try file.rewrite(byteCount: byteCount)
+            try file.rewrite(0..<byteCount, skippingZeros: true)
           }
           try file.synchronizeData()
         } catch {

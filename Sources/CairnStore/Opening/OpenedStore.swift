@@ -92,7 +92,7 @@ struct OpenedStore {
     reservesBlocks =
       readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
 
-    bootIdentifier = try Self.bootIdentifier(of: fileSystem)
+    bootIdentifier = try fileSystem.currentBoot(path: path)
     let file = ManifestFile(directory: directory)
     if let found = try file.read() {
       manifest = found
@@ -166,7 +166,8 @@ struct OpenedStore {
     _ names: [String], of directory: Directory, mayCreate: Bool
   ) throws(StoreError) {
     if names.contains(FileName.manifest) { return }
-    if names.contains(where: { FileName.identifier(in: $0) != nil }) {
+    if names.contains(where: { FileName.identifier(in: $0) != nil || $0 == FileName.unfinishedCopy }
+    ) {
       // Never create a store over data.
       throw .corrupt(.ofMissingManifest(among: names))
     }
@@ -198,7 +199,7 @@ struct OpenedStore {
   ) throws(StoreError) -> File {
     let mode: OpenMode = readOnly ? .readOnly : .createIfMissing
     guard let file = try directory.openFile(FileName.lock, mode: mode) else {
-      throw .notAStore(path: directory.path, reason: "it has no file LOCK")
+      throw .withoutLock(path: directory.path)
     }
     try file.lockStore(at: directory.path, exclusively: !readOnly)
     // A failed salvage removes the file while it holds the lock. A process that had opened the file

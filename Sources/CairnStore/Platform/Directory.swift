@@ -171,7 +171,7 @@ package final class Directory: Sendable {
       } else if status.owner != owner && mode != .createNew {
         "it belongs to another user than its directory"
       } else if status.linkCount != 1 {
-        "it has \(status.linkCount) links"
+        "it has \(status.linkCount) hard links; copy a store's files instead of linking them"
       } else {
         nil
       }
@@ -194,15 +194,15 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Exchanges the files of two names; `false` if the kernel or the filesystem cannot do that, or
-  /// if one of the two does not exist.
+  /// Exchanges the files of two names; `false` if the kernel, the filesystem or a sandbox does not
+  /// allow that, or if one of the two does not exist.
   package func exchange(_ name: String, with other: String) throws(StoreError) -> Bool {
     do {
       try fileSystem.exchange(name, with: other, in: descriptor)
       return true
     } catch
-      where [SystemError.invalidArgument, SystemError.notImplemented, SystemError.noEntry]
-      .contains(error.errorNumber)
+      where error.isRefusal
+      || [SystemError.invalidArgument, SystemError.noEntry].contains(error.errorNumber)
     {
       return false
     } catch {

@@ -114,19 +114,21 @@ package final class File: Sendable {
       throw .noSpace(path: path, neededByteCount: byteCount, limit: .fileSize)
     }
     var done = 0
+    // The source may be stored into through a mapping beyond these bytes, and a page with a shared
+    // block could then raise SIGBUS. So only whole pages are shared.
+    let sharedByteCount = byteCount & ~4095
     do {
-      while done < byteCount {
+      while done < sharedByteCount {
         let count = try fileSystem.copy(
-          source.descriptor, to: descriptor, at: done, byteCount: byteCount - done)
+          source.descriptor, to: descriptor, at: done, byteCount: sharedByteCount - done)
         if count == 0 { break }
         done += count
       }
     } catch {
       let cannot = [
-        SystemError.invalidArgument, SystemError.notImplemented, SystemError.notSupported,
-        SystemError.otherDevice,
+        SystemError.invalidArgument, SystemError.notSupported, SystemError.otherDevice,
       ]
-      guard cannot.contains(error.errorNumber) else {
+      guard cannot.contains(error.errorNumber) || error.isRefusal else {
         throw error.storeError(path: path, neededByteCount: byteCount - done)
       }
     }
@@ -239,17 +241,19 @@ package final class File: Sendable {
     }
   }
 
-  /// Rewrites the file with its own contents, so that the next sync writes out all of it, including
-  /// pages that the kernel considers clean after a failed sync. Skips pages of zeros.
-  package func rewrite(byteCount: Int) throws(StoreError) {
+  /// Rewrites a range of whole pages with its own contents. The next sync then writes out all of it,
+  /// including pages that the kernel considers clean after a failed sync, and the pages have blocks
+  /// of their own.
+  package func rewrite(_ range: Range<Int>, skippingZeros: Bool) throws(StoreError) {
     let pageByteCount = 4096
     var page = [UInt8](repeating: 0, count: pageByteCount)
-    for offset in stride(from: 0, to: byteCount, by: pageByteCount) {
+    for offset in stride(from: range.lowerBound, to: range.upperBound, by: pageByteCount) {
       let count = try read(
-        into: &page, bufferOffset: 0, byteCount: min(pageByteCount, byteCount - offset), at: offset)
+        into: &page, bufferOffset: 0, byteCount: min(pageByteCount, range.upperBound - offset),
+        at: offset)
       try page.withSpan { (page) throws(StoreError) in
         let bytes = page.extracting(0..<count)
-        if !bytes.isZero { try write(bytes, at: offset) }
+        if !skippingZeros || !bytes.isZero { try write(bytes, at: offset) }
       }
     }
   }
@@ -264,7 +268,12 @@ package final class File: Sendable {
     try named { () throws(SystemError) in try fileSystem.synchronize(descriptor) }
   }
 
+  /// Drops the file's clean pages from the page cache, if the system allows that.
   package func dropCache() throws(StoreError) {
-    try named { () throws(SystemError) in try fileSystem.dropCache(descriptor) }
+    try named { () throws(SystemError) in
+      do throws(SystemError) { try fileSystem.dropCache(descriptor) } catch {
+        if !error.isRefusal { throw error }
+      }
+    }
   }
 }

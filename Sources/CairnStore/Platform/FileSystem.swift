@@ -110,7 +110,8 @@ package protocol FileSystem: AnyObject, Sendable {
 
   // The process and the machine.
 
-  /// Identifies the current boot: stays the same until the machine restarts.
+  /// Identifies the current boot: stays the same until the machine restarts. Not every process may
+  /// know it; use `currentBoot`.
   func bootIdentifier() throws(SystemError) -> [UInt8]
   /// Unpredictable bytes.
   func randomBytes(count: Int) throws(SystemError) -> [UInt8]
@@ -118,6 +119,25 @@ package protocol FileSystem: AnyObject, Sendable {
   func fileSizeLimit() -> Int
   /// The effective user id.
   func userIdentifier() -> UInt32
+}
+
+extension FileSystem {
+  /// 16 bytes that identify the current boot. An unknown boot is like no other, so it counts as a
+  /// restart: containers and services may hide `/proc/sys`.
+  ///
+  /// - Parameter path: the path that an error names.
+  package func currentBoot(path: String) throws(StoreError) -> [UInt8] {
+    do throws(SystemError) {
+      let identifier: [UInt8]
+      do throws(SystemError) { identifier = try bootIdentifier() } catch {
+        if SystemError.isOfProcess(error.errorNumber) { throw error }
+        return try randomBytes(count: 16)
+      }
+      return Array((identifier + [UInt8](repeating: 0, count: 16)).prefix(16))
+    } catch {
+      throw error.storeError(path: path)
+    }
+  }
 }
 
 /// Observes the writes that no system call shows.

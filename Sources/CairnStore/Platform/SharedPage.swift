@@ -16,6 +16,9 @@ package final class SharedPage: @unchecked Sendable {
 
   /// Maps the first page of a file that is at least one page long.
   package init(_ file: File, writable: Bool) throws(StoreError) {
+    // In a copy of a store, the page may share its block or be a hole. A store into the mapping would
+    // then take a block, and raise SIGBUS if there is none. This write takes it, or throws.
+    if writable { try file.rewrite(0..<Self.byteCount, skippingZeros: false) }
     do {
       unsafe base = try file.fileSystem.map(
         file.descriptor, byteCount: Self.byteCount, writable: writable)

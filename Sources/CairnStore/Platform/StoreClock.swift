@@ -90,6 +90,10 @@ package final class StoreClock: WallClock {
 
   package func elapsed() -> Duration? { clock.elapsed() }
 
+  /// The time at the open plus the time elapsed since. Unlike `now()`, it never goes back, and
+  /// `now()` is never earlier.
+  package var steadyTime: Timestamp { read().expected }
+
   /// How far the clock is ahead of the time at the open plus the time elapsed since; negative if it
   /// is behind.
   package var offset: Duration {

@@ -1,4 +1,9 @@
 extension StoreError {
+  /// The error of a reader, which cannot create the file.
+  static func withoutLock(path: String) -> StoreError {
+    .notAStore(path: path, reason: "it has no file LOCK; opening it for writing creates one")
+  }
+
   /// The failed call behind an error of the platform layer.
   var asFailure: SystemFailure {
     switch self {

@@ -27,7 +27,6 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let readOnlyFileSystem = EROFS
   package static let tooManyLinks = ELOOP
   package static let notSupported = EOPNOTSUPP
-  package static let notImplemented = ENOSYS
   package static let accessDenied = EACCES
   package static let notPermitted = EPERM
   package static let otherDevice = EXDEV
@@ -45,6 +44,9 @@ package struct SystemError: Error, Sendable, Hashable {
   package static func isOfProcess(_ errorNumber: Int32) -> Bool {
     [EMFILE, ENFILE, ENOMEM].contains(errorNumber)
   }
+
+  /// Whether the kernel lacks the call, or a sandbox refuses it.
+  package var isRefusal: Bool { errorNumber == ENOSYS || errorNumber == EPERM }
 
   package func failure(path: String) -> SystemFailure {
     // SAFETY: strerror returns a terminated string; glibc keeps it per thread.

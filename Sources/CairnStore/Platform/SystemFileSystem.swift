@@ -53,7 +53,9 @@ package final class SystemFileSystem: FileSystem {
     while true {
       errno = 0
       guard let entry = unsafe readdir(stream) else {
-        if errno != 0 { throw SystemError(call: "readdir", errorNumber: errno) }
+        let number = errno
+        if number == EINTR { continue }
+        if number != 0 { throw SystemError(call: "readdir", errorNumber: number) }
         return names
       }
       let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
@@ -206,8 +208,15 @@ package final class SystemFileSystem: FileSystem {
   package func allocate(
     _ descriptor: Int32, from offset: Int, byteCount: Int
   ) throws(SystemError) {
-    _ = try systemCall("fallocate", retrying: false) {
+    try fallocate(retrying: false) {
       cairn_fallocate(descriptor, Int64(offset), Int64(byteCount))
+    }
+  }
+
+  /// Allocates blocks. A system or sandbox without the call is like a filesystem without it.
+  private func fallocate(retrying: Bool, _ body: () -> Int32) throws(SystemError) {
+    do { _ = try systemCall("fallocate", retrying: retrying, body) } catch  where error.isRefusal {
+      throw SystemError(call: error.call, errorNumber: EOPNOTSUPP)
     }
   }
 
@@ -225,7 +234,7 @@ package final class SystemFileSystem: FileSystem {
     do {
       // If an empty file has blocks, an earlier call made them; reopening it does not change that.
       if try status(of: descriptor).allocatedByteCount == 0 {
-        _ = try systemCall("fallocate") { cairn_probe_fallocate(descriptor) }
+        try fallocate(retrying: true) { cairn_probe_fallocate(descriptor) }
       }
     } catch  where error.errorNumber == EOPNOTSUPP {
       if isLayered { return false }

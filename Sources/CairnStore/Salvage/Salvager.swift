@@ -54,15 +54,12 @@ struct Salvager: ~Copyable {
     directory: Directory, names: [String], hasLostPages: Bool, clock: any WallClock,
     progress: @escaping (WorkProgress) -> Void
   ) throws(StoreError) {
-    let identifier: [UInt8]
-    do { identifier = try directory.fileSystem.bootIdentifier() } catch {
-      throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
-    }
+    let boot = try directory.fileSystem.currentBoot(path: directory.path)
     let source = try SalvageSource(directory: directory, names: names)
     self.source = source
     self.hasLostPages = hasLostPages
     self.progress = progress
-    bootIdentifier = Array((identifier + [UInt8](repeating: 0, count: 16)).prefix(16))
+    bootIdentifier = boot
     self.clock = StoreClock(
       clock, lastRecorded: source.manifest?.lastTime ?? Timestamp(millisecondsSinceEpoch: .min))
     report = source.report

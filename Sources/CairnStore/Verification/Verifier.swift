@@ -33,7 +33,7 @@ struct Verifier: ~Copyable {
       report.errors.append(.ofMissingManifest(among: names))
       return report
     }
-    guard let lockFile else { throw .notAStore(path: path, reason: "it has no file LOCK") }
+    guard let lockFile else { throw .withoutLock(path: path) }
     let hasLostPages = try SyncFailureMark(lockFile: lockFile).isSet()
     var verifier = Verifier(directory: directory, report: report, progress: progress)
     try verifier.noting { (verifier) throws(StoreError) in
@@ -190,10 +190,7 @@ struct Verifier: ~Copyable {
     _ manifest: Manifest, files: SegmentFiles, covered: [SegmentID: Int], hasLostPages: Bool,
     environment: Environment
   ) throws(StoreError) {
-    let boot: [UInt8]
-    do { boot = try environment.fileSystem.bootIdentifier() } catch {
-      throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
-    }
+    let boot = try environment.fileSystem.currentBoot(path: files.home.directory.path)
     let sameBoot = boot == manifest.bootIdentifier && !hasLostPages
     var tail = LogTail()
     for entry in manifest.openSegments {
