@@ -33,51 +33,16 @@ static void give_back(void *slot) {
   clear(slot);
 }
 
-uint64_t cairn_fork_count;
-
-enum { PROCESS_LOCK_COUNT = 16 };
-
-/// The locks to hold across a fork, in the order in which to take them.
-static pthread_mutex_t *process_locks[PROCESS_LOCK_COUNT];
-/// How many of them the forking thread has taken.
-static int taken_count;
-
-bool cairn_hold_across_forks(void *mutex) {
-  for (int i = 0; i < PROCESS_LOCK_COUNT; i++) {
-    pthread_mutex_t *none = NULL;
-    if (__atomic_compare_exchange_n(&process_locks[i], &none, mutex, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-      return true;
-  }
-  return false;
-}
-
-static void before_fork(void) {
-  pthread_mutex_t *mutex;
-  int count = 0;
-  while (count < PROCESS_LOCK_COUNT && (mutex = __atomic_load_n(&process_locks[count], __ATOMIC_ACQUIRE))) {
-    pthread_mutex_lock(mutex);
-    count++;
-  }
-  taken_count = count;
-}
-
-static void after_fork(void) {
-  // The first lock goes last: another thread that forks writes the number once it has that lock.
-  for (int count = taken_count; count > 0; count--) pthread_mutex_unlock(process_locks[count - 1]);
-}
-
 /// A forked child has only the thread that forked.
-static void after_fork_in_child(void) {
-  cairn_fork_count++;
+static void forget_other_threads(void) {
   for (struct cairn_pin_slot *slot = slots; slot; slot = slot->next)
     if (slot != cairn_own_pin_slot) clear(slot);
-  after_fork();
 }
 
 // Runs before `main`, because the kernel registers a process at once while the process has one thread.
 __attribute__((constructor)) static void prepare(void) {
   has_key = pthread_key_create(&key, give_back) == 0;
-  pthread_atfork(before_fork, after_fork, after_fork_in_child);
+  pthread_atfork(NULL, NULL, forget_other_threads);
   cairn_pins_need_fences = syscall(SYS_membarrier, REGISTER_EXPEDITED, 0, 0) != 0;
 }
 

@@ -40,13 +40,15 @@ package final class SlowSyncFileSystem: FileSystemDecorator {
   }
 
   private func hold(_ descriptor: Int32) {
+    func isHeld() -> Bool {
+      state.withLock { $0.isHeld && ($0.only == nil || $0.only == $0.names[descriptor]) }
+    }
     condition.withLock {
-      while state.withLock({ $0.isHeld && ($0.only == nil || $0.only == $0.names[descriptor]) }) {
-        state.withLock { $0.waitingCount += 1 }
-        condition.broadcast()
-        condition.wait()
-        state.withLock { $0.waitingCount -= 1 }
-      }
+      if !isHeld() { return }
+      state.withLock { $0.waitingCount += 1 }
+      condition.broadcast()
+      while isHeld() { condition.wait() }
+      state.withLock { $0.waitingCount -= 1 }
     }
   }
 

@@ -49,15 +49,6 @@ int cairn_lock_bytes(int descriptor, int kind);
 /// renameat2(2) with RENAME_EXCHANGE (2) in one directory. Returns 0, or -1 with `errno`.
 int cairn_exchange(int directory, const char *name, const char *other);
 
-/// How many forks lie between this process and the first one that loaded this library. Changes only in a child,
-/// before the child has other threads.
-extern uint64_t cairn_fork_count;
-static inline const uint64_t *cairn_fork_count_address(void) { return &cairn_fork_count; }
-
-/// Makes every fork wait for this mutex, so that no child inherits it from another thread. No thread may wait for one
-/// such mutex while it holds another, and the mutex must never be destroyed. Returns false if there are too many.
-bool cairn_hold_across_forks(void *mutex);
-
 // Pins: objects that readers without locks keep alive (epochs and hazard pointers). Pins.swift has the rules.
 
 /// What one thread keeps alive. Has its own cache lines; other threads write only the two `wanted` fields.

@@ -1,5 +1,3 @@
-internal import CCairn
-
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -58,9 +56,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     } else {
       unsafe condition = nil
     }
-    if isOfProcess, unsafe !cairn_hold_across_forks(mutex) {
-      preconditionFailure("too many locks of the process")
-    }
+    if isOfProcess { unsafe Forks.shared.hold(mutex) }
   }
 
   deinit {

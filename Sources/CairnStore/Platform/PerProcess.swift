@@ -1,4 +1,10 @@
-internal import CCairn
+internal import Synchronization
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#endif
 
 /// Distinguishes a forked child from the process that made the mark. A check costs one load.
 ///
@@ -12,7 +18,7 @@ package struct ProcessMark: @unchecked Sendable {
 
   @usableFromInline
   package init() {
-    unsafe forkCount = cairn_fork_count_address()
+    unsafe forkCount = UnsafePointer(Forks.shared.count)
     own = unsafe forkCount.pointee
   }
 
@@ -47,3 +53,59 @@ package final class PerProcess<Object: AnyObject & Sendable>: @unchecked Sendabl
 
 /// The lock under which every process makes its objects.
 private let makingPerProcess = Lock((), isOfProcess: true)
+
+/// The forks of this process. The locks of the process are held across each fork, so no child
+/// inherits one from another thread.
+@safe
+final class Forks: @unchecked Sendable {
+  // SAFETY: never freed. The count changes only in a child, before that has threads, and
+  // `takenCount` only under the first lock. The slots are atomic: a thread that waited here while
+  // it initialises a global would leave that global unusable in the child.
+  let count = UnsafeMutablePointer<UInt64>.allocate(capacity: 1)
+  private let slots = UnsafeMutablePointer<Atomic<UInt>>.allocate(capacity: slotCount)
+  private var takenCount = 0
+  private static var slotCount: Int { 16 }
+
+  static let shared = Forks()
+
+  private init() {
+    unsafe count.initialize(to: 0)
+    for index in 0..<Self.slotCount { unsafe (slots + index).initialize(to: Atomic(0)) }
+    pthread_atfork(
+      { Forks.shared.begin() }, { Forks.shared.end() },
+      {
+        unsafe Forks.shared.count.pointee += 1
+        Forks.shared.end()
+      })
+  }
+
+  /// Holds a lock across each fork from now on. The lock must never be destroyed.
+  func hold(_ lock: UnsafeMutablePointer<pthread_mutex_t>) {
+    for index in 0..<Self.slotCount {
+      let (isFree, _) = unsafe slots[index].compareExchange(
+        expected: 0, desired: UInt(bitPattern: lock), ordering: .acquiringAndReleasing)
+      if isFree { return }
+    }
+    preconditionFailure("too many locks of the process")
+  }
+
+  private func lock(_ index: Int) -> UnsafeMutablePointer<pthread_mutex_t>? {
+    unsafe UnsafeMutablePointer(bitPattern: slots[index].load(ordering: .acquiring))
+  }
+
+  private func begin() {
+    var count = 0
+    while count < Self.slotCount, let lock = unsafe lock(count) {
+      unsafe pthread_mutex_lock(lock)
+      count += 1
+    }
+    takenCount = count
+  }
+
+  private func end() {
+    // The first lock goes last, because it guards the count.
+    for index in (0..<takenCount).reversed() {
+      if let lock = unsafe lock(index) { unsafe pthread_mutex_unlock(lock) }
+    }
+  }
+}
