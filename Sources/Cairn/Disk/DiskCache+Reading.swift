@@ -398,7 +398,8 @@ extension DiskCache {
     if store.isFollowing { return }
     // Remove only that version, because another caller may have written a newer one since.
     let isRemoved = try storing { () throws(StoreError) in
-      return try store.compareAndRemove(forKey: key, expecting: version)
+      // A read waits for no sync. If a power cut undoes this, the next read drops the value again.
+      try store.compareAndRemove(forKey: key, expecting: version, durability: .process)
     }
     if isRemoved { noteDrop(error) }
   }

@@ -211,9 +211,10 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Logs the error of a load for which no caller waited, and tells the observers.
+  /// Logs the kind of a failed load for which no caller waited, and tells the observers its error.
+  /// The error is the caller's, and may contain the key, which the log never shows.
   func noteFailedLoad(of key: Key, _ error: any Error) {
-    log(.warning, .reading, "a load in the background failed: \(error)")
+    log(.warning, .reading, "a load in the background failed: \(type(of: error))")
     tell(.loadFailed(key: key, reason: String(describing: error)), 0)
   }
 

@@ -159,18 +159,19 @@ final class Flight<Value: Sendable>: Sendable {
 
   /// Sets the outcome and resumes all waiters, unless there already is an outcome.
   ///
-  /// - Parameter prepare: called before any waiter continues.
+  /// - Parameter prepare: called before any waiter continues, unless there already is an outcome.
   func finish(
     _ outcome: Result<Value, any Error>, _ cancel: Cancelling = { _ in },
     preparing prepare: (_ isUnheard: Bool) -> Void = { _ in }
   ) {
-    let (waiters, task, isUnheard) = state.withLock {
-      state -> ([ObjectIdentifier: Continuation?], Task<Void, Never>?, Bool) in
-      if state.outcome != nil { return ([:], nil, false) }
+    let ended = state.withLock {
+      state -> ([ObjectIdentifier: Continuation?], Task<Void, Never>?, Bool)? in
+      if state.outcome != nil { return nil }
       state.outcome = outcome
       let isUnheard = state.waiters.isEmpty && !state.isAbandoned
       return (exchange(&state.waiters, with: [:]), exchange(&state.task, with: nil), isUnheard)
     }
+    guard let (waiters, task, isUnheard) = ended else { return }
     prepare(isUnheard)
     for case .some(let continuation) in waiters.values { continuation.resume(with: outcome) }
     // Last, because cancelling runs the loader's handlers.

@@ -211,9 +211,10 @@ extension MemoryCache: Trimming {
   /// - Parameter spared: the key of an entry that fits by itself and must stay.
   func keepLimits(sparing spared: Key? = nil) {
     let now = clock.now()
+    let hash = spared.map { MemoryTable<Key, Value>.hash($0) }
     _ = removeGroups { state, removed in
       guard let limit = state.exceededLimit else { return nil }
-      let slot = spared.map { state.table.find($0, hash: MemoryTable<Key, Value>.hash($0)) }
+      let slot = spared.flatMap { key in hash.map { state.table.find(key, hash: $0) } }
       return state.removeNext(at: now, limit, sparing: slot ?? noSlot, &removed)
     }
   }

@@ -72,7 +72,9 @@ extension OpenedStore {
       let record = try Record(in: segment, at: offset, part: .head, byCalls: true)
       return record.header.byteCount > 0
     } catch {
-      return false
+      // Replay reads the same bytes next, and throws an error of the disk as such.
+      if case .corrupt = error { return false }
+      return true
     }
   }
 

@@ -50,9 +50,10 @@ extension OpenedStore {
     for segment in segments where segment.header.baseSequence > nextSequence {
       throw segment.corruption(at: SegmentHeader.baseSequenceOffset, .badHeader)
     }
-    // A crash may have taken writes of which nothing is left, and a power cut even the whole session
-    // after a clean close. Their versions must not be given to other values.
-    let mayHaveLost = !manifest.isClean || manifest.bootIdentifier != bootIdentifier
+    // A power cut or a failed sync may have taken writes of which nothing is left, and even the whole
+    // session after a clean close. Their versions must not be given to other values. The death of
+    // the process takes nothing that anybody has seen.
+    let mayHaveLost = hasLostPages || manifest.bootIdentifier != bootIdentifier
     if mayHaveLost, !isReadOnly { nextSequence += Manifest.lostSequenceLimit }
     // After a jump within a segment, an unfinished batch would look as if records before it were
     // lost.
@@ -74,7 +75,12 @@ extension OpenedStore {
     // open finds the store clean.
     try tellOfLoss(after: announcedBefore, manifest)
     // DURABILITY: the jump of the versions is on disk before any of them is used.
-    if mayHaveLost { try sealRecovered() }
+    do throws(StoreError) {
+      if mayHaveLost || !manifest.isClean { try sealRecovered() }
+    } catch {
+      // On a full disk, a clean store can still be read. The next manifest records the jump.
+      guard case .noSpace = error, manifest.isClean else { throw error }
+    }
     // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
     // store, unless readers of a poisoned store may still use them.
     if !hasLostPages { for segment in overlong { segment.shortenFile() } }

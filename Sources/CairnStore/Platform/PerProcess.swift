@@ -71,6 +71,11 @@ final class Forks: @unchecked Sendable {
   private init() {
     unsafe count.initialize(to: 0)
     for index in 0..<Self.slotCount { unsafe (slots + index).initialize(to: Atomic(0)) }
+    // Every fork takes this lock first.
+    let first = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    unsafe first.initialize(to: pthread_mutex_t())
+    unsafe pthread_mutex_init(first, nil)
+    unsafe hold(first)
     pthread_atfork(
       { Forks.shared.begin() }, { Forks.shared.end() },
       {

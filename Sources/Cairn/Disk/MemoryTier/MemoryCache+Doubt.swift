@@ -16,22 +16,24 @@ extension MemoryCache {
     }
     if !isDoubting { return }
     forEachSlotGroup { state, slots in
-      var doubtful: [(slot: Int, key: Key, version: UInt64)] = []
+      var doubtful: [(key: Key, version: UInt64)] = []
       for slot in slots where state.isDoubtful(UInt32(slot)) {
         guard let key = state.table.key(UInt32(slot)) else { continue }
-        doubtful.append((slot, key, state.table.nodes[slot].version))
+        doubtful.append((key, state.table.nodes[slot].version))
       }
       return doubtful
     } then: { found in
       let doubtful = found.filter { !isCurrent($0.key, $0.version) }
+        .map { (key: $0.key, hash: MemoryTable<Key, Value>.hash($0.key), version: $0.version) }
       var removed = RemovedEntries<Key, Value>()
       let observers = lock.withLock { state in
-        // The slot may now contain another entry. A newer entry is not in doubt.
-        for (slot, _, version) in doubtful
-        where slot < state.table.nodes.count && state.table.isUsed(slot)
-          && state.table.nodes[slot].version == version && state.isDoubtful(UInt32(slot))
-        {
-          state.remove(UInt32(slot), .evicted(.trim), &removed)
+        // The entry may be in another slot by now. A newer entry is not in doubt.
+        for (key, hash, version) in doubtful {
+          let slot = state.table.find(key, hash: hash)
+          guard slot != noSlot, state.table.nodes[Int(slot)].version == version,
+            state.isDoubtful(slot)
+          else { continue }
+          state.remove(slot, .evicted(.trim), &removed)
         }
         return state.observers
       }

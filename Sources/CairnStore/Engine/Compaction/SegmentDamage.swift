@@ -58,23 +58,33 @@ struct SegmentDamage: Sendable {
       }
       hasReadErrors = !scanner.unreadable.isEmpty
     } catch {
-      // The file is gone.
-      guard error.isLoss else { throw error }
+      switch error {
+      case .corrupt: break
+      case .system(let failure) where !SystemError.isOfProcess(failure.errorNumber):
+        // The file cannot even be opened. That may pass too.
+        hasReadErrors = true
+      default: throw error
+      }
       hole = hole ?? offset
     }
     if let hole { holes.append(hole..<end) }
-    var all: Set<UInt64> = []
     var entries: [(hash: UInt64, location: Location)] = []
     try lookup.forEachEntry { entry, shard in
-      let hash = entry.hash(inShard: shard)
-      if !holes.isEmpty { all.insert(hash) }
       guard segment.granules.contains(entry.location.granule) else { return }
       let offset = segment.offset(of: entry.location)
-      if holes.contains(where: { $0.contains(offset) }) { entries.append((hash, entry.location)) }
+      if holes.contains(where: { $0.contains(offset) }) {
+        entries.append((entry.hash(inShard: shard), entry.location))
+      }
     }
     // An entry that was replaced in the meantime counts as a dead put.
     let hasAllDeadPuts = segment.usage.putCount == found.putCount + entries.count
-    self.hashes = hashes.union(hasAllDeadPuts ? Set(entries.map(\.hash)) : all)
+    if hasAllDeadPuts {
+      hashes.formUnion(entries.map(\.hash))
+    } else {
+      // Only now, because this takes memory for each key of the store.
+      try lookup.forEachEntry { entry, shard in hashes.insert(entry.hash(inShard: shard)) }
+    }
+    self.hashes = hashes
     lastUnknown = hasAllDeadPuts ? 0 : log.lastSequence
     hasAllExtensions = segment.usage.extensionCount == found.extensionCount
     hasAllTombstones = segment.usage.tombstoneCount == found.tombstoneCount
