@@ -38,6 +38,37 @@ struct ErrorSamples {
     }
   }
 
+  @Test("A cache whose directory was removed is opened again")
+  func reopened() async {
+    await #expect(processExitsWith: .success) {
+      try await inNewDirectory {
+        var configuration = DiskCacheConfiguration(countLimit: nil, byteLimit: 1 << 30)
+        configuration.store.durability = .durable
+        configuration.store.log = .none
+        var pages = try await DiskCache<String, [UInt8]>.open(
+          .name("pages"), configuration: configuration)
+        let (url, page): (String, [UInt8]) = ("/", [1])
+        try await pages.setValue(page, forKey: url)
+        // Housekeeping may create a file while the directory is being removed.
+        while FileManager.default.fileExists(atPath: pages.path) {
+          try? FileManager.default.removeItem(atPath: pages.path)
+        }
+
+        do {
+          try await pages.setValue(page, forKey: url)
+        } catch CacheError.store(.vanished) {
+          try? await pages.close()
+          pages = try await .open(.name("pages"), configuration: configuration)
+        }
+
+        #expect(try pages.count() == 0)
+        try await pages.setValue(page, forKey: url)
+        #expect(try pages.value(forKey: url) == page)
+        try await pages.close()
+      }
+    }
+  }
+
   @Test("A damaged store is salvaged, and the copy is sound")
   func salvage() async {
     await #expect(processExitsWith: .success) {

@@ -17,21 +17,9 @@ extension DiskCache {
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> UInt64 {
     let began = callStart()
-    var write: StartedWrite<EnteredResult, CacheError>?
-    do throws(CacheError) {
-      let entry = try published(value, key, options)
-      try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
-        write = try start(
-          encoded, bytes, of: key, expecting: nil, options: options, durability: durability
-        ) { [self] in take($0, for: entry) }
-      }
-      if let write { return try await finish(write, of: key, began).version }
-    } catch {
-      guard case .store(.vanished) = error else { throw error }
-    }
-    return try await afterRecreating { (cache) throws(CacheError) in
-      try cache.setValue(value, forKey: key, options: options, durability: durability)
-    }
+    let write = try started(
+      value, forKey: key, expecting: nil, options: options, durability: durability)
+    return try await finish(write, of: key, began).version
   }
 
   /// Sets the value of a key, with the configured durability.
@@ -59,23 +47,9 @@ extension DiskCache {
     options: EntryOptions = .standard, durability: Durability?
   ) async throws(CacheError) -> CompareAndSetResult {
     let began = callStart()
-    var write: StartedWrite<EnteredResult, CacheError>?
-    do throws(CacheError) {
-      let entry = try published(value, key, options)
-      try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
-        write = try start(
-          encoded, bytes, of: key, expecting: .some(version), options: options,
-          durability: durability
-        ) { [self] in take($0, for: entry) }
-      }
-      if let write { return try await finish(write, of: key, began) }
-    } catch {
-      guard case .store(.vanished) = error else { throw error }
-    }
-    return try await afterRecreating { (cache) throws(CacheError) in
-      try cache.compareAndSet(
-        value, forKey: key, expecting: version, options: options, durability: durability)
-    }
+    let write = try started(
+      value, forKey: key, expecting: .some(version), options: options, durability: durability)
+    return try await finish(write, of: key, began)
   }
 
   /// Sets the value of a key if its version is the expected one, with the configured durability.
@@ -285,13 +259,27 @@ extension DiskCache {
 
   /// Makes every write acknowledged before the call durable.
   public nonisolated(nonsending) func sync() async throws(CacheError) {
-    do throws(StoreError) { return try await store.sync() } catch {
-      guard case .vanished = error else { throw .store(error) }
-    }
-    try await afterRecreating { (cache) throws(CacheError) in try cache.sync() }
+    do throws(StoreError) { try await store.sync() } catch { throw .store(error) }
   }
 
   // MARK: Two steps
+
+  /// Encodes a value and starts its write.
+  @inlinable
+  func started(
+    _ value: Value, forKey key: Key, expecting version: UInt64??, options: EntryOptions,
+    durability: Durability?
+  ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
+    let entry = try published(value, key, options)
+    var write: StartedWrite<CompareAndSetResult, CacheError>?
+    try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
+      write = try start(
+        encoded, bytes, of: key, expecting: version, options: options, durability: durability
+      ) { [self] in take($0, for: entry) }
+    }
+    guard let write else { preconditionFailure("a coder calls its body once or throws") }
+    return write
+  }
 
   /// Makes a write of one value if that requires no wait. Otherwise returns a closure that makes
   /// the write on another thread.
@@ -299,25 +287,23 @@ extension DiskCache {
   func start(
     _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
     options: EntryOptions, durability: Durability?, _ tier: @escaping @Sendable (TierStep) -> Void
-  ) throws(CacheError) -> StartedWrite<EnteredResult, CacheError> {
+  ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
     try noteWrite(bytes)
     let options = try stored(options)
     // An entry that a mark hides must be removed first, which may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
     let byteCount = bytes.byteCount + encoded.byteCount
     if !mayBeHidden, recency?.tells(beforeWriteOf: 1, byteCount, to: store) != true {
-      var entered: Store?
       let (result, pending) = try enter(
-        encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true, into: &entered
+        encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true,
+        ifWanted: { version == nil }
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         defer { noteWritten(bytes) }
         return try store.enterAtOnce(
           encoded, forKey: bytes, expecting: version, options: options, durability: durability,
           removals: &removals)
       }
-      if !pending.isLeft {
-        return .entered(EnteredResult(result: result, store: entered ?? store), pending)
-      }
+      if !pending.isLeft { return .entered(result, pending) }
     }
     let (bytes, encoded) = ([UInt8](copying: bytes), [UInt8](copying: encoded))
     return .left { [self] () throws(CacheError) in
@@ -325,13 +311,12 @@ extension DiskCache {
         try encoded.withBytes { (encoded) throws(CacheError) in
           // A load may have begun since, and must not keep its value.
           try noteWrite(bytes)
-          var entered: Store?
           while true {
             let guarded = try version.map { (version) throws(CacheError) in
               try guardedTags(bytes, of: version)
             }
             let (result, pending) = try enter(
-              encoded, bytes, of: key, tier, showsMismatch: true, into: &entered
+              encoded, bytes, of: key, tier, showsMismatch: true, ifWanted: { version == nil }
             ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
               defer { noteWritten(bytes) }
               guard let version else {
@@ -346,8 +331,7 @@ extension DiskCache {
             if let version, waits(for: guarded ?? [], after: result, expecting: version) {
               continue
             }
-            let used = entered ?? store
-            return (EnteredResult(result: result, store: used), used.slowed(pending))
+            return (result, store.slowed(pending))
           }
         }
       }
@@ -357,48 +341,19 @@ extension DiskCache {
   /// Finishes a started write, with all the waiting that it requires.
   @usableFromInline
   nonisolated(nonsending) func finish(
-    _ write: StartedWrite<EnteredResult, CacheError>, of key: Key, _ began: CallStart
+    _ write: StartedWrite<CompareAndSetResult, CacheError>, of key: Key, _ began: CallStart
   ) async throws(CacheError) -> CompareAndSetResult {
     defer { note(.write, of: key, since: began) }
-    let entered: EnteredResult
+    let result: CompareAndSetResult
     let pending: PendingWrite
     switch write {
-    case .entered(let result, let rest): (entered, pending) = (result, rest)
-    case .left(let enter): (entered, pending) = try await store.entering.performUncancelled(enter)
+    case .entered(let entered, let rest): (result, pending) = (entered, rest)
+    case .left(let enter): (result, pending) = try await store.entering.performUncancelled(enter)
     }
-    // Another store, without this write, may have replaced this one in the meantime.
-    do throws(StoreError) { try await entered.store.finish(pending) } catch {
-      if case .vanished = error { throw .store(error) }
+    do throws(StoreError) { try await store.finish(pending) } catch {
       if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
       throw .store(error)
     }
-    return entered.result
+    return result
   }
-
-  /// Recreates the store, and repeats a write that found that the directory was gone.
-  @usableFromInline
-  nonisolated(nonsending) func afterRecreating<Result: Sendable>(
-    _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
-  ) async throws(CacheError) -> Result {
-    try await onWorkers { (cache) throws(CacheError) in
-      try cache.recreate()
-      return try body(cache)
-    }
-  }
-
-  /// Runs a write on one of the cache's own threads, even if the task is cancelled.
-  @usableFromInline
-  nonisolated(nonsending) func onWorkers<Result: Sendable>(
-    _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
-  ) async throws(CacheError) -> Result {
-    try checkProcess()
-    return try await store.entering.performUncancelled { () throws(CacheError) in try body(self) }
-  }
-}
-
-/// The result of a write, and the store that the write was made in.
-@usableFromInline
-struct EnteredResult: Sendable {
-  let result: CompareAndSetResult
-  let store: Store
 }

@@ -109,7 +109,6 @@ extension DiskCache {
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
     _ entered: inout EnteredWrites
   ) throws(CacheError) {
-    let store = store
     var records: Batch
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
     var written: [WrittenChange<Key, Value>] = []
@@ -173,10 +172,9 @@ extension DiskCache {
       version += 1
     }
     events.settle(insertions, after: removals)
+    // The batch is written, whether or not expired values of its keys can be removed too.
     for new in written where new.change.value == nil {
-      do throws(StoreError) {
-        try enterRemovalOfRetained(new.change.bytes, durability: durability, &entered)
-      } catch { throw .store(error) }
+      try? enterRemovalOfRetained(new.change.bytes, durability: durability, &entered)
     }
   }
 }

@@ -22,19 +22,13 @@ extension DiskCache {
   ) throws(CacheError) -> Result {
     let start = callStart()
     defer { note(operation, of: key, since: start) }
-    var isRepeated = false
-    while true {
-      var entered = EnteredWrites()
-      let result = try enter(&entered)
-      do throws(StoreError) {
-        try store.finish(entered.pending)
-        return result
-      } catch {
-        try noteFailure(error, of: entered, isRepeated: isRepeated)
-      }
-      try recreate()
-      isRepeated = true
+    var entered = EnteredWrites()
+    // What was entered before an error is waited for too.
+    let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
+    do throws(StoreError) { try store.finish(entered.pending) } catch {
+      try noteFailure(error, of: entered)
     }
+    return try result.get()
   }
 
   /// Enters writes by calling `enter` on one of the cache's own threads, and finishes them without
@@ -49,39 +43,31 @@ extension DiskCache {
     try checkProcess()
     let start = callStart()
     defer { note(operation, of: key, since: start) }
-    var isRepeated = false
-    while true {
-      let again = isRepeated
-      let work: @Sendable () throws(CacheError) -> (Result, EnteredWrites) = {
+    let work: @Sendable () throws(CacheError) -> (Swift.Result<Result, CacheError>, EnteredWrites) =
+      {
         [self] () throws(CacheError) in
-        if again { try recreate() }
         var entered = EnteredWrites()
-        let result = try enter(&entered)
+        let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
         entered.pending = store.slowed(entered.pending)
         return (result, entered)
       }
-      let result: Result
-      let entered: EnteredWrites
-      if isLong {
-        (result, entered) = try await workers.perform(orThrow: .cancelled, work)
-      } else {
-        (result, entered) = try await store.entering.performUncancelled(work)
-      }
-      do throws(StoreError) {
-        try await store.finish(entered.pending)
-        return result
-      } catch {
-        try noteFailure(error, of: entered, isRepeated: isRepeated)
-      }
-      isRepeated = true
+    let result: Swift.Result<Result, CacheError>
+    let entered: EnteredWrites
+    if isLong {
+      (result, entered) = try await workers.perform(orThrow: .cancelled, work)
+    } else {
+      (result, entered) = try await store.entering.performUncancelled(work)
     }
+    do throws(StoreError) { try await store.finish(entered.pending) } catch {
+      try noteFailure(error, of: entered)
+    }
+    return try result.get()
   }
 
-  /// Throws the error of a failed wait, unless the writes must be repeated.
+  /// Throws the error of a failed wait.
   private func noteFailure(
-    _ error: StoreError, of entered: EnteredWrites, isRepeated: Bool
+    _ error: StoreError, of entered: EnteredWrites
   ) throws(CacheError) {
-    if case .vanished = error, !isRepeated { return }
     if !CacheError.store(error).hasWrittenNothing { entered.forget?() }
     throw .store(error)
   }

@@ -54,6 +54,8 @@ extension DiskCache {
   /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
     await keeping { [self] (entered) throws(CacheError) in
+      let inMemory = try tierKey(key)
+      defer { held?.invalidate(inMemory, through: version, .removed) }
       try keyCoder.encode(key) { (key) throws(CacheError) in
         try storing { () throws(StoreError) in
           if try !store.enterRemoval(
@@ -63,7 +65,6 @@ extension DiskCache {
           }
         }
       }
-      held?.invalidate(try tierKey(key), through: version, .removed)
     }
   }
 
@@ -76,7 +77,8 @@ extension DiskCache {
     if store.isFollowing { return flights.noteUnkept() }
     do throws(CacheError) { try await finishing(nil, body) } catch {
       flights.noteUnkept()
-      var isNew = true
+      // The store has logged once that the disk takes no more writes.
+      var isNew = !error.isOfStoppedDisk
       if case .store(.noSpace) = error {
         // Log once while the disk is full. The statistics count the rest.
         isNew = events.hasRoom.exchange(false, ordering: .relaxed)
@@ -102,15 +104,15 @@ extension DiskCache {
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       try checkKey(bytes)
       try settle(bytes)
-      var used: Store?
+      let isWanted = { @Sendable [marks] in
+        !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
+      }
       let (result, pending) = try enter(
-        value, bytes, of: key, { take($0, for: entry) }, showsMismatch: false, into: &used
+        value, bytes, of: key, { take($0, for: entry) }, showsMismatch: false, ifWanted: isWanted
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
-          value, forKey: bytes, replacing: version, options: options, removals: &removals
-        ) { [marks] in
-          !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
-        }
+          value, forKey: bytes, replacing: version, options: options, removals: &removals,
+          ifWanted: isWanted)
       }
       if case .stored = result {
         isWritten = true

@@ -2,16 +2,12 @@ internal import CairnStore
 
 // Reads that do not count as accesses, and reads that return more.
 extension DiskCache {
-  /// The entry that a read finds. While the store is the original one, this avoids a retain,
-  /// because all threads share the store's reference count.
+  /// The entry that a read finds.
   @inline(__always)
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(CacheError) -> PinnedEntry? {
     do throws(StoreError) {
-      if replacement.isEmpty(0) {
-        return try original.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
-      }
       return try store.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
     } catch { throw .store(error) }
   }
@@ -31,7 +27,7 @@ extension DiskCache {
     return found.value
   }
 
-  private func peekStored(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
+  func peekStored(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
     try fetch(key, isAccess: false) { (record) throws(CacheError) in
       (try decode(record), record.version)
     }

@@ -156,12 +156,7 @@ extension DiskCache {
   ) async throws(CacheError) -> ScrubReport {
     do throws(StoreError) {
       return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
-    } catch {
-      guard case .vanished = error else { throw .store(error) }
-    }
-    return try await afterRecreating { (cache) throws(CacheError) in
-      try cache.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
-    }
+    } catch { throw .store(error) }
   }
 
   /// Makes every write durable, marks the store clean and releases its lock, like the synchronous

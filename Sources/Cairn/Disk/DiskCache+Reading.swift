@@ -223,7 +223,9 @@ extension DiskCache {
   @usableFromInline
   func noteSubscriptFailure(_ error: CacheError, _ category: DiagnosticLog.Category) {
     events.counters.subscriptFailures.add()
-    events.log(.error, category, "\(category.rawValue) by subscript: \(error)")
+    if !error.isOfStoppedDisk {
+      events.log(.error, category, "\(category.rawValue) by subscript: \(error)")
+    }
   }
 
   // MARK: Records
@@ -397,21 +399,29 @@ extension DiskCache {
     // The store's writer may be able to decode the value, and otherwise removes it.
     if store.isFollowing { return }
     // Remove only that version, because another caller may have written a newer one since.
-    let isRemoved = try storing { () throws(StoreError) in
+    try dropping(error) { () throws(StoreError) in
       // A read waits for no sync. If a power cut undoes this, the next read drops the value again.
       try store.compareAndRemove(forKey: key, expecting: version, durability: .process)
     }
-    if isRemoved { noteDrop(error) }
   }
 
   /// Removes a value that a read reported as damaged.
   func dropDamaged(
     _ key: RawSpan, _ error: CacheError, _ entered: inout EnteredWrites
   ) throws(CacheError) {
-    let isRemoved = try storing { () throws(StoreError) in
+    try dropping(error) { () throws(StoreError) in
       try store.removeDamagedValue(forKey: key, &entered.pending)
     }
-    if isRemoved { noteDrop(error) }
+  }
+
+  /// Removes an unreadable value by calling `remove`. If the disk takes no more writes, the value
+  /// stays, and each read of it is a miss.
+  private func dropping(
+    _ error: CacheError, _ remove: () throws(StoreError) -> Bool
+  ) throws(CacheError) {
+    do throws(StoreError) { if try remove() { noteDrop(error) } } catch {
+      if !CacheError.store(error).isOfStoppedDisk { throw .store(error) }
+    }
   }
 
   private func noteDrop(_ error: CacheError) {

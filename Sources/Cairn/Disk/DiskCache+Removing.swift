@@ -99,11 +99,12 @@ extension DiskCache {
       }
     }
     countRead(isHit: false)
-    let bytes = try bytes(of: key)
+    let (bytes, inMemory) = (try bytes(of: key), try tierKey(key))
+    // Also if the disk takes no more writes.
+    defer { held?.invalidate(inMemory, through: nil, .removed) }
     try storing { () throws(StoreError) in
       try enterRemovalOfRetained(bytes, durability: nil, &entered)
     }
-    held?.invalidate(try tierKey(key), through: nil, .removed)
     return nil
   }
 

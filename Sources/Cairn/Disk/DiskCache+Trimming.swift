@@ -112,6 +112,7 @@ extension DiskCache: Trimming {
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool,
     _ entered: inout EnteredWrites
   ) throws -> RemovalSummary {
+    dropAnyKept()
     recency?.tell()
     var failure: (any Error)?
     // Read before the iteration, because a mark is removed only after the entries it hides.
@@ -163,7 +164,10 @@ extension DiskCache: Trimming {
   ) throws(CacheError) {
     defer { note(.removal, since: start) }
     flights.noteRemovalOfAll()
-    try storing { () throws(StoreError) in try store.removeAll(progress: progress) }
+    do throws(StoreError) { try store.removeAll(progress: progress) } catch {
+      noteFailedRemoval(.store(error))
+      throw .store(error)
+    }
   }
 
   private func run(_ trim: Trim) throws(CacheError) -> RemovalSummary {
@@ -184,7 +188,10 @@ extension DiskCache: Trimming {
     case .olderThan(let age, _): removesAll = age <= .zero
     case .toFreeDiskSpace, .expired: break
     }
-    if removesAll { trim = .toCount(0, .leastRecentlyUsed) }
+    if removesAll {
+      trim = .toCount(0, .leastRecentlyUsed)
+      dropAnyKept()
+    }
     // The access order of both tiers decides which entries go.
     if case .expired = trim { held?.removeExpired() } else { recency?.tell() }
     let summary = try storing { () throws(StoreError) in

@@ -5,7 +5,8 @@ extension DiskCache {
   ///
   /// When the call returns, the cache is within its limits, every later read finds the value, and
   /// the value is as durable as its durability class promises. If the call throws, nothing was
-  /// written, except with `durabilityUnknown`. A value that does not fit in memory is only on disk.
+  /// written, except with `durabilityUnknown`; memory may keep the value after `poisoned` and
+  /// `vanished`, as described above. A value that does not fit in memory is only on disk.
   /// If several callers write a key at once, both tiers end up with the same value.
   ///
   /// - Parameters:
@@ -72,7 +73,7 @@ extension DiskCache {
     defer { note(.write, of: key, since: start) }
     try noteWrite(bytes)
     let options = try stored(options)
-    let result = try write(value, bytes, of: key, tier) {
+    let result = try write(value, bytes, of: key, tier, ifWanted: { true }) {
       (store, removals: inout [RemovalEvent]) throws(StoreError) in
       defer { noteWritten(bytes) }
       return try store.enter(
@@ -89,33 +90,23 @@ extension DiskCache {
   ///
   /// - Parameters:
   ///   - tier: updates memory.
+  ///   - isWanted: whether memory may keep the value if the disk takes no more writes.
   ///   - body: enters the write, and adds its removals.
   @inline(__always)
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
+    ifWanted isWanted: () -> Bool = { false },
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    var isRepeated = false
-    while true {
-      var entered: Store?
-      let (result, pending) = try enter(
-        value, bytes, of: key, tier, showsMismatch: true, into: &entered, by: body)
-      do throws(StoreError) {
-        // Another store, without this write, may have replaced this one in the meantime.
-        try (entered ?? store).finish(pending)
-        return result
-      } catch {
-        guard case .vanished = error, !isRepeated else {
-          if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
-          throw .store(error)
-        }
-      }
-      // The sync found that the directory was gone.
-      try recreate()
-      isRepeated = true
+    let (result, pending) = try enter(
+      value, bytes, of: key, tier, showsMismatch: true, ifWanted: isWanted, by: body)
+    do throws(StoreError) { try store.finish(pending) } catch {
+      if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
+      throw .store(error)
     }
+    return result
   }
 
   /// Enters a write of one value by calling `body`, then updates memory, then calls observers.
@@ -124,11 +115,10 @@ extension DiskCache {
   ///   - showsMismatch: whether the caller receives the key's current version.
   ///   - atOnce: whether waiting is forbidden. If `body` would have to wait, it leaves the write,
   ///     and nothing has happened.
-  ///   - entered: the store that the write was entered into.
   @inline(__always)
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
-    showsMismatch: Bool, atOnce: Bool = false, into entered: inout Store?,
+    showsMismatch: Bool, atOnce: Bool = false, ifWanted isWanted: () -> Bool,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
@@ -138,23 +128,14 @@ extension DiskCache {
     var result = CompareAndSetResult.mismatch(current: nil)
     var pending = PendingWrite()
     do throws(CacheError) {
-      if atOnce {
-        let store = store
-        entered = store
-        do throws(StoreError) { (result, pending) = try body(store, &removals) } catch {
-          throw .store(error)
-        }
-      } else {
-        try storing { () throws(StoreError) in
-          let store = store
-          entered = store
-          recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
-          (result, pending) = try body(store, &removals)
-        }
+      if !atOnce {
+        recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
       }
+      try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
     } catch {
       drop(removals)
-      if !error.hasWrittenNothing { tier(.forget) }
+      let step = tierStep(after: error, key, byteCount: value.byteCount, ifWanted: isWanted)
+      if let step { tier(step) }
       events.settle([], after: removals)
       throw error
     }

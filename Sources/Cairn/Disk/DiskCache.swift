@@ -24,8 +24,12 @@ internal import Synchronization
 /// No read returns an older value than an earlier read returned or a completed write stored. There
 /// is one limitation: during a removal, reads may still find a key in memory that `count`, `keys`,
 /// `forEachKey`, `remove(where:)` and `trim(toCount:)` no longer see. If a write throws, nothing
-/// was written, and the old value stays. The exception is `durabilityUnknown`: the new value may be
-/// on disk, and memory holds neither value.
+/// was written, and the old value stays. There are two exceptions. After `durabilityUnknown`, the
+/// new value may be on disk, and memory holds neither value. After `poisoned` or `vanished`, the
+/// disk takes no more writes until the cache is opened again: if the disk has no value for the key,
+/// the memory tier keeps the one that was set or loaded. `value`, `contains`, `peekValue` and loads
+/// find it; other calls look at the disk alone and drop it. A removal takes such a value out of
+/// memory, also if it throws. `statistics().isMemoryOnly` tells of this state.
 ///
 /// All methods are safe to call from any thread, and each takes effect at one moment. Reads are
 /// synchronous. If the value is in memory or in the page cache, a read takes less time than a
@@ -38,12 +42,9 @@ internal import Synchronization
 public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   // Inlinable code is specialised for its types at the call site. There, closures pass on the keys
   // and values. All other code is here and sees only bytes.
-  let original: Store
-  /// The store that replaced the original one, once the original's directory was removed.
-  let replacement = ReferenceTable<Store>(slotCount: 1)
-  /// Opens a store that continues from the old one, with higher versions and at its time.
-  private let reopen: @Sendable (_ old: Store) throws(CacheError) -> Store
-  private let reopening = Lock(Reopening(), waits: true)
+  let store: Store
+  /// Held while the defaults change.
+  private let defaults = Lock(())
   @usableFromInline let keyCoder: KeyCoder<Key>
   @usableFromInline let valueCoder: ValueCoder<Value>
   /// The metadata of a value that was set without any.
@@ -59,18 +60,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   @usableFromInline let process = ProcessMark()
   /// Whether `==` of keys may disagree with their bytes.
   @usableFromInline let comparesBytes: Bool
-
-  private struct Reopening {
-    /// Whether the thread that asks must open another store.
-    enum Answer { case done, isMine, isCircle }
-
-    /// The thread that is opening another store, if any.
-    var thread: ThreadID?
-    /// Whether the cache was closed. No other store then replaces the current one.
-    var isClosed = false
-    /// Replaced stores. They hold nothing, but are kept because a call may be about to use one.
-    var abandoned: [Store] = []
-  }
   let streams = StreamEnds<CacheEvent<Key>>()
   let calls: CallTimes
   var workers: WorkQueue { store.workers }
@@ -83,8 +72,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public let configuration: DiskCacheConfiguration
   /// The name that the cache was opened with, or the last part of its path.
   public let name: String
-  /// The report of the salvage, if the open found a corrupt store and salvaged it. Otherwise `nil`.
-  public let salvageReport: SalvageReport?
+  /// Where the open moved a corrupt store, if it found one and the `corruptStorePolicy` is
+  /// `.quarantine`. Otherwise `nil`.
+  public let quarantinePath: String?
 
   /// The cache's directory.
   public var path: String { store.path }
@@ -112,7 +102,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     storeConfiguration.reservedKey = ReservedKey.marks
     storeConfiguration.chore = { () throws(StoreError) in try marks.sweep() }
     // The contents of a cache can be recreated.
-    storeConfiguration.evictsOnFullDisk = true
+    storeConfiguration.isOfCache = true
     let damageObserver = storeConfiguration.damageObserver
     storeConfiguration.damageObserver = { event in
       events.noteDamage(event)
@@ -128,21 +118,29 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.events = events
     self.marks = marks
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
-    let policy = configuration.corruptStorePolicy
     if let freshness {
-      original = try callingStore { () throws(StoreError) in
+      store = try callingStore { () throws(StoreError) in
         try Store(
           following: path, freshness: freshness, configuration: storeConfiguration,
           environment: environment)
       }
-      salvageReport = nil
+      quarantinePath = nil
     } else {
-      (original, salvageReport) = try Self.openStore(path, storeConfiguration, policy, environment)
+      let quarantine = StoreQuarantine(
+        path: path, fileSystem: environment.fileSystem, configuration: storeConfiguration)
+      func open() throws(StoreError) -> Store {
+        try Store(
+          path: path, configuration: storeConfiguration, environment: environment, readOnly: false)
+      }
+      (store, quarantinePath) = try callingStore { () throws(StoreError) in
+        guard configuration.corruptStorePolicy == .quarantine else { return (try open(), nil) }
+        return try quarantine.open(open)
+      }
     }
     comparesBytes = keyCoder.identity == .bytes
-    calls = CallTimes(threshold: configuration.slowCallThreshold, clock: original.clock)
+    calls = CallTimes(threshold: configuration.slowCallThreshold, clock: store.clock)
     flights = SingleFlight(
-      clock: original.clock, timers: memory.timers, background: memory.background,
+      clock: store.clock, timers: memory.timers, background: memory.background,
       random: memory.random,
       noteLoad: { [calls] in calls.noteLoad(of: $0, $1) })
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
@@ -153,7 +151,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       // store before that do not concern it, because it is empty.
       let held = MemoryCache<TierKey<Key>, Value>(
         configuration: tier.held(configuration), costing: ofTier, environment: memory,
-        clockBelow: original.clock)
+        clockBelow: store.clock)
       if freshness == nil {
         self.held = held
         following = nil
@@ -166,19 +164,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     } else {
       (held, following, recency) = (nil, nil, nil)
     }
-    reopen = { [storeConfiguration] old throws(CacheError) in
-      try callingStore { () throws(StoreError) in
-        try Directory.createParents(of: path, fileSystem: environment.fileSystem)
-      }
-      var configuration = storeConfiguration
-      // Add one, to tell a load that begins in the new store from an earlier one.
-      let version = old.lastVersion + 1
-      configuration.precedingVersion = version
-      configuration.clock = old.clock
-      (configuration.countLimit, configuration.byteLimit) = old.limits
-      return try Self.openStore(path, configuration, policy, environment).0
-    }
-    recency?.begin(original)
+    recency?.begin(store)
     if let held {
       marks.begin(
         telling: TagMarks.Memory(
@@ -195,75 +181,19 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
             }
           }))
     }
-    if freshness == nil { try loadMarks() } else { marks.follow(original) }
+    if freshness == nil { try loadMarks() } else { marks.follow(store) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true {
       memory.pressureMonitor.add(self, on: memory.background)
     }
   }
 
-  /// The cache's store.
-  var store: Store {
-    @inline(__always) get { replacement[0] ?? original }
-  }
-
-  /// Calls the store, and turns its errors into the cache's. If the store's directory was removed,
-  /// recreates the store and calls once more.
+  /// Calls the store, and turns its errors into the cache's.
   @inline(__always)
   func storing<Result: ~Copyable>(
     _ body: () throws(StoreError) -> Result
   ) throws(CacheError) -> Result {
-    var isRepeated = false
-    while true {
-      do throws(StoreError) { return try body() } catch {
-        guard case .vanished = error, !isRepeated else { throw .store(error) }
-      }
-      try recreate()
-      isRepeated = true
-    }
-  }
-
-  /// Opens another store if the current one has noticed that its directory is gone. For
-  /// observers and for memory, this removes everything.
-  func recreate() throws(CacheError) {
-    let thread = ThreadID.current
-    let answer = reopening.waitUntil { state -> Reopening.Answer? in
-      if state.isClosed || !store.hasVanished { return .done }
-      // The configuration's log may use the cache, and opening a store calls the log.
-      if state.thread == thread { return .isCircle }
-      if state.thread != nil { return nil }
-      state.thread = thread
-      return .isMine
-    }
-    switch answer {
-    case .done: return
-    case .isCircle: throw .store(.vanished(path: path))
-    case .isMine: break
-    }
-    defer {
-      reopening.withLock { $0.thread = nil }
-      reopening.wakeAll()
-    }
-    let old = store
-    let new = try reopen(old)
-    // The configuration's log, which opening a store calls, may have closed the cache.
-    if reopening.withLock({ $0.isClosed }) {
-      _ = try? new.closeOnce()
-      throw .store(.closed(path: path))
-    }
-    recency?.begin(new)
-    marks.begin(new, after: old.lastVersion)
-    reopening.withLock { state in
-      state.abandoned.append(old)
-      // The defaults may change until here, under this lock.
-      (new.lifetime, new.idleLimit) = (old.lifetime, old.idleLimit)
-      new.retainExpired(for: flights.retained)
-      replacement.set(0, to: new)
-    }
-    events.log(
-      .warning, .recovery,
-      "its directory was removed while it was open; its contents are lost, and it was recreated")
-    old.abandon()
+    do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 
   /// The default lifetime, for entries that are set from now on without one of their own. `nil`
@@ -295,37 +225,12 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Changes the defaults of both tiers. If a write may have used the old default in one tier and
   /// the new one in the other, memory does not keep its value.
   private func changeDefaults(_ change: () -> Void) {
-    reopening.withLock { _ in
+    defaults.withLock { _ in
       held?.clock.changes.add(1, ordering: .relaxed)
       // A write that sees a new default also sees the odd count.
       atomicMemoryFence(ordering: .releasing)
       change()
       held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
-    }
-  }
-
-  private static func openStore(
-    _ path: String, _ configuration: StoreConfiguration, _ policy: CorruptStorePolicy,
-    _ environment: Environment
-  ) throws(CacheError) -> (Store, SalvageReport?) {
-    func open() throws(StoreError) -> Store {
-      let store = try Store(
-        path: path, configuration: configuration, environment: environment, readOnly: false)
-      if policy == .quarantine {
-        // DURABILITY: a process that replaced a corrupt store may have died before the replacement
-        // was durable. Later writes must not be lost together with the store's name.
-        try Directory.synchronizeParent(of: path, fileSystem: environment.fileSystem)
-      }
-      return store
-    }
-    return try callingStore { () throws(StoreError) in
-      do throws(StoreError) { return (try open(), nil) } catch {
-        guard case .corrupt = error, policy == .quarantine else { throw error }
-        let quarantine = StoreQuarantine(
-          path: path, environment: environment, clock: configuration.clock,
-          segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
-        return try quarantine.recover(from: error, open: open)
-      }
     }
   }
 
@@ -364,6 +269,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     var statistics = events.counters.statistics
     statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
     statistics.sweepingTagCount = table.count
+    statistics.isMemoryOnly = store.isStopped
     statistics.liveByteCount = usage.liveByteCount
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount
@@ -407,12 +313,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         streams.end()
         SharedCaches.endClosing(self)
       }
-    }
-    let thread = ThreadID.current
-    reopening.waitUntil { state -> Void? in
-      if state.thread != nil, state.thread != thread { return nil }
-      state.isClosed = true
-      return ()
     }
     do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
   }

@@ -136,17 +136,14 @@ public enum UnreadableValuePolicy: Sendable, Hashable, CaseIterable {
 
 /// What an open does with a corrupt store. A corrupt store is never deleted.
 public enum CorruptStorePolicy: Sendable, Hashable, CaseIterable {
-  /// The open throws, and changes nothing.
+  /// The open throws, and changes nothing. A directory without a manifest is no store: whatever the
+  /// policy, the open moves segments that a removed cache left there into its folder `quarantine`.
   case refuse
-  /// The open copies everything sound into a new store, as `Store.salvage` does, and uses the new
-  /// store. The corrupt store stays next to the new one, under a name with `.quarantine-`, until
-  /// you remove it. The log and ``DiskCache/salvageReport`` report the salvage.
+  /// The open moves the corrupt store aside and continues with an empty one. The corrupt store
+  /// stays next to the new one, unchanged, under a name with `.quarantine-`, until you remove it.
+  /// The log and ``DiskCache/quarantinePath`` say where it is; `cairn salvage` copies everything
+  /// sound from it.
   ///
-  /// Salvage takes time, and as much free space as the sound values. If the salvage fails, the open
-  /// throws, and the corrupt store stays in place. After a crash during the salvage, the next open
-  /// starts over. A copy that was already finished then stays next to the store.
-  ///
-  /// If the path is a symbolic link, or the store contains a foreign directory, the open throws as
-  /// with `refuse`.
+  /// If the path is a symbolic link or a mount point, the open throws as with `refuse`.
   case quarantine
 }

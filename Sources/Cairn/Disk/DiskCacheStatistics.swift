@@ -33,6 +33,10 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// Failed reads and writes through subscripts.
   public var subscriptFailureCount: UInt64 = 0
 
+  /// Whether the disk takes no more writes, because a sync failed or the directory was removed.
+  /// Memory then keeps new values alone, and loses them with the process. Close the cache and open
+  /// it again to heal it.
+  public var isMemoryOnly: Bool = false
   /// Entries in the cache, including expired entries that have not been removed yet.
   public var heldCount: Int = 0
   /// Removed tags whose entries are still being removed in the background. `heldCount` includes
@@ -74,7 +78,8 @@ public struct DiskCacheStatistics: Sendable, Hashable {
 
   var gauges: [Metric] {
     [
-      ("count", UInt64(heldCount)), ("sweepingTags", UInt64(sweepingTagCount)),
+      ("count", UInt64(heldCount)), ("memoryOnly", isMemoryOnly ? 1 : 0),
+      ("sweepingTags", UInt64(sweepingTagCount)),
       ("liveBytes", UInt64(liveByteCount)),
       ("deadBytes", UInt64(deadByteCount)), ("allocatedBytes", UInt64(allocatedByteCount)),
       ("pinnedBytes", UInt64(pinnedByteCount)),
@@ -114,6 +119,9 @@ public struct DiskCacheStatistics: Sendable, Hashable {
     text.counter(
       "subscript_failures", "Reads and writes through subscripts that failed.",
       [([:], subscriptFailureCount)])
+    text.gauge(
+      "memory_only", "1 if the disk takes no more writes until the cache is opened again.",
+      [([:], isMemoryOnly ? 1 : 0)])
     text.gauge("live_bytes", "Live bytes of the log.", [([:], liveByteCount)])
     text.gauge("dead_bytes", "Dead bytes of the log.", [([:], deadByteCount)])
     text.gauge(
@@ -188,6 +196,7 @@ extension DiskCacheStatistics: CustomStringConvertible {
       (undecodableCount, "undecodable"), (dropCount, "dropped"),
       (subscriptFailureCount, "failed by subscript"),
     ].filter { $0.0 > 0 }.map { "\(counted($0.0)) \($0.1)" }
+    if isMemoryOnly { lines.append("the disk takes no more writes: open the cache again") }
     if !failures.isEmpty { lines.append(failures.joined(separator: ", ")) }
     if let memory {
       lines += "\(memory)".split(separator: "\n").map { "memory: \($0)" }

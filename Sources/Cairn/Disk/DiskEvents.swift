@@ -39,6 +39,8 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// What the store reports on threads that must not call an observer yet.
   private let heldBack = Lock<[(thread: ThreadID, events: [RemovalEvent])]>([])
   private let isHoldingBack = Atomic(0)
+  /// The number of values that only memory keeps, because the disk takes no more writes.
+  let keptCount = Atomic<UInt64>(0)
   /// Whether the disk had room for the last loaded value, if known.
   let hasRoom = Atomic(true)
 

@@ -111,7 +111,7 @@ extension DiskCache {
     }
     if let found { return found }
     let retention = flights.retained
-    if retention == 0 { return nil }
+    if retention == 0 || events.keptCount.load(ordering: .relaxed) > 0 { return nil }
     let start = callStart()
     defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in

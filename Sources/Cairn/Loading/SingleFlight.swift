@@ -173,12 +173,6 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     history.forget(key)
   }
 
-  /// Like `noteWrite`, but only marks the load as outdated, so it can be called under a lock. Call
-  /// `noteWrite` afterwards.
-  func markOutdated(_ key: Key) {
-    if isActive { state.withLock { $0.flights[key]?.noteWrite() } }
-  }
-
   /// Like `noteWrite`, for all keys.
   func noteRemovalOfAll() {
     defer { history.forgetAll() }

@@ -185,15 +185,6 @@ extension Store {
   /// - Complexity: O(segments), without a system call.
   package func usage() throws(StoreError) -> StoreUsage { try currentEngine.usage() }
 
-  /// The current limits.
-  package var limits: (countLimit: Int?, byteLimit: Int?) {
-    let held = engine.session.limits
-    return (
-      held.givenCountLimit == .max ? nil : held.givenCountLimit,
-      held.byteLimit == .max ? nil : held.byteLimit
-    )
-  }
-
   /// The clock that decides expiry. A memory tier must use the same clock.
   package var clock: StoreClock { engine.session.clock }
 }

@@ -167,11 +167,8 @@ public final class Store: Sendable {
     return follower.lastReader?.log.lastSequence ?? 0
   }
 
-  /// Whether the store has noticed that its directory was removed.
-  package var hasVanished: Bool { engine.session.hasVanished }
-
-  /// Empties the index of a store whose directory was removed, and notifies the observer.
-  package func abandon() { engine.totalRemoval.abandon() }
+  /// Whether the store takes no more writes, because a sync failed or its directory was removed.
+  package var isStopped: Bool { engine.session.hasVanished || writeFailure != nil }
 
   package var writeFailure: SystemFailure? { engine.log.failure }
 

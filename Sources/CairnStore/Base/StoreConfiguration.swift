@@ -173,8 +173,9 @@ public struct StoreConfiguration: Sendable {
   /// remains.
   package var chore: (@Sendable () throws(StoreError) -> Bool)?
 
-  /// Whether a write that finds no room on the disk evicts the coldest entries, as in a cache.
-  package var evictsOnFullDisk = false
+  /// Whether the entries can be recreated, as those of a cache. A write that finds no room on the
+  /// disk then evicts the coldest ones, and an open moves segments without a manifest aside.
+  package var isOfCache = false
 
   /// Receives messages about problems that no call can throw. Messages never contain keys or
   /// values. The default, `.standardError`, writes warnings and errors to standard error, one line

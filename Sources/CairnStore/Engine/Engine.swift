@@ -32,7 +32,7 @@ package final class Engine: Sendable {
     committer = Committer(session, log)
     let remover = Remover(writer, committer)
     evictor = Evictor(remover)
-    segmentEvictor = configuration.evictsOnFullDisk ? SegmentEvictor(remover) : nil
+    segmentEvictor = configuration.isOfCache ? SegmentEvictor(remover) : nil
     reader = Reader(lookup, log)
     trimmer = Trimmer(remover, reader, expiry)
     totalRemoval = TotalRemoval(remover, evictor)

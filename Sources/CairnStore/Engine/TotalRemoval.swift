@@ -175,31 +175,4 @@ final class TotalRemoval: Sendable {
     state.manifest.generation = emptied.generation
     state.manifest.openSegments = emptied.openSegments
   }
-
-  // MARK: A missing directory
-
-  /// Empties the index of a store whose directory is gone. Another store replaces this one. Reads
-  /// in progress finish. The observer receives `.all`.
-  func abandon() {
-    let (segments, last, count) = catalog.withLock { state in
-      state.resumable = nil
-      return log.withLock { appender in
-        let segments = appender.segments + (appender.prepared.map { [$0] } ?? [])
-        for segment in segments { segment.retire() }
-        let count = lookup.index.count
-        lookup.index.removeAll()
-        appender.active = nil
-        appender.prepared = nil
-        appender.unpublished = nil
-        appender.rolled = []
-        appender.sealed = []
-        for segment in segments { lookup.table.remove(segment) }
-        return (segments, appender.nextSequence - 1, count)
-      }
-    }
-    Reclamation.reclaimIfDue()
-    log.wakeAll()
-    withExtendedLifetime(segments) {}
-    session.configuration.removalObserver?(.all(throughVersion: last, count: count))
-  }
 }

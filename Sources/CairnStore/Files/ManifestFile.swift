@@ -83,11 +83,18 @@ package struct ManifestFile: Sendable {
     try settle()
   }
 
+  /// Puts the first manifest of a directory into place.
+  package func installFirst() throws(StoreError) {
+    try directory.rename(FileName.newManifest, to: FileName.manifest)
+    try settle()
+  }
+
   /// Puts a written replacement into place, without a sync.
   func installUnsettled() throws(StoreError) { try exchange(FileName.newManifest) }
 
   /// Puts the replacement with this name into place, without a sync. After `noSpace`, the names are
-  /// as they were.
+  /// as they were. Fails if there is no manifest: the directory is being removed, and the manifest
+  /// would be left over without its segments.
   private func exchange(_ name: String) throws(StoreError) {
     // DURABILITY: both calls are atomic: a crash leaves one manifest or the other. The exchange
     // keeps the old file's blocks for the next replacement. On a full disk, a rename could lose

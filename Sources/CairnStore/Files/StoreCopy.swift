@@ -98,7 +98,7 @@ struct StoreCopy: ~Copyable {
     let file = ManifestFile(directory: directory)
     names += [FileName.newManifest, FileName.manifest]
     try file.synchronize(try file.prepare(manifest))
-    try file.install()
+    try file.installFirst()
     // From here on, the directory is a durable store, and nothing can fail.
     file.reserve(manifest)
     lockFile.unlock()

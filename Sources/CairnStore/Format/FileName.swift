@@ -11,9 +11,11 @@ package enum FileName {
   /// A manifest that removes everything. It is durable before it is put into place.
   package static let emptiedManifest = "MANIFEST.empty"
   /// The files that a directory may contain before it becomes a store. A power cut may keep any of
-  /// them and undo the name of the first manifest.
+  /// them and undo the name of the first manifest, and a store whose directory is being removed may
+  /// leave any of them.
   static let beforeManifest = [
     lock, newManifest, nextManifest, newNextManifest, emptiedManifest, reserve, spare, followPage,
+    scrub, quarantine,
   ]
   /// Space kept for operations that reclaim space on a full disk.
   package static let reserve = "RESERVE"

@@ -78,7 +78,7 @@ struct OpenedStore {
     // again under the lock, when no other process changes names.
     let unlockedNames = try directory.names()
     if !unlockedNames.contains(FileName.lock) {
-      try Self.check(unlockedNames, of: directory, mayCreate: mayCreate)
+      try Self.check(unlockedNames, of: directory, configuration, mayCreate: mayCreate)
     }
     let lock = try Self.lock(
       directory, readOnly: readOnly, waiting: configuration.lockTimeout, pause: environment.pause)
@@ -88,7 +88,7 @@ struct OpenedStore {
     var isOpen = false
     defer { if !isOpen { lock.unlock() } }
     let names = try directory.names()
-    try Self.check(names, of: directory, mayCreate: mayCreate)
+    try Self.check(names, of: directory, configuration, mayCreate: mayCreate)
     reservesBlocks =
       readOnly ? false : try Self.reservesBlocks(lock, access: configuration.access)
 
@@ -99,6 +99,12 @@ struct OpenedStore {
       recovery.source = .scan
     } else {
       guard mayCreate else { throw .noStore(path: path) }
+      // A cache whose directory was removed while it was open may have left these. They keep no
+      // other cache from taking the place.
+      recovery.quarantinedFiles = names.filter { FileName.identifier(in: $0) != nil }
+      if !recovery.quarantinedFiles.isEmpty {
+        try directory.move(recovery.quarantinedFiles, intoFolder: FileName.quarantine)
+      }
       // DURABILITY: without this sync, a power cut could take the directory with everything
       // acknowledged in it. If there is a manifest, the directory has been synced.
       try Directory.synchronizeParent(of: path, fileSystem: fileSystem)
@@ -107,7 +113,7 @@ struct OpenedStore {
       // DURABILITY: the manifest exists before the first segment. So segments without a manifest
       // indicate a loss.
       try file.synchronize(try file.prepare(manifest))
-      try file.install()
+      try file.installFirst()
       file.reserve(manifest)
       recovery.source = .created
     }
@@ -163,16 +169,19 @@ struct OpenedStore {
 
   /// Refuses a directory with other contents before writing anything into it.
   private static func check(
-    _ names: [String], of directory: Directory, mayCreate: Bool
+    _ names: [String], of directory: Directory, _ configuration: StoreConfiguration,
+    mayCreate: Bool
   ) throws(StoreError) {
     if names.contains(FileName.manifest) { return }
-    if names.contains(where: { FileName.identifier(in: $0) != nil || $0 == FileName.unfinishedCopy }
-    ) {
+    let isCopy = names.contains(FileName.unfinishedCopy)
+    let isCache = configuration.isOfCache && mayCreate && !isCopy
+    if !isCache, isCopy || names.contains(where: { FileName.identifier(in: $0) != nil }) {
       // Never create a store over data.
       throw .corrupt(.ofMissingManifest(among: names))
     }
     let spare = FileName.beforeManifest + [FileName.lostAndFound]
-    if let other = names.first(where: { !spare.contains($0) }) {
+    let other = names.first { !spare.contains($0) && FileName.identifier(in: $0) == nil }
+    if let other {
       throw .notAStore(path: directory.path, reason: "it holds \"\(shown(other))\" and no MANIFEST")
     }
     if !mayCreate { throw .noStore(path: directory.path) }
@@ -252,6 +261,7 @@ struct OpenedStore {
     let listed = manifest.listedFiles
     let deletable = Set(manifest.pendingIDs + manifest.retiredIDs)
     var hasChanged = false
+    var strays: [String] = []
     for name in try directory.names() {
       guard let id = FileName.identifier(in: name), !listed.contains(name) else { continue }
       if id >= manifest.nextID || deletable.contains(id) {
@@ -260,16 +270,15 @@ struct OpenedStore {
           where error.asFailure.errorNumber == SystemError.isADirectory
         {
           // The name belongs to a directory, so the store did not create it.
-          recovery.quarantinedFiles.append(name)
+          strays.append(name)
         }
       } else {
-        recovery.quarantinedFiles.append(name)
+        strays.append(name)
       }
       hasChanged = true
     }
-    if !recovery.quarantinedFiles.isEmpty {
-      try directory.move(recovery.quarantinedFiles, intoFolder: FileName.quarantine)
-    }
+    if !strays.isEmpty { try directory.move(strays, intoFolder: FileName.quarantine) }
+    recovery.quarantinedFiles += strays
     // DURABILITY: the changes are on disk before a manifest drops the ids.
     if hasChanged { try directory.synchronize() }
     manifest.pendingIDs = []

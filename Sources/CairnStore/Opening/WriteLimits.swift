@@ -38,8 +38,6 @@ final class WriteLimits: Sendable {
     count.adding(clamped: reserved.load(ordering: .relaxed))
   }
 
-  /// The limit on entries as it was set, without the reserved entries.
-  var givenCountLimit: Int { count.load(ordering: .relaxed) }
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }
 

@@ -195,14 +195,13 @@ package final class Directory: Sendable {
   }
 
   /// Exchanges the files of two names; `false` if the kernel, the filesystem or a sandbox does not
-  /// allow that, or if one of the two does not exist.
+  /// allow that.
   package func exchange(_ name: String, with other: String) throws(StoreError) -> Bool {
     do {
       try fileSystem.exchange(name, with: other, in: descriptor)
       return true
     } catch
-      where error.isRefusal
-      || [SystemError.invalidArgument, SystemError.noEntry].contains(error.errorNumber)
+      where error.isRefusal || error.errorNumber == SystemError.invalidArgument
     {
       return false
     } catch {

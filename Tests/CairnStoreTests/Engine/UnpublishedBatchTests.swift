@@ -195,14 +195,6 @@ struct UnpublishedBatchTests {
     try store.close()
   }
 
-  @Test("A store that is emptied because its directory is gone stays empty")
-  func abandoned() throws {
-    let directory = try TemporaryDirectory()
-    let store = try withBatch(in: directory, meanwhile: { $0.abandon() }, removeAndFill)
-    #expect(try store.count() == 0)
-    #expect(try store.value(forKey: "new1") == nil)
-  }
-
   @Test("The keys of a batch count as written in its order, whatever the order in the index")
   func order() throws {
     let directory = try TemporaryDirectory()

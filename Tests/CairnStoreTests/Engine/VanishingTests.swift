@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Glibc
 import Testing
 
 @Suite("A store reports that its directory was removed while it was open")
@@ -121,6 +122,26 @@ final class VanishingTests: StoreSuite {
     let third = try Store(directory.store, .small(clock: clock))
     for number in 0..<200 { #expect(try third.value(forKey: "\(number)") == value) }
     try third.close()
+  }
+
+  @Test("A store leaves no manifest in a directory that is being removed")
+  func noManifest() throws {
+    let system = FaultyFileSystem()
+    let store = try Store(
+      directory.store, .small(clock: clock), fileSystem: system, background: queue)
+    try store.setValue("v", forKey: "key")
+    let path = directory.store
+    system.setHook { event in
+      // The store has checked that its directory is there.
+      if event.call == .exchange {
+        for name in ["LOCK", "MANIFEST"] { _ = unsafe unlink("\(path)/\(name)") }
+      }
+      return nil
+    }
+    #expect(storeError { try store.checkpoint() } == vanished)
+    system.setHook(nil)
+    #expect(try !FileManager.default.contentsOfDirectory(atPath: path).contains("MANIFEST"))
+    #expect(storeError { try store.close() } == vanished)
   }
 
   @Test("A renamed directory does not count as removed")

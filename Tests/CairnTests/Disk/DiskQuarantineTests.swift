@@ -29,7 +29,7 @@ struct DiskQuarantineTests {
     }
   }
 
-  @Test("A corrupt store is left unchanged unless salvage was requested")
+  @Test("A corrupt store is left unchanged unless the policy is to move it aside")
   func refused() throws {
     try makeCorrupt()
     let before = try contents()
@@ -43,31 +43,36 @@ struct DiskQuarantineTests {
     #expect(try scene.names() == ["cache"])
   }
 
-  @Test("The store is set aside unchanged, and one with its sound entries takes its place")
-  func recovered() throws {
+  @Test("The store is moved aside unchanged, and an empty one takes its place; salvage copies it")
+  func movedAside() throws {
     try makeCorrupt()
     let before = try contents()
     let log = Record<String>()
     do {
       let cache = try open { $0.store.log = DiagnosticLog { log.add("\($0)") } }
-      #expect(try cache.keys().sorted() == Array(0..<20))
-      #expect(try cache.value(forKey: 7) == "value 7")
-      #expect(cache.salvageReport?.entryCount == 20)
-      #expect(cache.salvageReport?.manifest == .damaged)
+      #expect(try cache.count() == 0)
+      let path = try #require(cache.quarantinePath)
+      #expect(try CairnTests.contents(ofDirectory: path) == before)
+      #expect(log.all.count { $0.contains("was moved to \(path)") } == 1)
+      let report = try Store.salvage(path: path, to: scene("salvaged"))
+      #expect(report.entryCount == 20 && report.manifest == .damaged)
       try cache.setValue("new", forKey: 100)
       try cache.close()
     }
-    let names = try scene.names("cache.quarantine-")
-    #expect(names.count == 1)
-    for (name, bytes) in before {
-      let path = scene(try #require(names.first)) + "/" + name
-      #expect(try CairnTests.bytes(ofFile: path) == bytes, "\(name)")
-    }
-    #expect(log.all.contains { $0.contains("20 entries were salvaged") && $0.contains(names[0]) })
     let cache = try open()
-    #expect(cache.salvageReport == nil)
-    #expect(try cache.count() == 21)
-    #expect(try scene.names("cache.quarantine-") == names)
+    #expect(cache.quarantinePath == nil)
+    #expect(try cache.keys() == [100])
+    #expect(try scene.names("cache.quarantine-").count == 1)
+  }
+
+  @Test("Each corrupt store gets a name of its own")
+  func twice() throws {
+    for count in 1...3 {
+      try makeCorrupt()
+      try open().close()
+      #expect(try scene.names("cache.quarantine-").count == count)
+      try FileManager.default.removeItem(atPath: scene.path)
+    }
   }
 
   @Test("A second opener meanwhile finds the store locked, and loses nothing of the first")
@@ -76,7 +81,8 @@ struct DiskQuarantineTests {
     let attempts = Record<String>()
     let cache = try open {
       $0.store.log = DiagnosticLog { [scene] message in
-        guard message.text.contains("its sound entries are copied") else { return }
+        guard message.text.contains("was moved to") else { return }
+        // The path has an empty directory, and its opener has not created the store yet.
         do {
           let other: DiskCache<Int, String> = try scene.cache {
             $0.corruptStorePolicy = .quarantine
@@ -89,8 +95,8 @@ struct DiskQuarantineTests {
         }
       }
     }
-    #expect(attempts.all == ["\(scene.path): the store is already open in this process"])
-    #expect(try cache.count() == 20)
+    #expect(attempts.all == ["opened"])
+    #expect(try cache.keys() == [200])
     #expect(try scene.names("cache.quarantine-").count == 1)
   }
 
@@ -112,70 +118,31 @@ struct DiskQuarantineTests {
       }
     }
     let cache = try open()
-    #expect(try Set(cache.keys()) == Set(0..<20).union(written.all))
+    #expect(try Set(cache.keys()) == Set(written.all))
     #expect(try scene.names("cache.quarantine-").count == 1)
   }
 
-  @Test("The unfinished copy of an attempt is reused; a finished one stays")
-  func leftovers() throws {
-    try makeCorrupt()
-    for name in ["cache.quarantine-1", "cache.quarantine-2", "cache.quarantine-3"] {
-      try FileManager.default.createDirectory(
-        atPath: scene(name), withIntermediateDirectories: false)
-    }
-    try Data().write(to: URL(filePath: scene("cache.quarantine-2/UNFINISHED-COPY")))
-    try Data([1]).write(to: URL(filePath: scene("cache.quarantine-2/seg-0000000000000001")))
-    try Data([1]).write(to: URL(filePath: scene("cache.quarantine-3/MANIFEST")))
-    try FileManager.default.removeItem(atPath: scene("cache.quarantine-1"))
-    let cache = try open()
-    #expect(try cache.count() == 20)
-    #expect(try scene.names() == ["cache", "cache.quarantine-2", "cache.quarantine-3"])
-    #expect(try Data(contentsOf: URL(filePath: scene("cache.quarantine-3/MANIFEST"))) == Data([1]))
-  }
-
-  @Test(
-    "Directories that only look like an attempt's are left alone, with all their contents"
-  )
-  func lookalikes() throws {
-    try makeCorrupt()
-    // Another cache's, a copy with more contents, and one that is being written.
-    for (name, file) in [
-      ("cache.quarantine-old", "seg-0000000000000001"), ("cache.quarantine-5", "notes.txt"),
-      ("cache.quarantine-6", "seg-0000000000000001"),
-    ] {
-      try FileManager.default.createDirectory(
-        atPath: scene(name), withIntermediateDirectories: false)
-      for file in [file, "UNFINISHED-COPY", "LOCK"] {
-        try Data([1]).write(to: URL(filePath: scene("\(name)/\(file)")))
-      }
-    }
-    let held = try Directory(
-      path: scene("cache.quarantine-6"), fileSystem: SystemFileSystem(), readOnly: false)
-    let lock = try #require(try held.openFile(FileName.lock, mode: .readOnly))
-    #expect(try lock.lock(exclusively: true))
-    #expect(try open().count() == 20)
-    for (name, file) in [
-      ("cache.quarantine-old", "seg-0000000000000001"), ("cache.quarantine-5", "notes.txt"),
-      ("cache.quarantine-6", "seg-0000000000000001"),
-    ] {
-      #expect(try Data(contentsOf: URL(filePath: scene("\(name)/\(file)"))) == Data([1]))
-    }
-  }
-
-  @Test("A path that is a link, and a store with a directory in it, are left unchanged")
-  func leftAlone() throws {
+  @Test("A path that is a link is left unchanged; directories in a store move with it")
+  func links() throws {
     try makeCorrupt()
     try FileManager.default.createDirectory(
       atPath: scene.path + "/pages", withIntermediateDirectories: false)
-    let before = try scene.names()
-    #expect(throws: CacheError.self) { try open() }
-    #expect(try scene.names() == before)
-    try FileManager.default.removeItem(atPath: scene.path + "/pages")
     try FileManager.default.moveItem(atPath: scene.path, toPath: scene("real"))
     try FileManager.default.createSymbolicLink(
       atPath: scene.path, withDestinationPath: scene("real"))
-    #expect(throws: CacheError.self) { try open() }
+    let log = Record<String>()
+    let error = #expect(throws: CacheError.self) {
+      try open { $0.store.log = DiagnosticLog { log.add("\($0)") } }
+    }
+    guard case .store(.corrupt) = error else {
+      return #expect(Bool(false), "it was \(error.debugDescription)")
+    }
     #expect(try scene.names().sorted() == ["cache", "real"])
+    #expect(log.all.count { $0.contains("cannot be moved aside") } == 1)
+    try FileManager.default.removeItem(atPath: scene.path)
+    try FileManager.default.moveItem(atPath: scene("real"), toPath: scene.path)
+    let path = try #require(try open().quarantinePath)
+    #expect(FileManager.default.fileExists(atPath: path + "/pages"))
   }
 
   @Test("Other failures of an open change nothing, whatever the policy")

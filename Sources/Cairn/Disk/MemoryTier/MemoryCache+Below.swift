@@ -101,8 +101,19 @@ extension MemoryCache {
     expires: Timestamp? = nil, idleLimit: Duration? = nil, version: UInt64? = nil,
     written: Timestamp? = nil, hasTags: Bool = false
   ) -> Bool {
-    let cost = cost ?? defaultCost(of: value, forKey: key)
-    let times = clock.times(expires: expires, idleLimit: idleLimit, written: written)
+    promote(
+      value, forKey: key, ticket: ticket,
+      clock.times(expires: expires, idleLimit: idleLimit, written: written),
+      cost: cost ?? defaultCost(of: value, forKey: key), version: version, hasTags: hasTags)
+  }
+
+  /// Like the form above, with times that are already known.
+  @inlinable
+  @discardableResult
+  func promote(
+    _ value: Value, forKey key: Key, ticket: CacheTicket, _ times: EntryTimes, cost: Int,
+    version: UInt64?, hasTags: Bool
+  ) -> Bool {
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let isInserted = state.promote(

@@ -34,6 +34,10 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     switch step {
     case .publish(let version, let byteCount):
       publish(to: memory, version: version, byteCount: byteCount)
+    case .keep(let version, let byteCount):
+      memory.promote(
+        value, forKey: key, ticket: ticket, times, cost: cost ?? byteCount, version: version,
+        hasTags: hasTags)
     case .forget: memory.invalidate(key, through: nil, .removed)
     case .show(let version): memory.noteShown(version, of: key)
     }
@@ -61,6 +65,8 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 enum TierStep: Sendable {
   /// The write is on disk.
   case publish(version: UInt64, byteCount: Int)
+  /// The disk takes no more writes, and has no value of the key.
+  case keep(version: UInt64, byteCount: Int)
   /// It is unknown whether the write is on disk.
   case forget
   /// The write was not made. The caller receives the version that the key has instead.

@@ -35,15 +35,8 @@ extension DiskCache {
     ofTag tag: String, durability: Durability?, _ entered: inout EnteredWrites
   ) throws(CacheError) {
     let tag = try TagLimits.bytes(of: tag)
-    let store = store
-    do throws(CacheError) {
-      // If it fails, another removal or the sweep has written the record but not yet published it.
-      while try !mark(tag, in: store, durability, &entered) { try refreshMarks(in: store) }
-    } catch {
-      guard case .store(.vanished) = error else { throw error }
-      // All entries were lost with the directory.
-      try recreate()
-    }
+    // If it fails, another removal or the sweep has written the record but not yet published it.
+    while try !mark(tag, durability, &entered) { try refreshMarks() }
   }
 
   /// Removes all entries with a tag, like the synchronous form, but blocks no thread.
@@ -78,7 +71,7 @@ extension DiskCache {
   /// - Returns: `false` if the record's version differs from the known one, in which case nothing
   ///   was written.
   private func mark(
-    _ tag: [UInt8], in store: Store, _ durability: Durability?, _ entered: inout EnteredWrites
+    _ tag: [UInt8], _ durability: Durability?, _ entered: inout EnteredWrites
   ) throws(CacheError) -> Bool {
     var removals: [RemovalEvent] = []
     var pending: PendingWrite?
@@ -87,8 +80,7 @@ extension DiskCache {
     events.holdBack()
     marks.beginRemoval(of: tag)
     do throws(CacheError) {
-      pending = try enterMark(
-        of: tag, in: store, durability, &removals, hasMarkedAll: &hasMarkedAll)
+      pending = try enterMark(of: tag, durability, &removals, hasMarkedAll: &hasMarkedAll)
     } catch { failure = error }
     // Do this before any observer runs: an observer may write an entry with the tag, and would wait
     // for this.
@@ -101,7 +93,8 @@ extension DiskCache {
     for event in heldBack { events.report(event) }
     if let failure {
       // The record may have been written anyway.
-      if !failure.hasWrittenNothing { try? refreshMarks(in: store) }
+      if !failure.hasWrittenNothing { try? refreshMarks() }
+      noteFailedRemoval(failure)
       throw failure
     }
     guard let pending else { return false }
@@ -117,7 +110,7 @@ extension DiskCache {
   }
 
   private func enterMark(
-    of tag: [UInt8], in store: Store, _ durability: Durability?, _ removals: inout [RemovalEvent],
+    of tag: [UInt8], _ durability: Durability?, _ removals: inout [RemovalEvent],
     hasMarkedAll: inout Bool
   ) throws(CacheError) -> PendingWrite? {
     var table: TagTable
@@ -141,13 +134,13 @@ extension DiskCache {
   /// Loads the marks that earlier sessions left.
   func loadMarks() throws(CacheError) {
     marks.begin(store)
-    try refreshMarks(in: store)
+    try refreshMarks()
     if marks.isActive { store.wakeHousekeeping() }
   }
 
   /// Reads the record of the marks again. If it is damaged, all tags count as removed, because no
   /// removed entry may be found.
-  private func refreshMarks(in store: Store) throws(CacheError) {
+  private func refreshMarks() throws(CacheError) {
     do throws(StoreError) {
       if try marks.refresh(store) { return }
       let (table, version) = try store.distrustMarks()
@@ -246,8 +239,13 @@ extension DiskCache {
       }
       guard let record else { return nil }
       if table.hides(record.metadata, record.version) {
-        _ = try store.compareAndRemove(
-          forKey: key, expecting: record.version, durability: .process)
+        do throws(StoreError) {
+          _ = try store.compareAndRemove(
+            forKey: key, expecting: record.version, durability: .process)
+        } catch {
+          // If the disk takes no more writes, the write itself says so.
+          if !CacheError.store(error).isOfStoppedDisk { throw error }
+        }
         return nil
       }
       var tags: [[UInt8]] = []

@@ -80,14 +80,8 @@ final class TagMarks: Sendable {
 
   func noteUse() { if !isUsed { used.store(true, ordering: .relaxed) } }
 
-  /// Sets the store that has the record. Loads that began at or before a version keep no value with
-  /// tags.
-  func begin(_ store: Store, after version: UInt64? = nil) {
-    state.withLock { state in
-      state.store = store
-      if let version { state.swept = max(state.swept ?? 0, version) }
-    }
-  }
+  /// Sets the store that has the record.
+  func begin(_ store: Store) { state.withLock { $0.store = store } }
 
   /// Releases the store, because nothing is left to sweep.
   func end() {
