@@ -56,7 +56,7 @@ extension StoreStatistics {
       ("allocated_bytes", "Bytes that the segments take on disk.", allocatedByteCount),
       ("pinned_bytes", "Bytes reclaimed when the last read of them ends.", pinnedByteCount),
       ("reclaimable_bytes", "Dead bytes that a compaction could reclaim.", reclaimableByteCount),
-      ("excess_bytes", "Dead bytes beyond the space bound, or kept because of damage.", excessByteCount),
+      ("excess_bytes", "Dead bytes above the bound or kept for damage.", excessByteCount),
       ("index_bytes", "Bytes of memory that the index takes.", indexByteCount),
     ]
     for (name, help, value) in gauges { text.gauge("store_\(name)", help, [([:], value)]) }

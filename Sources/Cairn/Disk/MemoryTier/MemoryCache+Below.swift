@@ -83,7 +83,6 @@ extension MemoryCache {
 
   /// Inserts a fetched value, unless its key has been written or removed since the ticket was
   /// taken, or has a value that is not older. So a fetched value never replaces a newer one.
-  ///
   /// Rarely, writes to other keys prevent the insertion.
   ///
   /// - Parameters:
