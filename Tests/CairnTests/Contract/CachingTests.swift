@@ -203,6 +203,7 @@ struct CachingTests {
       let scene = DiskScene()
       try check(
         promise, try scene.cache(keys: .bytes, values: .bytes), scene.clock.advance)
+      withExtendedLifetime(scene) {}
     case .both:
       let scene = TieredScene()
       try check(promise, try scene.cache(keys: .bytes, values: .bytes, held: 5), scene.advance)
@@ -245,8 +246,14 @@ struct CachingTests {
     case .memory:
       let cache: MemoryCache<[UInt8], [UInt8]> = MemoryScene().cache()
       try await use(cache)
-    case .disk: try await use(try DiskScene().cache(keys: .bytes, values: .bytes))
-    case .both: try await use(try TieredScene().cache(keys: .bytes, values: .bytes))
+    case .disk:
+      let scene = DiskScene()
+      try await use(try scene.cache(keys: .bytes, values: .bytes))
+      withExtendedLifetime(scene) {}
+    case .both:
+      let scene = TieredScene()
+      try await use(try scene.cache(keys: .bytes, values: .bytes))
+      withExtendedLifetime(scene) {}
     }
   }
 }

@@ -28,8 +28,8 @@ struct MemoryPauseTests {
     for key in 2000..<2100 {
       cache[key] = key
       let after = useCount()
-      // Uses of the evicted entry go with it.
-      #expect(before - after <= 256 + 3)
+      // An entry that is passed over loses at most its three uses, and so does the evicted one.
+      #expect(before - after <= (256 + 1) * 3)
       before = after
     }
     #expect(cache.count() == 2000 && cache.audit() == [])
@@ -53,7 +53,8 @@ struct MemoryPauseTests {
     }
     #expect(dueCount() == 3000)
     cache[3000] = 0
-    #expect(dueCount() >= 3000 - 2 * DeadlineHeap.mostPutBack)
+    // The evicted entry is gone too.
+    #expect(dueCount() >= 3000 - 2 * DeadlineHeap.mostPutBack - 1)
     #expect(cache.statistics().heldCount == 3000)
     // Calls that need all expired entries to be gone put back the rest, in steps.
     let count = cache.count()

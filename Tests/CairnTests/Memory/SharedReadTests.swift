@@ -149,7 +149,9 @@ struct SharedReadTests {
 
   @Test("Entries that a removal by tag made doubtful are left to the lock", arguments: policies)
   func doubt(policy: EvictionPolicy) throws {
-    let cache: DiskCache<Int, Int> = try TieredScene().cache { $0.memory?.policy = policy }
+    let scene = TieredScene()
+    defer { withExtendedLifetime(scene) {} }
+    let cache: DiskCache<Int, Int> = try scene.cache { $0.memory?.policy = policy }
     try cache.setValue(1, forKey: 1, options: .tags(["x"]))
     try cache.setValue(2, forKey: 2)
     // Read in memory too, so that the report of this covers later reads.
