@@ -22,8 +22,15 @@ struct PlaceTests {
     let process = start(on: disk, announces: announces)
     let store = try process.open(configuration)
     for number in 0..<5 { try store.setValue(value(900), forKey: "\(number)") }
-    try process.close()
+    try close(process)
     return disk
+  }
+
+  /// Closes the store and ends the process. The tests still hold the store, so it keeps its mappings.
+  private func close(_ process: SimulatedProcess) throws {
+    try process.store?.close()
+    process.queue.runAll()
+    process.kill()
   }
 
   // MARK: Shared blocks
@@ -40,7 +47,7 @@ struct PlaceTests {
     for number in 0..<50 { try store.setValue(value(100), forKey: "new \(number)") }
     #expect(try store.removeValue(forKey: "0"))
     #expect(try store.count() == 54)
-    try process.close()
+    try close(process)
   }
 
   @Test("If the disk is full, opening or writing to such a store throws", arguments: [false, true])
@@ -62,7 +69,7 @@ struct PlaceTests {
     let store = try process.store ?? process.open(configuration)
     try store.setValue("a", forKey: "b")
     #expect(try store.count() == 6)
-    try process.close()
+    try close(process)
   }
 
   @Test("A backup shares only whole pages with the segment being written to")
@@ -76,7 +83,7 @@ struct PlaceTests {
       disk.setContents(nil, of: "/backup")
     }
     #expect(try store.count() == 25)
-    try process.close()
+    try close(process)
   }
 
   // MARK: Refused calls
@@ -104,7 +111,7 @@ struct PlaceTests {
         try store.removeAll()
         count = 0
       }
-      if round == 1 { try process.close() } else { process.kill() }
+      if round == 1 { try close(process) } else { process.kill() }
       #expect(refused.isSuperset(of: [.copy, .exchange, .bootIdentifier]))
       let checker = start(on: disk)
       checker.fileSystem.intervene = { $0 == .bootIdentifier ? .fail(number) : nil }
@@ -160,7 +167,7 @@ struct PlaceTests {
       let process = start(on: disk)
       let store = try process.open(configuration)
       #expect(try store.setValue("a", forKey: "b") < 100)
-      try process.close()
+      try close(process)
     }
   }
 
@@ -190,7 +197,7 @@ struct PlaceTests {
     // More than one segment.
     for number in 0..<100 { try store.setValue(value(900), forKey: "old \(number)") }
     if isReopened {
-      try process.close()
+      try close(process)
       clock.set(present)
       process = start(on: disk)
       store = try process.open(configuration)
@@ -201,14 +208,14 @@ struct PlaceTests {
     clock.set(present.advanced(by: .seconds(10)))
     _ = try store.trim(olderThan: .seconds(5), by: .write)
     #expect(try store.value(forKey: "b") == nil)
-    try process.close()
+    try close(process)
   }
 
   // MARK: Files
 
   @Test(
     "Where no file can be added, a full store can be emptied and written again",
-    arguments: [0, 40, 200], [false, true])
+    arguments: [(0, false), (40, false), (40, true), (200, false), (200, true)])
   func noInodes(count: Int, isKilled: Bool) throws {
     let disk = SimulatedDisk()
     var process = start(on: disk)
@@ -216,7 +223,7 @@ struct PlaceTests {
     try store.setValue("kept", forKey: "kept")
     for number in 0..<count { try store.setValue(value(2000), forKey: "\(number)") }
     process.queue.runAll()
-    if isKilled { process.kill() } else { try process.close() }
+    if isKilled { process.kill() } else { try close(process) }
     disk.fileLimit = disk.fileCount
     for round in 0..<3 {
       process = start(on: disk)
@@ -233,7 +240,7 @@ struct PlaceTests {
       for key in 0..<5 { try store.setValue("new", forKey: "\(key)") }
       #expect(try store.count() == 6)
       for key in 0..<5 { #expect(try store.removeValue(forKey: "\(key)")) }
-      if isKilled { process.kill() } else { try process.close() }
+      if isKilled { process.kill() } else { try close(process) }
     }
   }
 }
