@@ -91,7 +91,10 @@ extension SegmentSupply {
           try appender.roll(to: segment, from: isBatch ? first : appender.nextSequence) {
             () throws(StoreError) in
             do throws(StoreError) { try file.installNext() } catch {
-              throw state.failedExchange(error)
+              let error = state.failedExchange(error)
+              // The manifest that needs the segment's file may be in place.
+              isEntered = state.failure != nil
+              throw error
             }
           }
           isEntered = true
