@@ -224,14 +224,15 @@ struct ScrubMaintenanceTests {
       $0.maintenanceInterval = .seconds(1)
     }
     try scene.fill(store)
-    let event = try scene.damageValue("key 3")
-    for round in 0..<30 {
+    _ = try scene.damageValue("key 3")
+    for round in 0..<300 where scene.events.all.isEmpty {
       try scene.fill(store, 20..<60, byteCount: 1000 + round)
       scene.clock.advance(by: .seconds(1))
       // Only passes run, as when one follows another: the scrub's timer does not.
       try store.maintain()
     }
-    #expect(scene.events.all.contains(event))
+    // A compaction may have moved the damaged value.
+    #expect(scene.events.all.first?.keys == [Array("key 3".utf8)])
   }
 
   @Test("A failing chore does not starve scrubbing, and scrubbing starves no chore")
