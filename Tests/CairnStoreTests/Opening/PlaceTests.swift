@@ -215,7 +215,7 @@ struct PlaceTests {
 
   @Test(
     "Where no file can be added, a full store can be emptied and written again",
-    arguments: [(0, false), (40, false), (40, true), (200, false), (200, true)])
+    arguments: [(40, false), (40, true), (200, false), (200, true)])
   func noInodes(count: Int, isKilled: Bool) throws {
     let disk = SimulatedDisk()
     var process = start(on: disk)
