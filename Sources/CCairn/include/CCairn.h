@@ -95,10 +95,7 @@ static inline struct cairn_pin_slot *cairn_pin(void) {
   if (!slot && !(slot = cairn_take_pin_slot())) return NULL;
   if (slot->depth++ == 0) {
     uint64_t epoch = __atomic_load_n(&cairn_pin_epoch, __ATOMIC_ACQUIRE);
-    // SAFETY: a release, although nothing is published here. A thread that frees may load this word instead of the 0
-    // that ended the last pin. It must then see that pin's reads as done: since C++20, a relaxed store would end the
-    // release sequence of the 0.
-    __atomic_store_n(&slot->epoch, epoch, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->epoch, epoch, __ATOMIC_RELEASE);  // SAFETY: replaces the 0 that ended the last pin's reads.
     cairn_pin_fence();
   }
   return slot;

@@ -92,7 +92,6 @@ extension MemoryCache {
   ///     any existing value counts as newer.
   ///   - written: when the value was written at the source, or `nil` for now.
   ///   - hasTags: whether a mark at the source may hide the value.
-  /// - Returns: whether the value was inserted.
   @inlinable
   @discardableResult
   package func promote(
