@@ -14,7 +14,7 @@ internal import CairnStore
 /// return only fresh values, and a caller that finds none waits for the load.
 ///
 /// All times follow the cache's configured clock. Lifetimes end to the millisecond. The age of a
-/// value from disk is exact to a second, because a record keeps the second in which it was written.
+/// value from disk is exact to a second, because records store the time of writing in seconds.
 /// A negative duration means zero.
 ///
 /// The stale times follow HTTP (RFC 5861). Refresh ahead and the soft time limit follow Caffeine

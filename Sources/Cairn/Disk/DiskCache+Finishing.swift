@@ -23,7 +23,7 @@ extension DiskCache {
     let start = callStart()
     defer { note(operation, of: key, since: start) }
     var entered = EnteredWrites()
-    // What was entered before an error is waited for too.
+    // If `enter` throws, the writes that it made before must still become durable.
     let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
     do throws(StoreError) { try store.finish(entered.pending) } catch {
       try noteFailure(error, of: entered)

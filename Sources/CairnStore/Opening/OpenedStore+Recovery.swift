@@ -50,9 +50,9 @@ extension OpenedStore {
     for segment in segments where segment.header.baseSequence > nextSequence {
       throw segment.corruption(at: SegmentHeader.baseSequenceOffset, .badHeader)
     }
-    // A power cut or a failed sync may have taken writes of which nothing is left, and even the whole
-    // session after a clean close. Their versions must not be given to other values. The death of
-    // the process takes nothing that anybody has seen.
+    // A power cut or a failed sync may have removed all traces of some writes, even of the whole
+    // session after a clean close. Their versions must not be given to other values. If only the
+    // process died, nothing that a caller has seen is lost.
     let mayHaveLost = hasLostPages || manifest.bootIdentifier != bootIdentifier
     if mayHaveLost, !isReadOnly { nextSequence += Manifest.lostSequenceLimit }
     // After a jump within a segment, an unfinished batch would look as if records before it were
