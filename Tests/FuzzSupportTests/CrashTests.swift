@@ -7,7 +7,7 @@ struct CrashTests {
   @Test("Random workloads with crashes find nothing, and try everything")
   func random() throws {
     var tally = Tally()
-    for seed in 0..<24 as Range<UInt64> {
+    for seed in 0..<48 as Range<UInt64> {
       let run = CrashRun(FuzzRandom(seed: seed))
       try run.run(operationCount: 40)
       tally.add(run.tally)
