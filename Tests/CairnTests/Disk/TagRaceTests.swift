@@ -60,7 +60,7 @@ struct TagRaceTests {
     let cache: DiskCache<String, String> = try scene.cache()
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     var table = TagTable()
-    try table.mark(Self.x, cache.store.lastVersion, mayMarkAll: false)
+    _ = try table.mark(Self.x, cache.store.lastVersion, mayMarkAll: false)
     let version = try cache.store.setValue(
       table.encoded, forKey: ReservedKey.marks, options: .ofMarks)
     try cache.removeAll()
@@ -88,7 +88,7 @@ struct TagRaceTests {
     try cache.removeAll(tagged: "x")
     try cache.setValue("2", forKey: "b", options: .tags(["y"]))
     var (table, _) = cache.marks.known
-    try table.mark(Array("y".utf8), cache.store.lastVersion, mayMarkAll: false)
+    _ = try table.mark(Array("y".utf8), cache.store.lastVersion, mayMarkAll: false)
     try cache.store.setValue(table.encoded, forKey: ReservedKey.marks, options: .ofMarks)
     #expect(settle())
     #expect(!cache.marks.isActive)
