@@ -219,7 +219,6 @@ package struct RecoveryCheck {
     let expected = Set(listed + checkpoint + ["LOCK", "MANIFEST"])
     let names = disk.names(at: path).filter {
       !$0.hasPrefix("MANIFEST.") && $0 != FileName.reserve && $0 != FileName.spare
-        && $0 != FileName.scrub
         && $0 != FileName.followPage
         && ($0 != FileName.quarantine || strayFiles.isEmpty)
     }

@@ -19,8 +19,6 @@ struct LoadModel {
     var failureCount = 0
     var retryTime = Int64.min
     var absenceEnd = Int64.min
-    /// How long the last load took, if its policy needs that.
-    var loadTime: Int64?
   }
 
   /// What a caller should get.
@@ -46,8 +44,7 @@ struct LoadModel {
   /// What a read without a policy finds.
   func fresh(_ key: Int) -> Entry? { entries[key].flatMap { $0.expires > now ? $0 : nil } }
 
-  /// - Parameter number: the random number of the call, at least 0 and below 1.
-  func outcome(_ key: Int, _ policy: LoadPolicy, _ number: Double) -> Outcome {
+  func outcome(_ key: Int, _ policy: LoadPolicy) -> Outcome {
     let past = past[key] ?? Past()
     guard let entry = entries[key] else {
       return past.absenceEnd > now ? .answered(.absent, begins: false) : .waits
@@ -59,8 +56,7 @@ struct LoadModel {
       let isDue =
         part < 1
         && Double(now - entry.validated) >= part * Double(entry.expires - entry.validated)
-      let isEarly = isEarly(entry.expires - now, policy, past.loadTime, number)
-      return .answered(given, begins: (isDue || isEarly) && mayLoad)
+      return .answered(given, begins: isDue && mayLoad)
     }
     let overdue = now - entry.expires
     if overdue < policy.staleWhileRevalidating.milliseconds {
@@ -70,14 +66,6 @@ struct LoadModel {
       return .answered(given, begins: false)
     }
     return .waits
-  }
-
-  /// XFetch, as in section 4 of the paper: `now - delta * beta * log(rand()) >= expiry`.
-  private func isEarly(
-    _ rest: Int64, _ policy: LoadPolicy, _ loadTime: Int64?, _ number: Double
-  ) -> Bool {
-    guard let beta = policy.earlyRefresh, let loadTime else { return false }
-    return -Double(loadTime) * beta * log(1 - number) >= Double(rest)
   }
 
   /// A lifetime that a load returned, less its jitter.
@@ -106,11 +94,6 @@ struct LoadModel {
   func isSoft(_ key: Int, _ policy: LoadPolicy) -> Bool {
     guard policy.softTimeLimit != nil, let entry = entries[key] else { return false }
     return now - entry.expires < policy.staleOnError.milliseconds
-  }
-
-  /// The success of a load makes the cache forget the key's past, except how long the load took.
-  mutating func noteSuccess(_ key: Int, _ policy: LoadPolicy, from start: Int64) {
-    past[key] = policy.earlyRefresh == nil ? nil : Past(loadTime: now - start)
   }
 
   mutating func noteFailure(_ key: Int, _ policy: LoadPolicy, _ number: Double) {

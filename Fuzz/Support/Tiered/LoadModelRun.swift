@@ -32,7 +32,6 @@ package struct LoadModelRun {
     let policy: LoadPolicy
     /// The entry that the load should replace.
     let entry: LoadModel.Entry?
-    let start: Int64
     /// When the load reaches its time limit.
     var limit: Limit?
     var waiters: [Waiter] = []
@@ -118,7 +117,7 @@ package struct LoadModelRun {
   private mutating func setNumber() {
     let choices = [0, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999]
     number = choices[random.below(choices.count)]
-    scene.numbers.set(first: number, others: number)
+    scene.number.value.withLock { [number] in $0 = number }
   }
 
   private mutating func newLimit(_ length: Duration?) -> Limit? {
@@ -138,7 +137,6 @@ package struct LoadModelRun {
       policy.softTimeLimit = .milliseconds(1000 * random.below(8) + 1 + callCount % 999)
     }
     if random.once(in: 2) { policy.lifetimeJitter = Double(random.below(9)) / 8 }
-    if random.once(in: 2) { policy.earlyRefresh = Double(1 + random.below(16)) / 4 }
     policy.firstRetryDelay = .seconds(1 + random.below(3))
     policy.longestRetryDelay = .seconds(4 + random.below(10))
     return policy
@@ -146,10 +144,8 @@ package struct LoadModelRun {
 
   private mutating func ask(_ key: Int) async throws {
     let policy = newPolicy()
-    let expected = model.outcome(key, policy, number)
+    let expected = model.outcome(key, policy)
     note("ask for \(key): \(expected)")
-    // A call decides by one number, so other numbers must not change its decision.
-    scene.numbers.set(first: number, others: random.once(in: 2) ? 0 : number)
     let waitCount = cache.loadActivity.waitCount
     callCount += 1
     let task = Task { [cache, origin] in
@@ -213,7 +209,7 @@ package struct LoadModelRun {
       call.prior?.age, entry.map { .milliseconds(model.now - $0.validated) }, "its age")
     loads.append(
       Load(
-        key: key, call: call, policy: policy, entry: entry, start: model.now,
+        key: key, call: call, policy: policy, entry: entry,
         limit: newLimit(policy.timeLimit), waiters: waiter.map { [$0] } ?? []))
   }
 
@@ -244,7 +240,7 @@ package struct LoadModelRun {
     case 0, 1:
       answer = .value(value, age: 0, isStale: false)
       if load.isOutdated { break }
-      model.noteSuccess(key, load.policy, from: load.start)
+      model.forget(key)
       model.entries[key] = LoadModel.Entry(
         value: value, version: try cache.info(forKey: key)?.version ?? 0, written: model.now,
         validated: model.now, expires: model.now + jittered)
@@ -252,13 +248,13 @@ package struct LoadModelRun {
     case 3:
       answer = .absent
       if load.isOutdated { break }
-      model.noteSuccess(key, load.policy, from: load.start)
+      model.forget(key)
       if model.entries[key]?.version == load.call.prior?.version { model.entries[key] = nil }
       model.past[key, default: LoadModel.Past()].absenceEnd = model.now + lifetime
     default:
       answer = .value(load.call.prior?.value ?? "", age: 0, isStale: false)
       if load.isOutdated { break }
-      model.noteSuccess(key, load.policy, from: load.start)
+      model.forget(key)
       // A value that has meanwhile become too old for all policies is renewed if it still exists.
       let isLeft = try load.entry?.version == cache.info(forKey: key)?.version
       guard var entry = model.entries[key] ?? (isLeft ? load.entry : nil),

@@ -11,7 +11,7 @@ struct LoadModelScene {
   static let retention: Int64 = 40_000
 
   let clock = ManualClock()
-  let numbers = LoadNumbers()
+  let number = LoadNumber()
   private let diskBackground = ManualBackgroundQueue()
   private let background = ManualBackgroundQueue()
   private let monitor = PressureMonitor(source: SilentSource(), queue: ManualBackgroundQueue())
@@ -34,7 +34,8 @@ struct LoadModelScene {
         fileSystem: SystemFileSystem(), background: diskBackground, maintenance: diskBackground,
         pause: { _ in }),
       memory: MemoryCacheEnvironment(
-        background: background, pressureMonitor: monitor, random: { [numbers] in numbers.next() }))
+        background: background, pressureMonitor: monitor,
+        random: { [number] in number.value.withLock { $0 } }))
   }
 
   /// Lets time pass, and runs the jobs that are then due.
@@ -51,17 +52,7 @@ struct LoadModelScene {
   }
 }
 
-/// The random numbers of loads. Each step of the run sets the first number and the value of all
-/// that follow.
-final class LoadNumbers: Sendable {
-  private let numbers = Lock((first: 0.0, others: 0.0))
-
-  func set(first: Double, others: Double) { numbers.withLock { $0 = (first, others) } }
-
-  func next() -> Double {
-    numbers.withLock { numbers in
-      defer { numbers.first = numbers.others }
-      return numbers.first
-    }
-  }
+/// The random number that loads draw.
+final class LoadNumber: Sendable {
+  let value = Lock(0.0)
 }

@@ -71,26 +71,15 @@ public struct LoadPolicy: Sendable, Hashable {
   /// The longest delay after a failed load. Default 60 s. See `firstRetryDelay`.
   public var longestRetryDelay: Duration = .seconds(60)
 
-  /// Lets each call decide at random whether to reload the value in the background before its
-  /// lifetime ends. The probability grows towards the end of the lifetime, and with the duration of
-  /// the last load. The usual setting is 1. Larger numbers load earlier. `nil`, the default, means
-  /// never.
-  ///
-  /// This is XFetch (Vattani, Chierichetti and Lowenstein, VLDB 2015). Only the process that loaded
-  /// a value knows how long the load took.
-  public var earlyRefresh: Double?
-
   /// Makes a policy with the defaults.
   public init() {}
 
   /// The default policy: only fresh values, and no time limits.
   public static var standard: LoadPolicy { LoadPolicy() }
 
-  /// The share of a value's lifetime during which no call reloads the value, or `nil` if any call
-  /// may.
+  /// The share of a value's lifetime during which no call reloads the value.
   @usableFromInline
-  var calmShare: Double? {
-    if earlyRefresh != nil { return nil }
+  var calmShare: Double {
     guard let refreshAhead, refreshAhead < 1 else { return 1 }
     return refreshAhead
   }

@@ -39,17 +39,13 @@ extension LoadPolicy {
   /// - Parameters:
   ///   - validated: when the value was written or last found not modified.
   ///   - retryTime: when the next load may be tried.
-  ///   - loadTime: the duration of the value's last load, or `nil` if unknown.
-  ///   - random: returns a number from 0 up to 1; called only if needed.
   func freshness(
-    expires: Int64, validated: Int64, at now: Int64, retryTime: Int64, loadTime: Int64?,
-    random: () -> Double
+    expires: Int64, validated: Int64, at now: Int64, retryTime: Int64
   ) -> PolicyDecision {
     let mayLoad = retryTime <= now
     if now < expires {
       if expires == never || !mayLoad { return .given }
-      return isDue(expires, validated, now) || isDrawn(expires, now, loadTime, random)
-        ? .givenAndLoaded : .given
+      return isDue(expires, validated, now) ? .givenAndLoaded : .given
     }
     let age = Double(now) - Double(expires)
     if age < Double(staleWhileRevalidating.milliseconds) {
@@ -63,15 +59,5 @@ extension LoadPolicy {
     guard let refreshAhead, refreshAhead < 1 else { return false }
     let lifetime = Double(expires) - Double(validated)
     return Double(now) - Double(validated) >= lifetime * refreshAhead
-  }
-
-  /// XFetch: whether this call loads early.
-  private func isDrawn(
-    _ expires: Int64, _ now: Int64, _ loadTime: Int64?, _ random: () -> Double
-  ) -> Bool {
-    guard let earlyRefresh, let loadTime, loadTime > 0 else { return false }
-    // The draw is above 0 and at most 1, because its logarithm is taken.
-    let draw = 1 - random()
-    return Double(loadTime) * earlyRefresh * -logarithm(draw) >= Double(expires) - Double(now)
   }
 }

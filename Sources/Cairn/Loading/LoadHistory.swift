@@ -12,8 +12,6 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     /// The version that was found unmodified, and when it was.
     var version: UInt64 = 0
     var validated = Int64.min
-    /// How long the last load took, in milliseconds.
-    var loadTime: Int64?
     /// When the recorded absence of the value ends.
     var absenceEnd = Int64.min
     /// The tags whose removal ends the recorded absence.
@@ -22,7 +20,7 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     /// When the record no longer delays a load.
     fileprivate var end: Int64 { max(retryTime, absenceEnd) }
     fileprivate var isEmpty: Bool {
-      retryTime == .min && absenceEnd == .min && version == 0 && loadTime == nil
+      retryTime == .min && absenceEnd == .min && version == 0
     }
   }
 

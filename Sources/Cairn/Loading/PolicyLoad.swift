@@ -21,24 +21,18 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func run() async throws -> Loaded<Value>? {
     while true {
       let found = try store.held(.answer)
-      var drawn: Double?
-      let freshness = freshness(of: found) {
-        let number = flights.random()
-        drawn = number
-        return number
-      }
+      let freshness = freshness(of: found)
       switch freshness {
       case .given: return given(found)
       case .givenAndLoaded:
-        // The call has decided to load early, so the load does not draw again.
-        flights.begin(key, newLoad(drawn))
+        flights.begin(key, newLoad())
         return given(found)
       case .loaded, .loadedOrGiven: break
       }
       do {
         let isSoft = freshness == .loadedOrGiven
         let loaded = try await flights.value(
-          forKey: key, softLimit: isSoft ? policy.softTimeLimit : nil, newLoad(drawn))
+          forKey: key, softLimit: isSoft ? policy.softTimeLimit : nil, newLoad())
         // A call with another policy may have begun the load, and may allow more than this one.
         if let loaded, !loaded.isStale { return loaded }
         if loaded == nil, acceptsAbsence { return nil }
@@ -64,10 +58,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     return age < Double(policy.retention) ? given(found) : nil
   }
 
-  /// - Parameter random: see `LoadPolicy.freshness`.
-  private func freshness(
-    of found: HeldValue<Value>?, random: () -> Double
-  ) -> PolicyDecision {
+  private func freshness(of found: HeldValue<Value>?) -> PolicyDecision {
     let record = flights.history.record(key)
     let now = now()
     guard let found else {
@@ -76,7 +67,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
     return policy.freshness(
       expires: found.expires, validated: validated(found, record), at: now,
-      retryTime: record?.retryTime ?? .min, loadTime: record?.loadTime, random: random)
+      retryTime: record?.retryTime ?? .min)
   }
 
   private func validated(
@@ -102,14 +93,13 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   // MARK: The load
 
-  /// - Parameter drawn: the random number that the call has drawn, if any.
-  private func newLoad(_ drawn: Double?) -> Flights.Load {
+  private func newLoad() -> Flights.Load {
     Flights.Load(
       found: {
         // A stale value was returned, so the key still needs a load, unless another caller has
         // loaded it.
         let found = try store.held(.check)
-        switch freshness(of: found, random: { drawn ?? flights.random() }) {
+        switch freshness(of: found) {
         case .given: return .some(given(found))
         case .givenAndLoaded, .loadedOrGiven, .loaded: return nil
         }
@@ -126,7 +116,6 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         value: $0.value, version: $0.version, age: age(of: $0), isStale: $0.expires <= now(),
         metadata: $0.metadata)
     }
-    let start = now()
     let result: LoadResult<Value>
     do { result = try await loader(prior) } catch {
       // An abandoned load says nothing about the origin.
@@ -139,7 +128,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         loaded.options.lifetime ?? .standard, standard: store.standardLifetime,
         random: flights.random())
       await store.keep(loaded, replacing: found?.version, flight)
-      noteSuccess(flight, from: start) { _ in }
+      noteSuccess(flight) { _ in }
       flights.count { if found == nil { $0.freshCount += 1 } else { $0.refreshedCount += 1 } }
       return loaded
     case .notModified(let prior, let lifetime):
@@ -148,7 +137,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       let end = jittered.length(standard: store.standardLifetime, at: now())
       await store.renew(version: prior.version, to: end, flight)
       let now = now()
-      noteSuccess(flight, from: start) { record in
+      noteSuccess(flight) { record in
         record.version = prior.version
         record.validated = now
       }
@@ -160,7 +149,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .absent(let duration, let tags):
       await store.drop(version: found?.version, flight)
       let end = now().adding(clamped: max(0, duration.milliseconds))
-      noteSuccess(flight, from: start) { record in
+      noteSuccess(flight) { record in
         // A removal of a tag since the load began has ended this absence.
         if !tags.isEmpty, flights.hasRemovedTag(since: flight) { return }
         record.absenceEnd = end
@@ -173,7 +162,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   private func noteFailure(_ flight: Flight) {
     // If no value can be returned before a load ends, no caller asks for the retry time.
-    if flights.retained == 0, policy.refreshAhead == nil, policy.earlyRefresh == nil { return }
+    if flights.retained == 0, policy.refreshAhead == nil { return }
     let now = now()
     flights.history.change(key, unless: { flight.isOutdated }) { record in
       record.failureCount += 1
@@ -184,12 +173,10 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   private func noteSuccess(
-    _ flight: Flight, from start: Int64, _ body: (inout LoadHistory<Key>.Record) -> Void
+    _ flight: Flight, _ body: (inout LoadHistory<Key>.Record) -> Void
   ) {
-    let now = now()
     flights.history.change(key, unless: { flight.isOutdated }) { record in
       record = LoadHistory<Key>.Record()
-      if policy.earlyRefresh != nil { record.loadTime = max(0, now.subtracting(clamped: start)) }
       body(&record)
     }
   }

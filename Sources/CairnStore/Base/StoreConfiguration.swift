@@ -35,7 +35,8 @@ public struct StoreConfiguration: Sendable {
   /// The longest key, in bytes, from 1 to 65,535. Default 65,535.
   public var keyByteLimit: Int = 65_535
 
-  /// The largest value, in bytes, up to 4,294,967,295. Default 1 GiB.
+  /// The largest value that a write accepts, in bytes, up to 4,294,967,295. Default 1 GiB. It does not
+  /// limit reads, so values that were written under a higher limit stay readable.
   public var valueByteLimit: Int = 1 << 30
 
   /// The largest metadata of an entry, in bytes, up to 65,535. Default 65,535.
@@ -111,8 +112,8 @@ public struct StoreConfiguration: Sendable {
   /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
   /// covers 80 GiB a day. A scrub checks all heads and the newest values, whatever `verification`
   /// says. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
-  /// the whole log once. It begins at most once a day, and resumes after a restart. Each step of a
-  /// cycle reads 256 KiB, and the first step loads the whole index. A session that is too short for
+  /// the whole log once. A session begins one at most once a day, at a random segment, so short
+  /// sessions together read the whole log. Each step of a cycle reads 256 KiB, and the first step loads the whole index. A session that is too short for
   /// a step reads nothing. `statistics().scrub` shows the progress.
   ///
   /// Without a `maintenanceInterval`, only `Store.maintain` takes steps, a few in each call. A

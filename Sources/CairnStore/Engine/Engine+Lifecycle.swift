@@ -38,9 +38,7 @@ extension Engine {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
-      // After these waits, no scrub is saving its progress, and no manifest that removes everything
-      // is being prepared.
-      scrubber.waitForEnd()
+      // After this wait, no manifest that removes everything is being prepared.
       checkpointer.waitUntilIdle()
       // Under this lock, the manifest is not being replaced.
       catalog.withLock { _ in session.storeLock.giveUp() }

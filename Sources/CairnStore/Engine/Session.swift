@@ -115,6 +115,19 @@ final class Session: Sendable {
     }
   }
 
+  /// Reports damage as a scrub does, but later and under no lock.
+  func tell(_ damage: DamageEvent) {
+    environment.background.run { [weak self] in self?.report(damage) }
+  }
+
+  /// Reports damage to the log and the observer. The caller must hold no lock.
+  func report(_ damage: DamageEvent) {
+    log(
+      .error, .damage,
+      "damage: \(damage.place); newest values at this place: \(damage.keyCount)")
+    configuration.damageObserver?(damage)
+  }
+
   /// Schedules a pass of housekeeping soon.
   func wakeHousekeeping() {
     if isReadOnly || isClosed { return }

@@ -8,7 +8,7 @@
 /// 3. `session` changes when something published no longer exists.
 ///
 /// Nothing here is valid after a reboot, so nothing is synced. The format is in
-/// Docs/FileFormat/ScrubAndFollow.md.
+/// Docs/FileFormat/Following.md.
 package final class FollowPage: Sendable {
   private typealias Layout = FollowPageLayout
 

@@ -15,14 +15,12 @@ package enum FileName {
   /// leave any of them.
   static let beforeManifest = [
     lock, newManifest, nextManifest, newNextManifest, emptiedManifest, reserve, spare, followPage,
-    scrub, quarantine,
+    quarantine,
   ]
   /// Space kept for operations that reclaim space on a full disk.
   package static let reserve = "RESERVE"
   /// An empty file, kept for those operations in case the filesystem can add no file.
   package static let spare = "SPARE"
-  /// The progress of a scrub.
-  package static let scrub = "SCRUB"
   /// The page in which the writer announces the end of the log.
   package static let followPage = "FOLLOW"
   /// The folder for files that look like a store's but are not in the manifest.

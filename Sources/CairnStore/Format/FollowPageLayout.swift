@@ -1,5 +1,5 @@
 /// The layout of the head and the words of the page `FOLLOW`, little-endian;
-/// Docs/FileFormat/ScrubAndFollow.md has the table.
+/// Docs/FileFormat/Following.md has the table.
 package enum FollowPageLayout {
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x46, 0x0D, 0x0A, 0x1A]  // "CRNF"
   package static let headByteCount = 52

@@ -130,9 +130,9 @@ struct VanishingCacheTests {
   @Test(
     "Whatever a dying store leaves, the path opens, and nothing of it is deleted",
     arguments: [
-      ["seg-0000000000000007"], ["ckpt-0000000000000008", "MANIFEST.new"], ["SCRUB"],
+      ["seg-0000000000000007"], ["ckpt-0000000000000008", "MANIFEST.new"],
       ["quarantine/seg-0000000000000001", "seg-0000000000000001"],
-      ["MANIFEST.next", "MANIFEST.next.new", "MANIFEST.empty", "RESERVE", "FOLLOW", "SCRUB"],
+      ["MANIFEST.next", "MANIFEST.next.new", "MANIFEST.empty", "RESERVE", "FOLLOW"],
       ["LOCK", "seg-0000000000000001", "seg-0000000000000002", "RESERVE"],
     ])
   func leftovers(names: [String]) throws {

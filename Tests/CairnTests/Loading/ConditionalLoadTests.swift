@@ -332,55 +332,6 @@ struct ConditionalLoadTests {
     #expect(try info(subject.cache, "until")?.expires == end)
   }
 
-  @Test(
-    "XFetch loads early with the probability that the load time gives",
-    arguments: LoadingKind.allCases)
-  func earlyRefresh(_ kind: LoadingKind) async throws {
-    let number = Lock(0.0)
-    let scene = LoadScene { number.withLock { $0 } }
-    let subject = try scene.cache(kind, policy { $0.earlyRefresh = 1 })
-    @Sendable func ask() async throws -> Loaded<String>? {
-      try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] _ in
-        // The load takes ten seconds.
-        scene.clock.advance(by: .seconds(10))
-        return .loaded(try origin.answer(), options: .lifetime(.seconds(100)))
-      }
-    }
-    _ = try await ask()
-    scene.clock.advance(by: .seconds(80))
-    // 20 seconds before the end, a load of 10 seconds is early for a number above 1 - e^-2, which is 0.8647.
-    number.withLock { $0 = 0.86 }
-    _ = try await ask()
-    #expect(origin.callCount == 1 && subject.flightCount() == 0)
-    number.withLock { $0 = 0.87 }
-    #expect(try await ask()?.value == "1")
-    await eventually { subject.flightCount() == 0 }
-    #expect(origin.callCount == 2)
-    number.withLock { $0 = 0.99 }
-    #expect(try await ask()?.value == "2")
-    #expect(origin.callCount == 2)
-  }
-
-  @Test("XFetch draws one number for a call, which also begins the load")
-  func oneDraw() async throws {
-    // All further numbers decide against a load.
-    let first = Lock(0.0)
-    let scene = LoadScene { first.withLock { exchange(&$0, with: 0) } }
-    let subject = try scene.cache(.tiered, policy { $0.earlyRefresh = 1 })
-    @Sendable func ask() async throws -> String? {
-      try await subject.cache.loaded(forKey: "a", policy: nil) { [origin] _ in
-        scene.clock.advance(by: .seconds(10))
-        return .loaded(try origin.answer(), options: .lifetime(.seconds(100)))
-      }?.value
-    }
-    _ = try await ask()
-    scene.clock.advance(by: .seconds(80))
-    first.withLock { $0 = 0.87 }
-    #expect(try await ask() == "1")
-    await eventually { origin.callCount == 2 && subject.flightCount() == 0 }
-    #expect(try await ask() == "2")
-  }
-
   // MARK: Absent
 
   @Test(

@@ -264,7 +264,7 @@ struct CompactionCopier: ~Copyable {
       for: header.byteCount, of: segment, sequence: sequence, writtenAt: second)
     let place = output.offset
     let copy = output.beginRecord(header, head: head, sequence: sequence, writtenAt: second)
-    try copyValue(of: header, at: offset, in: segment, to: output, scanner: &scanner)
+    try copyValue(of: header, head: head, at: offset, in: segment, to: output, scanner: &scanner)
     try output.endRecord(copy, sequence: sequence)
     return Move(
       hash: hash, oldOffset: UInt32(offset >> 3), newOffset: UInt32(place >> 3),
@@ -275,8 +275,8 @@ struct CompactionCopier: ~Copyable {
   /// Copies a value. A damaged one keeps its checksum, but bytes that the disk cannot read now may
   /// be sound later.
   private mutating func copyValue(
-    of header: RecordHeader, at offset: Int, in segment: Segment, to output: CompactionOutput,
-    scanner: inout SegmentScanner
+    of header: RecordHeader, head: [UInt8], at offset: Int, in segment: Segment,
+    to output: CompactionOutput, scanner: inout SegmentScanner
   ) throws(StoreError) {
     var byteCount = 0
     let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
@@ -293,7 +293,9 @@ struct CompactionCopier: ~Copyable {
       throw segment.corruption(at: start, .unreadable)
     }
     compactor.session.tell(
-      .error, .damage, "compaction copied a damaged value as it is, from \(segment.name), \(start)")
+      DamageEvent(
+        place: Corruption(file: segment.name, offset: start, cause: .badValue),
+        keys: [Array(head[header.keyRange])], keyCount: 1))
   }
 
   /// The segment for a record of this many bytes.

@@ -1,23 +1,23 @@
-/// One pass over the log from its first segment to its last, step by step.
+/// One pass over the log, step by step.
 ///
 /// It reads segments in the order of their ids, up to the id that was highest when it began, so it
-/// ends however much is written. If a compaction moves records to later segments, it has checked
-/// them.
+/// ends however much is written. A pass of maintenance begins at any segment and ends with the one
+/// before it, so short sessions together read the whole log. If a compaction moves records to later
+/// segments, it has checked them.
 struct ScrubPass: Sendable {
   /// Bytes read at a time: enough for the longest head. A step reads one window, and another if a
   /// long head extends beyond the first.
   static let windowByteCount = 256 << 10
 
   let began: Timestamp
-  let lastID: UInt64
+  private let firstID: UInt64
+  private let lastID: UInt64
   /// The segment being read, or the next existing one.
-  private(set) var id: UInt64
-  /// Where the pass resumes after a restart: at a record or a hole.
-  private(set) var offset: Int
+  private var id: UInt64
+  /// A record or a hole in that segment.
+  private var offset = SegmentHeader.byteCount
   /// The unfinished work at that place.
   private var part = Part.none
-  /// Whether the offset comes from the SCRUB file and no record has been found there yet.
-  private var isResumed = false
   private(set) var readByteCount = 0
   private(set) var recordCount = 0
   private(set) var damageCount = 0
@@ -31,32 +31,11 @@ struct ScrubPass: Sendable {
     case hole(position: Int, isUnreadable: Bool)
   }
 
-  init(began: Timestamp, lastID: UInt64) {
+  init(began: Timestamp, firstID: UInt64 = 0, lastID: UInt64) {
     self.began = began
+    self.firstID = firstID
     self.lastID = lastID
-    id = 1
-    offset = SegmentHeader.byteCount
-  }
-
-  /// Resumes where an earlier session stopped. `nil` if that session's cycle had finished.
-  init?(_ mark: ScrubMark, highestID: UInt64) {
-    if mark.id == 0 { return nil }
-    began = mark.began
-    lastID = min(mark.lastID, highestID)
-    id = mark.id
-    offset = max(mark.offset & ~7, SegmentHeader.byteCount)
-    isResumed = offset > SegmentHeader.byteCount
-    readByteCount = mark.readByteCount
-    damageCount = mark.damageCount
-  }
-
-  func save(to mark: inout ScrubMark) {
-    mark.lastID = lastID
-    mark.id = id
-    mark.offset = offset
-    mark.began = began
-    mark.damageCount = damageCount
-    mark.readByteCount = readByteCount
+    id = firstID
   }
 
   /// The findings of a step.
@@ -67,10 +46,15 @@ struct ScrubPass: Sendable {
     case hole(Range<Int>, isUnreadable: Bool)
   }
 
-  /// Whether a segment still has to be read: it is the current one and has not ended, or it comes
-  /// later.
-  func isBefore(_ id: UInt64, end: Int) -> Bool {
-    id == self.id ? offset < end : id > self.id && id <= lastID
+  /// The place of a segment in the order of reading, or `nil` if the pass does not read it.
+  func rank(_ id: UInt64) -> UInt64? {
+    id > lastID ? nil : id >= firstID ? id - firstID : id + (lastID - firstID + 1)
+  }
+
+  /// The bytes of a segment that have been read, or `nil` if the pass does not read the segment.
+  func completedByteCount(of id: UInt64, end: Int) -> Int? {
+    guard let rank = rank(id), let current = self.rank(self.id) else { return nil }
+    return rank < current ? end : rank == current ? min(offset, end) : 0
   }
 
   /// Continues reading a segment. If another segment was read last, begins with the first record.
@@ -102,12 +86,6 @@ struct ScrubPass: Sendable {
       guard
         let header = try isInHole ? scanner.candidate(at: position) : scanner.header(at: position)
       else {
-        if isResumed {
-          // The SCRUB file contradicts the segment, so read the segment from its beginning.
-          isResumed = false
-          offset = SegmentHeader.byteCount
-          return findings
-        }
         if !isInHole { offset = position }
         // Nothing follows the end of the file.
         position = scanner.holds(position..<position + 1) ? position + 8 : end
@@ -115,7 +93,6 @@ struct ScrubPass: Sendable {
         continue
       }
       endHole(at: position, &findings)
-      isResumed = false
       offset = position
       recordCount += 1
       if header.kind == .put,
@@ -139,11 +116,13 @@ struct ScrubPass: Sendable {
     self.id = id
     offset = SegmentHeader.byteCount
     part = .none
-    isResumed = false
   }
 
   /// Skips the rest of a segment.
-  mutating func leaveOut(_ segment: Segment) { begin(segment.id.rawValue + 1) }
+  mutating func leaveOut(_ segment: Segment) {
+    begin(segment.id.rawValue)
+    offset = .max
+  }
 
   /// Whether the bytes already read contain the next head, as they usually do, or nothing has been
   /// read yet.

@@ -15,26 +15,6 @@ struct ScrubState: Sendable {
 
   init(due: Duration) { self.due = due }
 
-  /// Resumes where an earlier session stopped.
-  init(due: Duration, _ mark: ScrubMark?, now: Timestamp, highestID: UInt64) {
-    self.due = due
-    // Times in the future come from a clock that was wrong.
-    guard let mark, mark.began <= now, mark.completed <= now else { return }
-    pass = ScrubPass(mark, highestID: highestID)
-    began = mark.began.millisecondsSinceEpoch == .min ? nil : mark.began
-    completed = mark.completed.millisecondsSinceEpoch == .min ? nil : mark.completed
-    completedDamageCount = mark.completedDamageCount
-  }
-
-  var mark: ScrubMark {
-    var mark = ScrubMark()
-    if let began { mark.began = began }
-    if let completed { mark.completed = completed }
-    mark.completedDamageCount = completedDamageCount
-    pass?.save(to: &mark)
-    return mark
-  }
-
   /// Sets the results of a finished cycle.
   mutating func complete(_ pass: ScrubPass, at now: Timestamp) {
     began = max(began ?? pass.began, pass.began)

@@ -6,11 +6,8 @@
 /// the page has left the cache. A scrub changes nothing and holds no lock while it reads the log,
 /// so no thread waits for a step.
 ///
-/// 1. The state is locked only briefly. For a step, a thread takes the pass out of the state and
-///    puts it back afterwards.
-/// 2. Nothing is written to SCRUB after the close.
-///
-/// The lock is taken under no other.
+/// The state is locked only briefly. For a step, a thread takes the pass out of the state and puts it
+/// back afterwards. The lock is taken under no other.
 final class Scrubber: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -21,11 +18,10 @@ final class Scrubber: Sendable {
     session = lookup.session
     self.lookup = lookup
     self.log = log
-    state = Lock(Self.scrubState(parts, lookup.session.configuration))
+    let pace = session.configuration.scrubBytesPerSecond.map(ScrubPace.init)
+    let time = parts.clock.elapsed() ?? .milliseconds(parts.clock.now().millisecondsSinceEpoch)
+    state = Lock(ScrubState(due: time + (pace?.cost(of: ScrubPass.windowByteCount) ?? .zero)))
   }
-
-  /// Waits until no thread is saving the progress. In a closed store, none saves it afterwards.
-  func waitForEnd() { state.withLock { _ in } }
 
   /// Reads the whole log once.
   ///
@@ -39,11 +35,11 @@ final class Scrubber: Sendable {
         option: "bytesPerSecond", reason: "\(bytesPerSecond); it must be 1 or more")
     }
     var report = ScrubReport()
-    var pass = beginPass()
+    var pass = ScrubPass(began: session.clock.now(), lastID: highestID)
     let total = byteCounts(of: pass).total
     var due = scrubTime
     while let damage = try takeStep(&pass) {
-      tell(damage)
+      damage.forEach(session.report)
       report.damage += damage
       let byteCount = pass.readByteCount - report.byteCount
       report.byteCount = pass.readByteCount
@@ -69,7 +65,6 @@ final class Scrubber: Sendable {
     report.isComplete = true
     let now = session.clock.now()
     state.withLock { $0.complete(pass, at: now) }
-    saveScrub()
     return report
   }
 
@@ -104,10 +99,7 @@ final class Scrubber: Sendable {
     guard let bytesPerSecond = session.configuration.scrubBytesPerSecond else { return }
     for _ in 0..<Self.stepsAtOnce {
       guard let damage = try takeDueStep(ScrubPace(bytesPerSecond: bytesPerSecond)) else { return }
-      tell(damage)
-      // Save the progress, so that reported damage is not read again. After a kill before this
-      // point, the damage is reported twice.
-      saveScrub()
+      damage.forEach(session.report)
     }
   }
 
@@ -148,7 +140,10 @@ final class Scrubber: Sendable {
       return true
     }
     if !isDue { return nil }
-    return state.withLock { $0.pass } ?? beginPass()
+    if let pass = state.withLock({ $0.pass }) { return pass }
+    let last = highestID
+    let random = (try? session.directory.randomNumbers(count: 1)[0]) ?? 0
+    return ScrubPass(began: time, firstID: random % (last + 1), lastID: last)
   }
 
   private static let stepsAtOnce = 4
@@ -162,10 +157,7 @@ final class Scrubber: Sendable {
 
   // MARK: Steps
 
-  private func beginPass() -> ScrubPass {
-    let highest = log.withLock { $0.segments.map(\.id.rawValue).max() ?? 0 }
-    return ScrubPass(began: session.clock.now(), lastID: highest)
-  }
+  private var highestID: UInt64 { log.withLock { $0.segments.map(\.id.rawValue).max() ?? 0 } }
 
   /// Reads one more window of a segment.
   ///
@@ -175,8 +167,12 @@ final class Scrubber: Sendable {
     // The entries show what is live, so all of them must be loaded.
     try lookup.index.loadAll()
     let next = log.withLock { appender in
-      appender.segments.filter { pass.isBefore($0.id.rawValue, end: $0.usage.end) }
-        .min { $0.id.rawValue < $1.id.rawValue }.map { (segment: $0, end: $0.usage.end) }
+      appender.segments.filter {
+        let (id, end) = ($0.id.rawValue, $0.usage.end)
+        return pass.completedByteCount(of: id, end: end).map { $0 < end } ?? false
+      }
+      .min { pass.rank($0.id.rawValue) ?? 0 < pass.rank($1.id.rawValue) ?? 0 }
+      .map { (segment: $0, end: $0.usage.end) }
     }
     guard let (segment, end) = next else { return nil }
     guard let file = try segment.file.openIfNamed() else {
@@ -303,16 +299,6 @@ final class Scrubber: Sendable {
     }
   }
 
-  /// Reports damage to the diagnostic log and the observer, with no lock held.
-  private func tell(_ damage: [DamageEvent]) {
-    for event in damage {
-      session.log(
-        .error, .damage,
-        "damage: \(event.place); newest values at this place: \(event.keyCount)")
-      session.configuration.damageObserver?(event)
-    }
-  }
-
   // MARK: State
 
   var statistics: ScrubStatistics {
@@ -333,61 +319,10 @@ final class Scrubber: Sendable {
   private func byteCounts(of pass: ScrubPass) -> (done: Int, total: Int) {
     log.withLock { appender in
       appender.segments.reduce((0, 0)) { sum, segment in
-        let (id, end) = (segment.id.rawValue, segment.usage.end)
-        if id > pass.lastID { return sum }
-        let done = id < pass.id ? end : id == pass.id ? min(pass.offset, end) : 0
-        return (sum.0 + done, sum.1 + end)
+        let end = segment.usage.end
+        let done = pass.completedByteCount(of: segment.id.rawValue, end: end)
+        return done.map { (sum.0 + $0, sum.1 + end) } ?? sum
       }
-    }
-  }
-
-  // MARK: The file
-
-  /// The initial state of a session. If the session scrubs in the background, it continues where
-  /// the previous one stopped.
-  private static func scrubState(
-    _ parts: borrowing OpenedStore, _ configuration: StoreConfiguration
-  ) -> ScrubState {
-    let now = parts.clock.now()
-    let time = parts.clock.elapsed() ?? .milliseconds(now.millisecondsSinceEpoch)
-    guard let bytesPerSecond = configuration.scrubBytesPerSecond else {
-      return ScrubState(due: time)
-    }
-    let due =
-      time + ScrubPace(bytesPerSecond: bytesPerSecond).cost(of: ScrubPass.windowByteCount)
-    return ScrubState(
-      due: due, readScrubMark(in: parts.directory, of: parts.manifest.storeIdentifier), now: now,
-      highestID: parts.segments.map(\.id.rawValue).max() ?? 0)
-  }
-
-  private static func readScrubMark(
-    in directory: Directory, of storeIdentifier: [UInt8]
-  ) -> ScrubMark? {
-    // If anything is wrong with the file, the scrub begins again.
-    guard let file = try? directory.openFile(FileName.scrub, mode: .readOnly) else { return nil }
-    var bytes = [UInt8](repeating: 0, count: ScrubMark.byteCount)
-    guard (try? file.read(into: &bytes, at: 0)) == bytes.count else { return nil }
-    return bytes.withSpan { ScrubMark(decoding: $0, storeIdentifier: storeIdentifier) }
-  }
-
-  /// Saves the progress for the next session.
-  private func saveScrub() {
-    if session.isReadOnly || session.configuration.scrubBytesPerSecond == nil || session.hasVanished
-      || log.failure != nil
-    {
-      return
-    }
-    state.withLock { state in
-      // A close waits for this lock, and nothing is written after the close.
-      if session.isClosed { return }
-      let bytes = state.mark.encoded(storeIdentifier: log.files.storeIdentifier)
-      // Write in place and without a sync. After a crash, the content either has the right checksum
-      // or is ignored. If progress is lost, part of the log is merely read again.
-      guard let file = try? session.directory.openFile(FileName.scrub, mode: .createIfMissing)
-      else {
-        return
-      }
-      bytes.withSpan { bytes in try? file.write(bytes, at: 0) }
     }
   }
 }

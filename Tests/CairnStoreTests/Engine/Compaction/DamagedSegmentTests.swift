@@ -15,6 +15,7 @@ final class DamagedSegmentTests: StoreSuite {
   }
 
   private let medium = Medium()
+  private let events = Collected<DamageEvent>()
 
   /// Where the first segment is damaged. Each tenth of its keys has a newer value elsewhere.
   enum Damage: CaseIterable {
@@ -37,7 +38,10 @@ final class DamagedSegmentTests: StoreSuite {
 
   /// A store whose first segment has live and dead values.
   private func openStore() throws -> Store {
-    let store = try scene.open { $0.access = .mapped }
+    let store = try scene.open { [events] in
+      $0.access = .mapped
+      $0.damageObserver = { events.add($0) }
+    }
     for number in 0..<Self.coldCount { try store.setValue(value(number), forKey: "cold/\(number)") }
     for number in stride(from: 0, to: Self.coldCount, by: 10) {
       try store.setValue(value(number, 1), forKey: "cold/\(number)")
@@ -101,6 +105,11 @@ final class DamagedSegmentTests: StoreSuite {
     }
     #expect(try store.value(forKey: "cold/30") == value(30, 1))
     #expect(try store.value(forKey: "cold/20") == nil)
+
+    // Whoever copies a damaged value tells its key.
+    let told = events.all.map(\.keys)
+    #expect(told.isEmpty == (damage != .value))
+    #expect(told.allSatisfy { $0 == [Array("cold/1".utf8)] })
 
     // The damaged entry is replaced, or the error passes.
     try store.setValue(value(0, 2), forKey: lost)

@@ -61,8 +61,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
     asksAtOnce =
       policy.softTimeLimit == nil && policy.timeLimit == nil
       && policy.staleWhileRevalidating == .zero
-    loadsEarly =
-      configuration.loadPolicy.refreshAhead != nil || configuration.loadPolicy.earlyRefresh != nil
+    loadsEarly = configuration.loadPolicy.refreshAhead != nil
     client = EngineClient(configuration.engine)
     feed = InvalidationFeed(
       configuration.engine, prefix: configuration.prefix, heartbeat: configuration.heartbeat,
