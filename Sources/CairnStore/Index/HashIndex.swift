@@ -167,7 +167,9 @@ package final class HashIndex: Sendable {
         let slot = shard.slot(of: stored, location: entry.location)
           ?? shard.slot(of: stored, tick: entry.tick)
       else { return }
-      if let tick = recency.tickOfRead(after: shard[slot].tick) { shard.setTick(tick, at: slot) }
+      if let tick = recency.tickOfIdleRead(after: shard[slot].tick) {
+        shard.setTick(tick, at: slot)
+      }
       shard.noteAccess(at: slot)
     }
   }

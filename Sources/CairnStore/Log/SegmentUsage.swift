@@ -14,9 +14,8 @@ package final class UsageTotal: Sendable {
   package var pinnedByteCount: Int { pinnedBytes.load(ordering: .relaxed) }
 }
 
-/// The usage counts of a segment's records. They are atomics, so statistics need no lock. The
-/// holder of the log's lock changes them. A compaction also subtracts a segment's share without
-/// that lock, so live counts change by atomic additions.
+/// The usage counts of a segment's records. They are atomics, so statistics need no lock. Only the
+/// holder of the log's lock changes them, so no change needs a locked instruction.
 package final class SegmentUsage: Sendable {
   let total: UsageTotal
   private let liveBytes = Atomic(0)
@@ -76,11 +75,10 @@ package final class SegmentUsage: Sendable {
     endOffset.store(end, ordering: .relaxed)
     if header.kind == .roll { return }
     if header.kind == .put {
-      // No other thread changes this count, so no locked instruction is needed.
-      puts.store(puts.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
+      puts.add(1)
     }
     if header.kind == .extension {
-      extensions.wrappingAdd(1, ordering: .relaxed)
+      extensions.add(1)
       if isLive { reviveExtension(byteCount: header.byteCount) }
     } else if isLive {
       revive(byteCount: header.byteCount)
@@ -125,11 +123,11 @@ package final class SegmentUsage: Sendable {
     _ sum: Sum, firstSequence: SequenceNumber, count: Int, end: Int, isLive: Bool
   ) {
     endOffset.store(end, ordering: .relaxed)
-    puts.wrappingAdd(sum.putCount, ordering: .relaxed)
+    puts.add(sum.putCount)
     if isLive { revive(count: sum.putCount, byteCount: sum.putByteCount) }
     if sum.tombstoneCount > 0 {
-      tombstones.wrappingAdd(sum.tombstoneCount, ordering: .relaxed)
-      tombstoneBytes.wrappingAdd(sum.tombstoneByteCount, ordering: .relaxed)
+      tombstones.add(sum.tombstoneCount)
+      tombstoneBytes.add(sum.tombstoneByteCount)
       noteTombstone(firstSequence + UInt64(sum.lastTombstone))
     }
     note(firstSequence)
@@ -146,8 +144,8 @@ package final class SegmentUsage: Sendable {
   }
 
   private func noteTombstone(_ header: RecordHeader, sequence: SequenceNumber) {
-    tombstones.wrappingAdd(1, ordering: .relaxed)
-    tombstoneBytes.wrappingAdd(header.byteCount, ordering: .relaxed)
+    tombstones.add(1)
+    tombstoneBytes.add(header.byteCount)
     noteTombstone(sequence)
   }
 
@@ -182,7 +180,7 @@ package final class SegmentUsage: Sendable {
     extensions.store(covered.extensionCount, ordering: .relaxed)
     liveExtensions.store(covered.liveExtensionCount, ordering: .relaxed)
     liveBytes.store(covered.liveByteCount, ordering: .relaxed)
-    total.liveBytes.wrappingAdd(covered.liveByteCount, ordering: .relaxed)
+    total.liveBytes.add(covered.liveByteCount)
     highest.store(covered.highestSequence, ordering: .relaxed)
     lowest.store(
       covered.lowestSequence == 0 ? .max : covered.lowestSequence, ordering: .relaxed)
@@ -250,9 +248,9 @@ package final class SegmentUsage: Sendable {
   /// Counts puts as their keys' newest records.
   @inline(__always)
   package func revive(count: Int = 1, byteCount: Int) {
-    livePuts.wrappingAdd(count, ordering: .relaxed)
-    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
-    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    livePuts.add(count)
+    liveBytes.add(byteCount)
+    total.liveBytes.add(byteCount)
   }
 
   /// Counts a live put as dead.
@@ -260,30 +258,38 @@ package final class SegmentUsage: Sendable {
   /// - Parameter byteCount: the record's size, or 0 if it cannot be read. Its bytes then count as
   ///   live until its segment is compacted or reread. All counts of records are exact nevertheless.
   package func kill(byteCount: Int) {
-    livePuts.wrappingSubtract(1, ordering: .relaxed)
-    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
-    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    livePuts.add(-1)
+    liveBytes.add(-byteCount)
+    total.liveBytes.add(-byteCount)
   }
 
   /// Counts an extension as in force.
   package func reviveExtension(byteCount: Int) {
-    liveExtensions.wrappingAdd(1, ordering: .relaxed)
-    liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
-    total.liveBytes.wrappingAdd(byteCount, ordering: .relaxed)
+    liveExtensions.add(1)
+    liveBytes.add(byteCount)
+    total.liveBytes.add(byteCount)
   }
 
   /// Counts an extension as no longer in force.
   package func killExtension(byteCount: Int) {
-    liveExtensions.wrappingSubtract(1, ordering: .relaxed)
-    liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
-    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    liveExtensions.add(-1)
+    liveBytes.add(-byteCount)
+    total.liveBytes.add(-byteCount)
   }
 
   func killAll() {
     livePuts.store(0, ordering: .relaxed)
     liveExtensions.store(0, ordering: .relaxed)
     let byteCount = liveBytes.exchange(0, ordering: .relaxed)
-    total.liveBytes.wrappingSubtract(byteCount, ordering: .relaxed)
+    total.liveBytes.add(-byteCount)
+  }
+}
+
+extension Atomic<Int> {
+  /// Adds to a count that one thread at a time changes.
+  @inline(__always)
+  fileprivate func add(_ number: Int) {
+    store(load(ordering: .relaxed) &+ number, ordering: .relaxed)
   }
 }
 

@@ -101,11 +101,44 @@ struct RecencyClockTests {
     #expect(recency.tickOfRead(after: first - 1) == last + 1)
     let write = recency.advance()
     #expect(write == last + 2, "a write is later than all reads")
-    _ = recency.advance(by: 8)
-    #expect(
-      recency.tickOfRead(after: write) == write + 8, "what is read all the time does not fall back")
     clock.advance(by: .milliseconds(4))
     recency.note(clock.now())
-    #expect(recency.tickOfRead(after: write) == write + 10)
+    #expect(recency.tickOfRead(after: write) == write + 2)
+  }
+
+  @Test(
+    "An entry keeps its tick for a tenth of a second, or a sixteenth of the oldest entry's age",
+    arguments: [(16_000, 100), (800, 50), (8, 0)])
+  func freshness(ageOfOldest: Int, period: Int) {
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now(), exactCount: 1)
+    let step = 4
+    func access() -> UInt64 {
+      clock.advance(by: .milliseconds(step))
+      recency.note(clock.now())
+      return recency.advance()
+    }
+    var ticks = (0..<5000).map { _ in access() }
+    recency.setOldestTick(ticks[ticks.count - ageOfOldest / step])
+    ticks.append(access())
+    for (index, tick) in ticks.reversed().enumerated() {
+      let isKept = recency.tickOfRead(after: tick) == nil
+      #expect(isKept == (index * step <= period), "\(index * step) ms old")
+    }
+  }
+
+  @Test("An entry with an idle limit gets a new tick at each step of the clock")
+  func idle() {
+    let clock = ManualClock()
+    let recency = RecencyClock(now: clock.now(), exactCount: 1)
+    clock.advance(by: .milliseconds(10_000))
+    recency.note(clock.now())
+    let tick = recency.advance()
+    #expect(recency.tickOfIdleRead(after: tick - 1) == nil)
+    clock.advance(by: .milliseconds(4))
+    recency.note(clock.now())
+    _ = recency.advance()
+    #expect(recency.tickOfRead(after: tick) == nil)
+    #expect(recency.tickOfIdleRead(after: tick) != nil)
   }
 }

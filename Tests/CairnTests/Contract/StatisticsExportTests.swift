@@ -297,7 +297,7 @@ struct StatisticsExportTests {
     let statistics = Self.full()
     let nothing = statistics.since(statistics)
     let all = Self.numbers(statistics)
-    #expect(all.count == 12 + 14 + 11)
+    #expect(all.count == 13 + 11 + 12)
     for (name, number) in all { #expect(number > 0, "\(name) is in no list") }
     for (name, number) in Self.numbers(nothing) { #expect(number == 0, "\(name)") }
     #expect(

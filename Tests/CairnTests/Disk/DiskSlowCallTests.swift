@@ -252,8 +252,10 @@ struct DiskSlowCallTests {
   func closed() async throws {
     let cache = try filled { $0.slowCallThreshold = .zero }
     try FileManager.default.removeItem(atPath: cache.path)
-    try await cache.setValue("1", forKey: "c", durability: .durable)
-    _ = try cache.value(forKey: "c")
+    await #expect(throws: CacheError.self) {
+      try await cache.setValue("1", forKey: "c", durability: .durable)
+    }
+    #expect(throws: Never.self) { try cache.value(forKey: "c") }
     try await cache.close()
     #expect(throws: CacheError.self) { try cache.value(forKey: "a") }
     #expect(throws: CacheError.self) { try cache.synchronous { try $0.removeValue(forKey: "a") } }

@@ -107,7 +107,8 @@ struct ConditionalLoadTests {
   @Test(
     "An absence that a load finds beside a write is not recorded", arguments: DiskWrite.allCases)
   func absentBesideWrite(_ write: DiskWrite) async throws {
-    let cache = try LoadScene().disk(policy { $0.refreshAhead = 0 })
+    let scene = LoadScene()
+    let cache = try scene.disk(policy { $0.refreshAhead = 0 })
     _ = try await change(cache, .absent(for: .seconds(3600))) { cache in
       do {
         switch write {
@@ -119,6 +120,8 @@ struct ConditionalLoadTests {
     }
     await eventually { cache.loadActivity.taskCount == 0 }
     #expect(cache.flights.history.isEmpty)
+    try await cache.close()
+    withExtendedLifetime(scene) {}
   }
 
   // MARK: Not modified

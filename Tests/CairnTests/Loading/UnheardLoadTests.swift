@@ -30,7 +30,7 @@ struct UnheardLoadTests {
     cache.observe { event in if case .loadFailed = event { events.add(event) } }
     try await fail(LoadSubject(cache)) { events.all.count }
     #expect(events.all == [.loadFailed(key: "a", reason: "Failure()")])
-    #expect(messages.all.count == 1 && messages.all[0].hasSuffix("failed: Failure()"))
+    #expect(messages.all.count == 1 && messages.all[0].hasSuffix("failed: Failure"))
     try await cache.close()
   }
 

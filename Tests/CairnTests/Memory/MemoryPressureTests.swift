@@ -92,10 +92,10 @@ struct MemoryPressureTests {
     let full = cache.statistics().overheadByteCount
     for key in 0..<20_000 where key % 3 == 0 { cache.removeValue(forKey: key) }
     let order = cache.keys()
-    scene.monitor.tell(.moderate)
+    scene.press(.moderate)
     #expect(cache.statistics().overheadByteCount < full * 4 / 5)
     #expect(cache.keys() == order)
-    for _ in 0..<3 { scene.monitor.tell(.high) }
+    for _ in 0..<3 { scene.press(.high) }
     #expect(cache.statistics().overheadByteCount < full / 5)
     let keys = cache.keys()
     #expect(keys.count == 1667 && keys.allSatisfy { cache[$0] == $0 })

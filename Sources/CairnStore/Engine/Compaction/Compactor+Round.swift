@@ -77,10 +77,7 @@ extension Compactor {
         guard let outputs = try exchange.switchOver(inputs, copier) else { return nil }
         exchange.move(copier, from: inputs, to: outputs)
         removed = exchange.takeOut(inputs)
-        for segment in removed {
-          segment.retire()
-          lookup.table.remove(segment)
-        }
+        for segment in removed { lookup.table.remove(segment) }
         let written = outputs.reduce(0) { $0 + $1.usage.end }
         checkpointer.progress.noteCompacted(byteCount: written)
         state.reclaimedByteCount += removed.reduce(-written) { $0 + $1.usage.end }

@@ -138,7 +138,9 @@ struct SegmentSwitch {
         appender.sealed.removeAll { replaced.contains(ObjectIdentifier($0)) }
         appender.holdsCopies = false
       }
-      return appender.sealed.filter { replaced.contains(ObjectIdentifier($0)) }
+      let removed = appender.sealed.filter { replaced.contains(ObjectIdentifier($0)) }
+      for segment in removed { segment.retire() }
+      return removed
     }
   }
 

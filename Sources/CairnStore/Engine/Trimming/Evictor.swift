@@ -230,7 +230,8 @@ final class Evictor: Sendable {
       let number = list.number
       let victims = try list.take(count, from: lookup.index)
       pass.listCount += list.number - number
-      if victims.isEmpty { return false }
+      guard let oldest = victims.first else { return false }
+      lookup.index.recency.setOldestTick(oldest.rank)
       // Entries that have been read since they were chosen come back in the next lists.
       pass.removal.sparesRead = pass.listCount < pass.sparingCount
       let removedCount = pass.removal.summary.count
