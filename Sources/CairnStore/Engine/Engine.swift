@@ -36,7 +36,7 @@ package final class Engine: Sendable {
     reader = Reader(lookup, log)
     trimmer = Trimmer(remover, reader, expiry)
     totalRemoval = TotalRemoval(remover, evictor)
-    scrubber = Scrubber(lookup, log, parts)
+    scrubber = Scrubber(lookup, log)
     housekeeper = Housekeeper(compactor, totalRemoval, trimmer, scrubber)
     evictor.prepare(startingWith: parts.oldest, parts.recovery)
     segmentEvictor?.start()

@@ -162,10 +162,10 @@ package final class RecencyClock: Sendable {
   private func firstFreshTick(in samples: [RecencyTimes.Sample]) -> UInt64 {
     let newest = samples[samples.count - 1]
     let oldest = RecencyTimes(samples: samples).time(of: oldestTick.load(ordering: .relaxed))
-    let period = min(Self.freshness, max(0, oldest.milliseconds(until: newest.time) / 16))
+    let period = min(Self.freshness, max(0, newest.time.milliseconds(since: oldest) / 16))
     // There is at most one sample a millisecond, unless the clock was set back.
     let first = samples.suffix(Int(Self.freshness) + 1).first {
-      (0...period).contains($0.time.milliseconds(until: newest.time))
+      (0...period).contains(newest.time.milliseconds(since: $0.time))
     }
     return (first ?? newest).tick
   }

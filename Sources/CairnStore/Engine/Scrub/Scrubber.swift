@@ -14,12 +14,13 @@ final class Scrubber: Sendable {
   private let log: LogWriter
   private let state: Lock<ScrubState>
 
-  init(_ lookup: Lookup, _ log: LogWriter, _ parts: borrowing OpenedStore) {
+  init(_ lookup: Lookup, _ log: LogWriter) {
     session = lookup.session
     self.lookup = lookup
     self.log = log
     let pace = session.configuration.scrubBytesPerSecond.map(ScrubPace.init)
-    let time = parts.clock.elapsed() ?? .milliseconds(parts.clock.now().millisecondsSinceEpoch)
+    let clock = session.clock
+    let time = clock.elapsed() ?? .milliseconds(clock.now().millisecondsSinceEpoch)
     state = Lock(ScrubState(due: time + (pace?.cost(of: ScrubPass.windowByteCount) ?? .zero)))
   }
 
