@@ -58,7 +58,7 @@ extension LoadModelRun {
     for (key, var waiter) in left {
       if let stale = model.stale(key, waiter.policy) {
         try expect(await waiter.task.value, stale, "the result of a caller that stopped waiting")
-      } else if case .answered(let answer, _) = model.outcome(key, waiter.policy, number) {
+      } else if case .answered(let answer, _) = model.outcome(key, waiter.policy) {
         try expect(await waiter.task.value, answer, "the result of a caller that asked again")
       } else {
         try await settle("a new wait") { cache.loadActivity.waitCount == waitCount + 1 }
