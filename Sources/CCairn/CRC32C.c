@@ -124,6 +124,10 @@ WIDE static uint32_t fold_and_copy(uint32_t state, uint8_t *target, const uint8_
 HARDWARE __attribute__((always_inline)) static inline uint32_t one_stream(
     uint32_t state, const uint8_t *bytes, size_t count) {
   crc_register crc = state;
+  for (; count >= 32; bytes += 32, count -= 32) {
+    crc = CRC_WORD(CRC_WORD(crc, load(bytes)), load(bytes + 8));
+    crc = CRC_WORD(CRC_WORD(crc, load(bytes + 16)), load(bytes + 24));
+  }
   for (; count >= 8; bytes += 8, count -= 8) crc = CRC_WORD(crc, load(bytes));
   if (count >= 4) {
     uint32_t half;

@@ -110,7 +110,8 @@ extension Engine {
     lookup.index.prefetch(hash)
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
-    let template = try limits.putHeader(key: key, value: value, options: options, now: now)
+    var header = try limits.putHeader(key: key, value: value, options: options, now: now)
+    let byteCount = header.byteCount
     let keepsEnd = options.keepsEnd
     var looksFirst = keepsEnd
     if case .anything = expectation {
@@ -126,19 +127,17 @@ extension Engine {
     // Take the options apart first, so that the body holds no reference to them.
     let result = try options.metadataBytes.withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult? in
-      if !atOnce, template.byteCount >= limits.asideByteCount {
+      if !atOnce, byteCount >= limits.asideByteCount {
         let put = try writer.putAside(
-          value, forKey: key, metadata: metadata, header: template, hash: hash, written: now,
+          value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,
           keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
         replaced = put.replaced
         return put.result
       }
       return try writer.withRoom(
-        byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false,
-        atOnce: atOnce
+        byteCount: byteCount + RecordHeader.syncMarkByteCount, isRemoval: false, atOnce: atOnce
       ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
         if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
-        var header = template
         let location: Location
         let version: SequenceNumber
         let existing: Existing?
@@ -156,11 +155,15 @@ extension Engine {
             forSync: durability == .durable)
         } else {
           // While the new record is appended, the processor fetches the record it replaces.
+          let pin = Pin()
+          defer { pin?.endUnderLock() }
+          let glimpse = pin == nil ? nil : lookup.glimpse(hash)
+          if let glimpse { lookup.prefetch(glimpse) }
           try writer.makeRoom(hash, key: key, now: now)
           (location, version) = try appender.append(
             &header, key: key, metadata: metadata, value: value, written: now,
             forSync: durability == .durable)
-          existing = try lookup.locate(hash, key: key, now: now)
+          existing = try lookup.locate(hash, seen: glimpse, key: key, now: now)
         }
         writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
         if let existing { isSlowed = appender.allowance.spend(existing.byteCount ?? 0) }
@@ -171,7 +174,7 @@ extension Engine {
     guard let result else { return (.mismatch(current: nil), .left) }
     guard case .stored(let version) = result else { return (result, PendingWrite()) }
     var pending = PendingWrite(
-      sequence: version, durability: durability, slowedByteCount: isSlowed ? template.byteCount : 0)
+      sequence: version, durability: durability, slowedByteCount: isSlowed ? byteCount : 0)
     pending.replaced = replaced
     pending.replaced?.index = removals.count
     if atOnce {

@@ -2,6 +2,8 @@
 struct Existing: BitwiseCopyable {
   var hash: UInt64
   var location: Location
+  /// Where the entry was found in its shard, if that is known. It may have moved since.
+  var slot = -1
   /// The record's size, or `nil` if the record cannot be read.
   var byteCount: Int?
   var sequence: SequenceNumber

@@ -41,7 +41,7 @@ struct Lookup: Sendable {
     if touch != .no { noteTimeIfNeeded(now) }
     if let pin = Pin() {
       defer { pin.end() }
-      if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
+      if let seen = index.look(hash, pinnedSegment) {
         guard case .entry(let place) = seen.found else { return nil }
         let entry = place.entry
         if !entry.flags.contains(.extended), let segment = seen.value {
@@ -163,21 +163,49 @@ struct Lookup: Sendable {
     header.hasExpired(accessed: { index.recency.time(of: tick) }, now: now)
   }
 
+  /// The segment of a location that was read under a pin.
+  @inline(__always)
+  private var pinnedSegment: (Location) -> Unretained<Segment>? {
+    // A reference would be retained for each call.
+    { [table = Unretained(table)] location in table.withObject { $0.pinnedSegment(at: location) } }
+  }
+
   // MARK: Prefetching
 
   /// Prefetches the first bytes of the record of a key with this hash.
   func prefetchRecord(ofHash hash: UInt64) {
     guard let pin = Pin() else { return }
     defer { pin.endUnderLock() }
-    let seen = index.look(hash) { [table] in table.pinnedSegment(at: $0) }
-    guard let seen, case .entry(let place) = seen.found else { return }
-    seen.value?.withObject { $0.prefetch(place.entry.location, count: Self.prefetchByteCount) }
+    if let glimpse = glimpse(hash) { prefetch(glimpse) }
+  }
+
+  @inline(__always)
+  func prefetch(_ glimpse: Glimpse) {
+    guard let entry = glimpse.place?.entry, let segment = glimpse.segment else { return }
+    segment.withObject { $0.prefetch(entry.location, count: Self.prefetchByteCount) }
   }
 
   /// The size of a small record. The processor fetches the rest of a large record by itself.
   static var prefetchByteCount: Int { 256 }
 
   // MARK: Writes
+
+  /// The first entry with a hash, if any, and the segment of its record, both from one moment. Valid
+  /// as long as the pin. While the log's lock is held, only its tick may change.
+  struct Glimpse {
+    let place: SeenEntry?
+    let segment: Unretained<Segment>?
+  }
+
+  /// Looks for a hash without a lock. Call under a pin.
+  ///
+  /// - Returns: `nil` if only a lookup under the shard's lock can tell.
+  @inline(__always)
+  func glimpse(_ hash: UInt64) -> Glimpse? {
+    guard let seen = index.look(hash, pinnedSegment) else { return nil }
+    guard case .entry(let place) = seen.found else { return Glimpse(place: nil, segment: nil) }
+    return Glimpse(place: place, segment: seen.value)
+  }
 
   /// The index entry of a key. An unreadable record with the key's hash counts as the key's, so a
   /// write replaces it. (The hash has 48 bits, so the chance that the record belongs to another key
@@ -190,6 +218,21 @@ struct Lookup: Sendable {
   ) throws(StoreError) -> Existing? {
     var damage: StoreError?
     return try locate(hash, key: key, now: now, damage: &damage)
+  }
+
+  /// Like the form above, but begins with what the caller has seen under a pin that still holds.
+  @inline(__always)
+  func locate(
+    _ hash: UInt64, seen glimpse: Glimpse?, key: RawSpan, now: Timestamp
+  ) throws(StoreError) -> Existing? {
+    if let glimpse {
+      guard let place = glimpse.place else { return nil }
+      if let existing = existing(place, glimpse.segment, hash, key: key, now: now) {
+        return existing
+      }
+    }
+    var damage: StoreError?
+    return try locateUnderLock(hash, key: key, now: now, damage: &damage)
   }
 
   /// Like the form above, for a write that depends on the current entry.
@@ -214,21 +257,32 @@ struct Lookup: Sendable {
   ) throws(StoreError) -> Existing? {
     if let pin = Pin() {
       defer { pin.endUnderLock() }
-      if let seen = index.look(hash, { [table] in table.pinnedSegment(at: $0) }) {
-        guard case .entry(let place) = seen.found else { return nil }
-        if !place.entry.flags.contains(.extended), let segment = seen.value {
-          let offset = segment.withObject { $0.offset(of: place.entry.location) }
-          if let bytes = try? Record.bytes(in: segment, at: offset),
-            let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key),
-            // Without the shard's lock, the parts of the tick may be from two moments.
-            !record.header.flags.contains(.idleLimit)
-          {
-            return existing(record, place.entry, hash, now: now)
-          }
+      if let glimpse = glimpse(hash) {
+        guard let place = glimpse.place else { return nil }
+        if let existing = existing(place, glimpse.segment, hash, key: key, now: now) {
+          return existing
         }
       }
     }
     return try locateUnderLock(hash, key: key, now: now, damage: &damage)
+  }
+
+  /// The entry, if its record is the key's. `nil` also if only a lookup under the lock can tell.
+  @inline(__always)
+  private func existing(
+    _ place: SeenEntry, _ segment: Unretained<Segment>?, _ hash: UInt64, key: RawSpan,
+    now: Timestamp
+  ) -> Existing? {
+    guard !place.entry.flags.contains(.extended), let segment else { return nil }
+    let offset = segment.withObject { $0.offset(of: place.entry.location) }
+    guard let bytes = try? Record.bytes(in: segment, at: offset),
+      let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key),
+      // Without the shard's lock, the parts of the tick may be from two moments.
+      !record.header.flags.contains(.idleLimit)
+    else { return nil }
+    var existing = existing(record, place.entry, hash, now: now)
+    existing.slot = place.slot
+    return existing
   }
 
   @inline(never)

@@ -52,6 +52,7 @@ final class Session: Sendable {
   }
 
   /// Throws if, as far as is known without a lock, the store cannot be written to.
+  @inline(__always)
   func checkWritable() throws(StoreError) {
     try checkUsable()
     if isReadOnly { throw .readOnly(path: path) }

@@ -46,6 +46,28 @@ struct Writer: Sendable {
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
+    try session.checkPlace()
+    var chores: Appender.Chores?
+    let value = try log.withLock { (appender) throws(StoreError) -> Value? in
+      try appender.checkWritable(path: session.path)
+      guard appender.hasRoom(byteCount: byteCount, reserve: log.reserve) else { return nil }
+      let value = try body(&appender)
+      chores = appender.takeChores(prefaulting: supply.prefaults)
+      return value
+    }
+    guard let value else {
+      return try makingRoom(byteCount: byteCount, isRemoval: isRemoval, body)
+    }
+    if let chores { supply.run(chores) }
+    alarm.startTiming()
+    return value
+  }
+
+  /// Makes room, and runs `body` as soon as there is some.
+  @inline(never)
+  private func makingRoom<Value>(
+    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
+  ) throws(StoreError) -> Value {
     var search = RoomSearch(byteCount: byteCount)
     while true {
       try session.checkPlace()
@@ -94,7 +116,7 @@ struct Writer: Sendable {
     return value
   }
 
-  /// Makes room if the log itself has none: makes the next segment or a segment for these records,
+  /// Makes what the log itself has not: makes the next segment or a segment for these records,
   /// or runs a compaction.
   ///
   /// - Returns: the result of `body`, or `nil` if it was not run.
@@ -168,10 +190,9 @@ struct Writer: Sendable {
 
   // MARK: Publishing
 
-  /// Makes room in the index for a key, and prefetches the record that a write replaces.
+  /// Makes room in the index for a key.
   @inline(__always)
   func makeRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
-    lookup.prefetchRecord(ofHash: hash)
     do { try lookup.index.makeRoom(hash) } catch {
       // If the key exists, no room is needed.
       if try lookup.locate(hash, key: key, now: now) == nil { throw error }
@@ -194,7 +215,8 @@ struct Writer: Sendable {
       return
     }
     let isReplaced = lookup.index.replace(
-      hash, old: existing.location, new: location, flags: flags, tick: tick, deadline: deadline
+      hash, old: existing.location, near: existing.slot, new: location, flags: flags, tick: tick,
+      deadline: deadline
     ) { [table = Unretained(lookup.table)] in
       table.withObject { $0.kill(existing.location, byteCount: existing.byteCount ?? 0) }
     }
@@ -205,7 +227,9 @@ struct Writer: Sendable {
 
   /// Makes reads of a key find nothing.
   func unpublish(_ existing: Existing) {
-    _ = lookup.index.remove(existing.hash, location: existing.location) {
+    _ = lookup.index.remove(
+      existing.hash, location: existing.location, near: existing.slot
+    ) {
       [table = Unretained(lookup.table)] in
       table.withObject { $0.kill(existing.location, byteCount: existing.byteCount ?? 0) }
     }

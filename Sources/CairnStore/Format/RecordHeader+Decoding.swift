@@ -11,8 +11,8 @@ extension RecordHeader {
     guard let kind = RecordKind(rawValue: UInt8(truncatingIfNeeded: kindAndFlags)) else {
       return nil
     }
-    self.init(kind: kind)
-    flags = RecordFlags(rawValue: UInt8(truncatingIfNeeded: kindAndFlags >> 8))
+    self.init(
+      kind: kind, flags: RecordFlags(rawValue: UInt8(truncatingIfNeeded: kindAndFlags >> 8)))
     headerChecksum = bytes.load(UInt32.self, at: 0)
     valueChecksum = bytes.load(UInt32.self, at: 4)
     sequenceDelta = bytes.load(UInt32.self, at: 8)

@@ -5,10 +5,10 @@ extension RecordHeader {
   package func encode(
     key: RawSpan, metadata: RawSpan, value: RawSpan, into bytes: inout MutableRawSpan
   ) {
+    // The padding is a part of the last word. What follows overwrites the rest of that word.
+    bytes.store(UInt64(0), at: byteCount - 8)
     encodeHead(key: key, metadata: metadata, into: &bytes)
-    let head = headByteCount
-    bytes.copy(value, to: head)
-    bytes.zero(at: head + value.byteCount, count: byteCount - head - value.byteCount)
+    bytes.copy(value, to: headByteCount)
   }
 
   /// Writes fields, key and metadata to the start of `bytes`, without the header checksum.

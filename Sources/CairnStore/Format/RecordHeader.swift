@@ -64,7 +64,9 @@ package struct RecordHeader: Sendable, Hashable {
   package var valueByteCount: Int = 0
   package var keyByteCount: Int = 0
   package var kind: RecordKind
-  package var flags: RecordFlags = []
+  package var flags: RecordFlags = [] {
+    didSet { fieldByteCount = Self.fieldByteCount(flags) }
+  }
   package var expires: Int64 = 0
   package var idleLimit: UInt64 = 0
   package var cost: UInt64 = 0
@@ -73,14 +75,19 @@ package struct RecordHeader: Sendable, Hashable {
   package var batchCount: UInt32 = 0
   package var syncMark: UInt64 = 0
 
-  package init(kind: RecordKind) { self.kind = kind }
+  /// Bytes of the fixed part and the optional fields: the offset of the key. Follows from `flags`.
+  package private(set) var fieldByteCount = fixedByteCount
 
-  /// Bytes of the fixed part and the optional fields: the offset of the key.
-  package var fieldByteCount: Int {
-    @inline(__always) get {
-      if flags.isEmpty { return Self.fixedByteCount }
-      return Self.fixedByteCount + Self.optionalByteCount(flags)
-    }
+  @inline(__always)
+  package init(kind: RecordKind, flags: RecordFlags = []) {
+    self.kind = kind
+    self.flags = flags
+    fieldByteCount = Self.fieldByteCount(flags)
+  }
+
+  @inline(__always)
+  private static func fieldByteCount(_ flags: RecordFlags) -> Int {
+    flags.isEmpty ? fixedByteCount : fixedByteCount + optionalByteCount(flags)
   }
 
   @inline(__always)

@@ -43,7 +43,7 @@ struct EntryTable: ~Copyable {
 package struct SeenEntry {
   package let entry: IndexEntry
   private let view: SharedWords.View
-  private let slot: Int
+  let slot: Int
 
   /// The result of looking for a hash without the lock.
   package enum Look {

@@ -35,11 +35,13 @@ extension HashIndex {
   }
 
   /// Loads the shard of a hash, so that an entry can be added without a lookup.
+  @inline(__always)
   package func load(shardOf hash: UInt64) throws(StoreError) {
     if isLoaded { return }
     try load(shard: Self.shard(of: hash))
   }
 
+  @inline(never)
   func load(shard number: Int) throws(StoreError) {
     try shards[number].withLock { (shard) throws(StoreError) in
       if shard.isUnloaded { try load(&shard, number) }

@@ -193,13 +193,15 @@ package final class HashIndex: Sendable {
 
   /// Replaces an entry's location, after calling `body` under the shard's lock. Returns `false` if
   /// no entry has the old location.
+  ///
+  /// - Parameter slot: where the entry was found, or -1.
   package func replace(
-    _ hash: UInt64, old: Location, new: Location, flags: IndexEntry.Flags, tick: UInt64? = nil,
-    deadline: Deadline? = nil, _ body: () -> Void = {}
+    _ hash: UInt64, old: Location, near slot: Int = -1, new: Location, flags: IndexEntry.Flags,
+    tick: UInt64? = nil, deadline: Deadline? = nil, _ body: () -> Void = {}
   ) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
-      guard let slot = shard.slot(of: stored, location: old) else { return false }
+      guard let slot = shard.slot(of: stored, location: old, near: slot) else { return false }
       body()
       forgetExtension(of: &shard, at: slot)
       shard.replace(
@@ -236,9 +238,13 @@ package final class HashIndex: Sendable {
 
   /// Removes an entry, after calling `body` under the shard's lock. Returns `false` if the entry is
   /// already gone.
-  package func remove(_ hash: UInt64, location: Location, _ body: () -> Void = {}) -> Bool {
+  package func remove(
+    _ hash: UInt64, location: Location, near slot: Int = -1, _ body: () -> Void = {}
+  ) -> Bool {
     change(Self.shard(of: hash)) { shard in
-      guard let slot = shard.slot(of: Self.stored(hash), location: location) else { return false }
+      guard let slot = shard.slot(of: Self.stored(hash), location: location, near: slot) else {
+        return false
+      }
       body()
       forgetExtension(of: &shard, at: slot)
       shard.remove(at: slot)

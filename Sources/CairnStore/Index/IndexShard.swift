@@ -166,8 +166,15 @@ struct IndexShard: ~Copyable {
   }
 
   /// The slot of the entry with this hash and location.
+  ///
+  /// - Parameter expected: where the entry was, or -1.
   @inline(__always)
-  func slot(of hash: UInt64, location: Location) -> Int? {
+  func slot(of hash: UInt64, location: Location, near expected: Int = -1) -> Int? {
+    if expected >= 0, expected < entries.count, entries[expected].hash == hash,
+      entries[expected].location == location
+    {
+      return expected
+    }
     var slot = slot(of: hash)
     while let found = slot {
       if entries[found].location == location { return found }
@@ -205,6 +212,7 @@ struct IndexShard: ~Copyable {
   }
 
   /// Replaces the entry in a slot with another of the same hash. The deadline stays.
+  @inline(__always)
   mutating func replace(at slot: Int, with entry: IndexEntry) {
     expirableCount +=
       (entry.flags.contains(.canExpire) ? 1 : 0)
