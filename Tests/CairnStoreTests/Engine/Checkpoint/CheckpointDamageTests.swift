@@ -144,7 +144,7 @@ struct CheckpointDamageTests {
     fields += [(0, 8), (8, 4), (12, 4), (20, 4), (24, 8), (32, 4)].map { (shards + $0.0, $0.1) }
     for (offset, size) in fields {
       let old = (0..<size).reduce(UInt64(0)) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
-      for value in [0, 1, old &+ 1, old &- 1, 1 << 31, .max, .max >> 1, 1 << 40] as [UInt64]
+      for value in [0, old &+ 1, old &- 1, .max, 1 << 40] as [UInt64]
       where value != old {
         var changed = bytes
         for byte in 0..<size {

@@ -69,7 +69,7 @@ final class DamagedSegmentTests: StoreSuite {
   }
 
   /// A queue: inserts and removes new keys.
-  private func churn(_ store: Store, from first: Int, count: Int = 30_000) throws {
+  private func churn(_ store: Store, from first: Int, count: Int = 20_000) throws {
     for number in first..<first + count {
       try store.setValue([UInt8](repeating: 7, count: 100), forKey: "q/\(number)")
       try store.removeValue(forKey: "q/\(number - 500)")
@@ -115,7 +115,7 @@ final class DamagedSegmentTests: StoreSuite {
     try store.setValue(value(0, 2), forKey: lost)
     medium.isFailing.store(false, ordering: .relaxed)
     clock.advance(by: .seconds(7200))
-    try churn(store, from: 30_500, count: 10_000)
+    try churn(store, from: 20_500, count: 6000)
     #expect(try store.compact().unreadableSegmentCount == 0)
     #expect(try !scene.names().contains(StoreScene.segment))
     #expect(try store.statistics().excessByteCount == 0)

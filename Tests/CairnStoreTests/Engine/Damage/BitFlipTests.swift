@@ -155,7 +155,7 @@ struct BitFlipTests {
   }
 
   @Test(
-    "A flipped bit in any byte, one bit in eight each time, gives the right value or an error, and verify finds it",
+    "A flipped bit in any byte, one byte in sixteen each time, gives the right value or an error, and verify finds it",
     arguments: fileNames)
   func flips(name: String) throws {
     let closed = try ClosedStore.shared.get()
@@ -165,10 +165,10 @@ struct BitFlipTests {
     let path = "\(directory.store)/\(name)"
     // `DamageFuzzer --all-bits` covers all bits, in less time.
     var generator = Seed.generator("\(#function)\(name)")
-    let first = Int.random(in: 0..<8, using: &generator)
-    for offset in closed.offsets(in: name) where (offset + first) % 8 == 0 {
+    let first = Int.random(in: 0..<16, using: &generator)
+    for offset in closed.offsets(in: name) where (offset + first) % 16 == 0 {
       // One bit of each of these bytes, and all bits of some.
-      for bit in offset % 61 == 0 ? Array(0..<8) : [offset / 8 % 8] {
+      for bit in offset % 61 == 0 ? Array(0..<8) : [offset / 16 % 8] {
         try overwriteFile(path, [bytes[offset] ^ 1 << UInt8(bit)], at: offset)
         if let fault = fault(of: closed, at: directory.store) {
           Issue.record("bit \(bit) of byte \(offset) of \(name): \(fault); \(Seed.comment)")

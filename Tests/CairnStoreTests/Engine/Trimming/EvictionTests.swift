@@ -131,7 +131,7 @@ struct EvictionTests {
       try store.setValue("v", forKey: "\(number)")
       order.access(number)
     }
-    for step in 0..<60_000 {
+    for step in 0..<30_000 {
       let key = Int.random(in: 0..<(limit * 2), using: &random)
       if step % 3 == 0 {
         if try store.value(forKey: "\(key)") != nil { order.access(key) }
