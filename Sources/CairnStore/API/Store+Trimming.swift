@@ -123,8 +123,8 @@ extension Store {
   ///
   /// - Parameters:
   ///   - age: zero or less removes everything accessed or written before this moment.
-  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age; `.write`
-  ///     counts from the write, accurate to the second.
+  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age and 100 ms,
+  ///     and never too early; `.write` counts from the write, accurate to the second.
   ///   - durability: the class of the removals, or `nil` for the configured one.
   /// - Returns: a summary of the removed entries.
   /// - Throws: see `trim(toCount:order:durability:)`.

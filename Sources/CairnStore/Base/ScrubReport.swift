@@ -22,7 +22,7 @@ public struct ScrubReport: Sendable, Hashable {
   }
 }
 
-/// A damaged place that a scrub found in the log. The scrub left it unchanged.
+/// A damaged place that a scrub or a compaction found in the log. It was left unchanged, or copied.
 public struct DamageEvent: Sendable, Hashable {
   /// The file, the offset and the cause. A damaged value affects one key. A damaged head
   /// (`badRecordHeader`) may affect several keys, or belong to a removal.

@@ -112,8 +112,9 @@ public struct StoreConfiguration: Sendable {
   /// Scrubs are off by default, because the disk may be asleep, metered or busy. 1 MiB per second
   /// covers 80 GiB a day. A scrub checks all heads and the newest values, whatever `verification`
   /// says. It reports damage to `damageObserver` and the log, and changes nothing. A *cycle* reads
-  /// the whole log once. A session begins one at most once a day, at a random segment, so short
-  /// sessions together read the whole log. Each step of a cycle reads 256 KiB, and the first step loads the whole index. A session that is too short for
+  /// the whole log once. A session begins one at most once a day, at a random segment, so sessions
+  /// that are long enough for one segment together read the whole log. Each step of a cycle reads
+  /// 256 KiB, and the first step loads the whole index. A session that is too short for
   /// a step reads nothing. `statistics().scrub` shows the progress.
   ///
   /// Without a `maintenanceInterval`, only `Store.maintain` takes steps, a few in each call. A
@@ -156,9 +157,9 @@ public struct StoreConfiguration: Sendable {
   /// With an observer, each overwrite also copies the key.
   public var removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
-  /// Called for every damaged place that a scrub finds, once per cycle. Default `nil`. The call is
-  /// made on the scrubbing thread and outside all locks, so the closure may use the store. After a
-  /// crash, the last calls may be repeated.
+  /// Called for every damaged place that a scrub finds, once per cycle, and for every damaged value
+  /// that a compaction copies. Default `nil`. The call is made outside all locks, so the closure may
+  /// use the store: on the scrubbing thread or, after a compaction, on a thread of the store.
   public var damageObserver: (@Sendable (DamageEvent) -> Void)?
 
   /// Whether an eviction candidate was recently read from memory, without an access in the store.

@@ -97,6 +97,9 @@ package final class RecencyClock: Sendable {
     return tickOfRead(after: old)
   }
 
+  /// How much later than its stamp says an entry may have been read.
+  package var slack: Duration { exactCount == .max ? .zero : .milliseconds(Self.freshness) }
+
   /// Records the tick of the least recently used entry.
   package func setOldestTick(_ tick: UInt64) { oldestTick.store(tick, ordering: .relaxed) }
 

@@ -277,11 +277,12 @@ package final class SegmentUsage: Sendable {
     total.liveBytes.add(-byteCount)
   }
 
+  /// Counts nothing as live any more. Changes nothing, even without the log's lock, if that is so.
   func killAll() {
     livePuts.store(0, ordering: .relaxed)
     liveExtensions.store(0, ordering: .relaxed)
     let byteCount = liveBytes.exchange(0, ordering: .relaxed)
-    total.liveBytes.add(-byteCount)
+    if byteCount != 0 { total.liveBytes.add(-byteCount) }
   }
 }
 

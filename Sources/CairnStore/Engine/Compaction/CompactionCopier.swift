@@ -27,6 +27,8 @@ struct CompactionCopier: ~Copyable {
   /// The extended ends of copied puts' lifetimes, by the number of the move.
   private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
+  /// The copied values that do not match their checksums, by the number of the output.
+  private var damagedValues: [(key: [UInt8], output: Int, record: Int, offset: Int)] = []
   /// The tombstones that only damaged segments need, by the number of the output.
   private var heldCopies: [(output: Int, key: [UInt8]?, sequence: SequenceNumber, byteCount: Int)] =
     []
@@ -264,7 +266,10 @@ struct CompactionCopier: ~Copyable {
       for: header.byteCount, of: segment, sequence: sequence, writtenAt: second)
     let place = output.offset
     let copy = output.beginRecord(header, head: head, sequence: sequence, writtenAt: second)
-    try copyValue(of: header, head: head, at: offset, in: segment, to: output, scanner: &scanner)
+    if try !copyValue(of: header, at: offset, in: segment, to: output, scanner: &scanner) {
+      damagedValues.append(
+        (Array(head[header.keyRange]), finished.count, place, place + copy.headByteCount))
+    }
     try output.endRecord(copy, sequence: sequence)
     return Move(
       hash: hash, oldOffset: UInt32(offset >> 3), newOffset: UInt32(place >> 3),
@@ -274,17 +279,19 @@ struct CompactionCopier: ~Copyable {
 
   /// Copies a value. A damaged one keeps its checksum, but bytes that the disk cannot read now may
   /// be sound later.
+  ///
+  /// - Returns: whether the value is sound.
   private mutating func copyValue(
-    of header: RecordHeader, head: [UInt8], at offset: Int, in segment: Segment,
-    to output: CompactionOutput, scanner: inout SegmentScanner
-  ) throws(StoreError) {
+    of header: RecordHeader, at offset: Int, in segment: Segment, to output: CompactionOutput,
+    scanner: inout SegmentScanner
+  ) throws(StoreError) -> Bool {
     var byteCount = 0
     let isSound = try scanner.readValue(header, at: offset) { (bytes) throws(StoreError) in
       try output.append(bytes)
       byteCount += bytes.byteCount
       if bytes.byteCount > CompactionOutput.pieceByteCount / 2 { try breathe() }
     }
-    if isSound { return }
+    if isSound { return true }
     let start = offset + header.headByteCount
     guard byteCount == header.valueByteCount else {
       throw segment.corruption(at: start, .fileTooShort)
@@ -292,10 +299,22 @@ struct CompactionCopier: ~Copyable {
     if scanner.hasUnreadable(in: start..<start + byteCount) {
       throw segment.corruption(at: start, .unreadable)
     }
-    compactor.session.tell(
-      DamageEvent(
-        place: Corruption(file: segment.name, offset: start, cause: .badValue),
-        keys: [Array(head[header.keyRange])], keyCount: 1))
+    return false
+  }
+
+  /// Reports the damaged values that are still live, in the segments that have taken the inputs'
+  /// places.
+  func tellOfDamage(in outputs: [Segment]) {
+    for value in damagedValues {
+      let (segment, hash) = (outputs[value.output], compactor.lookup.hash)
+      guard
+        compactor.lookup.isLive(value.key.withSpan { hash.hash($0) }, at: value.record, in: segment)
+      else { continue }
+      compactor.session.tell(
+        DamageEvent(
+          place: Corruption(file: segment.name, offset: value.offset, cause: .badValue),
+          keys: [value.key], keyCount: 1))
+    }
   }
 
   /// The segment for a record of this many bytes.

@@ -77,7 +77,10 @@ extension Compactor {
         guard let outputs = try exchange.switchOver(inputs, copier) else { return nil }
         exchange.move(copier, from: inputs, to: outputs)
         removed = exchange.takeOut(inputs)
-        for segment in removed { lookup.table.remove(segment) }
+        for segment in removed {
+          segment.retire()
+          lookup.table.remove(segment)
+        }
         let written = outputs.reduce(0) { $0 + $1.usage.end }
         checkpointer.progress.noteCompacted(byteCount: written)
         state.reclaimedByteCount += removed.reduce(-written) { $0 + $1.usage.end }
@@ -95,6 +98,7 @@ extension Compactor {
       report.copiedRecordCount += copier.moves.count
       report.droppedTombstoneCount += copier.droppedTombstoneCount + droppedTombstoneCount
       copier.noteHeld(in: &state.held)
+      copier.tellOfDamage(in: outputs)
     } catch {
       // If it is unknown which manifest is on disk, the new segments stay, because that manifest
       // may list them.

@@ -139,7 +139,8 @@ struct SegmentSwitch {
         appender.holdsCopies = false
       }
       let removed = appender.sealed.filter { replaced.contains(ObjectIdentifier($0)) }
-      for segment in removed { segment.retire() }
+      // Here, because only the holder of the log's lock changes counts.
+      for segment in removed { segment.usage.killAll() }
       return removed
     }
   }

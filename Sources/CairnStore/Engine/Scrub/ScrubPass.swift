@@ -2,7 +2,7 @@
 ///
 /// It reads segments in the order of their ids, up to the id that was highest when it began, so it
 /// ends however much is written. A pass of maintenance begins at any segment and ends with the one
-/// before it, so short sessions together read the whole log. If a compaction moves records to later
+/// before it, so short sessions together read every segment. If a compaction moves records to later
 /// segments, it has checked them.
 struct ScrubPass: Sendable {
   /// Bytes read at a time: enough for the longest head. A step reads one window, and another if a

@@ -36,7 +36,7 @@ final class Scrubber: Sendable {
         option: "bytesPerSecond", reason: "\(bytesPerSecond); it must be 1 or more")
     }
     var report = ScrubReport()
-    var pass = ScrubPass(began: session.clock.now(), lastID: highestID)
+    var pass = ScrubPass(began: session.clock.now(), lastID: segmentIDs.max() ?? 0)
     let total = byteCounts(of: pass).total
     var due = scrubTime
     while let damage = try takeStep(&pass) {
@@ -142,9 +142,10 @@ final class Scrubber: Sendable {
     }
     if !isDue { return nil }
     if let pass = state.withLock({ $0.pass }) { return pass }
-    let last = highestID
+    let ids = segmentIDs
     let random = (try? session.directory.randomNumbers(count: 1)[0]) ?? 0
-    return ScrubPass(began: time, firstID: random % (last + 1), lastID: last)
+    let first = ids.isEmpty ? 0 : ids[Int(random % UInt64(ids.count))]
+    return ScrubPass(began: time, firstID: first, lastID: ids.max() ?? 0)
   }
 
   private static let stepsAtOnce = 4
@@ -158,7 +159,7 @@ final class Scrubber: Sendable {
 
   // MARK: Steps
 
-  private var highestID: UInt64 { log.withLock { $0.segments.map(\.id.rawValue).max() ?? 0 } }
+  private var segmentIDs: [UInt64] { log.withLock { $0.segments.map(\.id.rawValue) } }
 
   /// Reads one more window of a segment.
   ///

@@ -163,6 +163,7 @@ final class Evictor: Sendable {
   /// Starts over after `removeAll`, which has removed the chosen entries.
   func restart() {
     eviction.withLock { $0 = EvictionList() }
+    lookup.index.recency.setOldestTick(lookup.index.recency.now)
     start.restart(for: session.limits)
   }
 

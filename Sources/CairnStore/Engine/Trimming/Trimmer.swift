@@ -218,6 +218,8 @@ package final class Trimmer: Sendable {
     switch basis {
     case .access:
       let times = lookup.index.recency.times
+      // A read may have left an entry its stamp.
+      let oldest = age > .zero ? oldest.advanced(by: .zero - lookup.index.recency.slack) : oldest
       var entries: [IndexEntry] = []
       try remover.removeShardByShard(in: &removal) { (shard, _) throws(StoreError) in
         try lookup.index.copyEntries(ofShard: shard, into: &entries)
