@@ -66,8 +66,8 @@ extension DiskCache: Trimming {
   ///
   /// - Parameters:
   ///   - age: zero or less removes every entry.
-  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age; `.write`
-  ///     counts from the write, accurate to the second.
+  ///   - basis: `.access` counts from the last read or write, accurate to 1 % of the age and 100 ms,
+  ///     and never too early; `.write` counts from the write, accurate to the second.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
