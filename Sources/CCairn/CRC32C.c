@@ -124,16 +124,12 @@ WIDE static uint32_t fold_and_copy(uint32_t state, uint8_t *target, const uint8_
 HARDWARE __attribute__((always_inline)) static inline uint32_t one_stream(
     uint32_t state, const uint8_t *bytes, size_t count) {
   crc_register crc = state;
-  for (; count >= 32; bytes += 32, count -= 32) {
-    crc = CRC_WORD(CRC_WORD(crc, load(bytes)), load(bytes + 8));
-    crc = CRC_WORD(CRC_WORD(crc, load(bytes + 16)), load(bytes + 24));
-  }
-  for (; count >= 8; bytes += 8, count -= 8) crc = CRC_WORD(crc, load(bytes));
+  for (; count >= 16; bytes += 16, count -= 16) crc = CRC_WORD(CRC_WORD(crc, load(bytes)), load(bytes + 8));
+  if (count >= 8) crc = CRC_WORD(crc, load(bytes)), bytes += 8, count -= 8;
   if (count >= 4) {
     uint32_t half;
     memcpy(&half, bytes, sizeof half);
-    crc = CRC_HALF(crc, half);
-    bytes += 4, count -= 4;
+    crc = CRC_HALF(crc, half), bytes += 4, count -= 4;
   }
   for (; count > 0; bytes += 1, count -= 1) crc = CRC_BYTE(crc, *bytes);
   return (uint32_t)crc;

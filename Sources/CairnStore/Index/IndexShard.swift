@@ -165,9 +165,7 @@ struct IndexShard: ~Copyable {
     return nil
   }
 
-  /// The slot of the entry with this hash and location.
-  ///
-  /// - Parameter expected: where the entry was, or -1.
+  /// The slot of the entry with this hash and location. Looks first at `expected`, unless it is -1.
   @inline(__always)
   func slot(of hash: UInt64, location: Location, near expected: Int = -1) -> Int? {
     if expected >= 0, expected < entries.count, entries[expected].hash == hash,
@@ -442,12 +440,5 @@ struct IndexShard: ~Copyable {
       next = position + 1
       return true
     }
-  }
-
-  /// All entries, in the order of their hashes.
-  func allEntries() -> [IndexEntry] {
-    var result: [IndexEntry] = []
-    appendEntries(to: &result)
-    return result
   }
 }
