@@ -4,6 +4,7 @@ extension IndexShard {
     result.reserveCapacity(result.count + count)
     for slot in 0..<entries.count where !entries[slot].isEmpty { result.append(entries[slot]) }
   }
+
   /// All entries, in the order of their hashes.
   func allEntries() -> [IndexEntry] {
     var result: [IndexEntry] = []
