@@ -125,16 +125,16 @@ extension FileSystem {
   /// 16 bytes that identify the current boot. An unknown boot is like no other, so it counts as a
   /// restart: containers and services may hide `/proc/sys`.
   ///
-  /// - Parameter path: the path that an error names.
+  /// - Parameter path: the path that an error names if no random bytes can be had.
   package func currentBoot(path: String) throws(StoreError) -> [UInt8] {
     do throws(SystemError) {
-      let identifier: [UInt8]
-      do throws(SystemError) { identifier = try bootIdentifier() } catch {
-        if SystemError.isOfProcess(error.errorNumber) { throw error }
-        return try randomBytes(count: 16)
-      }
-      return Array((identifier + [UInt8](repeating: 0, count: 16)).prefix(16))
+      return Array((try bootIdentifier() + [UInt8](repeating: 0, count: 16)).prefix(16))
     } catch {
+      if SystemError.isOfProcess(error.errorNumber) {
+        throw error.storeError(path: "/proc/sys/kernel/random/boot_id")
+      }
+    }
+    do throws(SystemError) { return try randomBytes(count: 16) } catch {
       throw error.storeError(path: path)
     }
   }
