@@ -20,12 +20,12 @@ extension OpenedStore {
   }
 
   /// Loads a checkpoint into the index. Returns `false` if it turns out to be unusable.
-  mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) -> Bool {
+  mutating func apply(_ file: CheckpointFile, log: DiagnosticLog) throws(StoreError) -> Bool {
     var byID: [SegmentID: Segment] = [:]
     for segment in segments { byID[segment.id] = segment }
     for (number, covered) in file.header.segments.enumerated() {
       guard let segment = byID[covered.id], covered.end < ends[covered.id] ?? 0,
-        !Self.hasRecord(segment, at: covered.end)
+        try !Self.hasRecord(segment, at: covered.end)
       else { continue }
       let damage = Corruption(
         file: file.name, offset: file.header.offset(ofSegment: number), cause: .differsFromLog)
@@ -67,14 +67,14 @@ extension OpenedStore {
     return true
   }
 
-  private static func hasRecord(_ segment: Segment, at offset: Int) -> Bool {
+  private static func hasRecord(_ segment: Segment, at offset: Int) throws(StoreError) -> Bool {
     do throws(StoreError) {
       let record = try Record(in: segment, at: offset, part: .head, byCalls: true)
       return record.header.byteCount > 0
     } catch {
-      // Replay reads the same bytes next, and throws an error of the disk as such.
+      // Replay reads the same bytes next, and would throw other errors too.
       if case .corrupt = error { return false }
-      return true
+      throw error
     }
   }
 

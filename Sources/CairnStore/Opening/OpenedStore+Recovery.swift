@@ -29,7 +29,7 @@ extension OpenedStore {
       segments.filter { places[$0.id] != nil }.map {
         $0.granule..<($0.granule + Location.granuleCount(forCapacity: $0.capacity))
       }, below: placeEnd)
-    if let found, apply(found, log: log) { recovery.source = .checkpoint }
+    if let found, try apply(found, log: log) { recovery.source = .checkpoint }
     try replayLog()
     nextSequence =
       1
@@ -75,11 +75,12 @@ extension OpenedStore {
     // open finds the store clean.
     try tellOfLoss(after: announcedBefore, manifest)
     // DURABILITY: the jump of the versions is on disk before any of them is used.
+    let wasClean = manifest.isClean
     do throws(StoreError) {
-      if mayHaveLost || !manifest.isClean { try sealRecovered() }
+      if mayHaveLost || !wasClean { try sealRecovered() }
     } catch {
       // On a full disk, a clean store can still be read. The next manifest records the jump.
-      guard case .noSpace = error, manifest.isClean else { throw error }
+      guard case .noSpace = error, wasClean else { throw error }
     }
     // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
     // store, unless readers of a poisoned store may still use them.
