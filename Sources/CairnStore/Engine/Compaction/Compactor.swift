@@ -174,8 +174,9 @@ final class Compactor: Sendable {
 
   private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
     report.byteCountBefore = log.allocatedByteCount
-    // A manual compaction retries segments that were unreadable before. It forgets errors that may
-    // have passed: a segment of which nothing is known keeps every tombstone that it may need.
+    // A manual compaction retries segments that were unreadable before. It forgets read errors,
+    // which may have passed. That is safe: a segment without an entry here holds back all newer
+    // tombstones.
     state.withLock { state in
       state.damaged = state.damaged.filter { !$0.value.hasReadErrors && !$0.value.holes.isEmpty }
       for id in state.damaged.keys { state.damaged[id]?.rest = nil }
