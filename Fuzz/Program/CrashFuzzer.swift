@@ -8,7 +8,12 @@ enum CrashFuzzer {
       name: "CrashFuzzer", iterations: 1000, options: ["--followers", "--trace"])
     let trace: ((String) -> Void)? = fuzzer.arguments.contains("--trace") ? { print($0) } : nil
     let isFollowed = fuzzer.arguments.contains("--followers")
-    fuzzer.run { seed in
+    let rare = [
+      "cuts", "kills", "nested cuts", "nested kills", "failed syncs", "kills in a recovery",
+      "cuts in a recovery from a kill", "writes meanwhile", "checkpoints meanwhile", "snapshots",
+      "backups",
+    ]
+    fuzzer.run(trying: isFollowed ? [] : rare) { seed in
       // Fewer cuts if the run tests what followers see.
       let run = CrashRun(
         FuzzRandom(seed: seed), cutInterval: isFollowed ? 40 : 6, isFollowed: isFollowed,

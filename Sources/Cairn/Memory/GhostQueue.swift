@@ -8,17 +8,17 @@
 /// order. Keys with the same hash count as one key.
 @usableFromInline
 struct GhostQueue: ~Copyable, Sendable {
-  private var buckets = HashBuckets()
+  private(set) var buckets = HashBuckets()
   /// The hashes of the evictions from `kept` up to `next`.
-  private var pages: [[UInt32]] = []
+  private(set) var pages: [[UInt32]] = []
   /// The number of the oldest eviction in the pages.
-  private var kept = 0
+  private(set) var kept = 0
   /// The number of the oldest remembered eviction.
-  private var first = 0
+  private(set) var first = 0
   /// The number of the next eviction.
-  private var next = 0
+  private(set) var next = 0
 
-  private static var pageCount: Int { 1024 }
+  static var pageCount: Int { 1024 }
   /// The maximum number of outdated evictions to take out for one new one, so that no write has to
   /// take out all of them.
   private static var mostForgotten: Int { 8 }
@@ -58,7 +58,7 @@ struct GhostQueue: ~Copyable, Sendable {
     next += 1
   }
 
-  private static func short(_ number: Int) -> UInt32 {
+  static func short(_ number: Int) -> UInt32 {
     UInt32(truncatingIfNeeded: number) & 0x7FFF_FFFF
   }
 
@@ -68,20 +68,5 @@ struct GhostQueue: ~Copyable, Sendable {
     if buckets.find(hash, where: { $0 == short }) != noSlot { buckets.leave(short, hash: hash) }
     kept += 1
     if kept % Self.pageCount == 0 { pages.removeFirst() }
-  }
-
-  /// Inconsistencies: for tests.
-  func audit() -> [String] {
-    var faults: [String] = []
-    if !(kept...next).contains(first) { faults.append("ghosts before or after the pages") }
-    var found: Set<UInt32> = []
-    for number in kept..<next {
-      let hash = pages[number / Self.pageCount - kept / Self.pageCount][number % Self.pageCount]
-      let short = Self.short(number)
-      if buckets.find(hash, where: { $0 == short }) == noSlot { continue }
-      if !found.insert(hash).inserted { faults.append("a ghost occurs twice") }
-    }
-    if found.count != buckets.count { faults.append("a ghost is not in the pages") }
-    return faults
   }
 }

@@ -196,9 +196,6 @@ public struct StoreConfiguration: Sendable {
   /// because the next open reads them as quickly.
   package var checkpointRecordThreshold: Int = 16
 
-  /// All new writes get higher versions than this.
-  package var precedingVersion: UInt64 = 0
-
   /// How the store reads and writes its files.
   public enum Access: Sendable, Hashable {
     /// By memory mappings, the fastest way. As with every mapped file, a failing disk, or another

@@ -87,7 +87,7 @@ extension OpenedStore {
     self.followed = words?.position
     followedCapacity = followed.page?.segmentByteLimit ?? 0
     try recover(
-      segmentByteLimit: configuration.segmentByteLimit, precedingVersion: 0, log: configuration.log)
+      segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
     checkpointSource = nil
   }
 

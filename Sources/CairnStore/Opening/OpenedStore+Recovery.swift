@@ -1,8 +1,6 @@
 extension OpenedStore {
   /// Opens the segments that the manifest lists and builds the index.
-  mutating func recover(
-    segmentByteLimit: Int, precedingVersion: SequenceNumber, log: DiagnosticLog
-  ) throws(StoreError) {
+  mutating func recover(segmentByteLimit: Int, log: DiagnosticLog) throws(StoreError) {
     let found = usableCheckpoint(log: log)
     let covered = found?.header.segments ?? []
     places = Dictionary(covered.map { ($0.id, $0) }) { first, _ in first }
@@ -36,7 +34,7 @@ extension OpenedStore {
       + max(
         manifest.highestSequence,
         max(replayedSequence, discardedSequence),
-        checkpoint?.lastSequence ?? 0, precedingVersion)
+        checkpoint?.lastSequence ?? 0)
     if !isReadOnly {
       let limit = FormatVersion.writableLimit
       guard nextSequence <= limit, manifest.nextID <= limit else {

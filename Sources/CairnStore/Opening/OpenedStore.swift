@@ -148,7 +148,7 @@ struct OpenedStore {
     let openedManifest = manifest
     try recover(
       segmentByteLimit: configuration.segmentByteLimit,
-      precedingVersion: configuration.precedingVersion, log: configuration.log)
+      log: configuration.log)
     let limits = WriteLimits(configuration)
     if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
       oldest = checkpointSource?.oldest() ?? []

@@ -228,10 +228,10 @@ struct FaultSweepTests {
   func sweep(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
     var reported = 0
-    // Every second call, unless all are wanted.
+    // About ten calls, unless all are wanted.
     var generator = Seed.generator("\(#function)\(call)")
-    let first = Self.testsAll || count < 8 ? 0 : Int.random(in: 0..<2, using: &generator)
-    for index in stride(from: first, to: count, by: Self.testsAll || count < 8 ? 1 : 2) {
+    let step = Self.testsAll ? 1 : max(1, count / 10)
+    for index in stride(from: Int.random(in: 0..<step, using: &generator), to: count, by: step) {
       for number in Self.errors(at: index) {
         let fault = FaultyFileSystem.Fault(call: call, index: index, errorNumber: number)
         let run = try Self.run(FaultyFileSystem(), arming: fault)
@@ -251,7 +251,7 @@ struct FaultSweepTests {
   func sweepSystemCalls(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem(), access: .systemCalls).counts[call] ?? 0
     var reported = 0
-    for index in stride(from: 0, to: count, by: max(1, count / 6)) {
+    for index in stride(from: 0, to: count, by: max(1, count / 4)) {
       let fault = FaultyFileSystem.Fault(
         call: call, index: index, errorNumber: Self.errors[index % Self.errors.count])
       let run = try Self.run(FaultyFileSystem(), access: .systemCalls, arming: fault)
@@ -269,7 +269,7 @@ struct FaultSweepTests {
   func lasting(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
     var reported = 0
-    for index in stride(from: 0, to: count, by: max(1, count / 8)) {
+    for index in stride(from: 0, to: count, by: max(1, count / 4)) {
       for number in [EIO, ENOSPC] {
         let fault = FaultyFileSystem.Fault(
           call: call, index: index, errorNumber: number, isLasting: true)
@@ -292,7 +292,7 @@ struct FaultSweepTests {
   func afterEffect(call: FaultyFileSystem.Call) throws {
     let count = try Self.run(FaultyFileSystem()).counts[call] ?? 0
     var reported = 0
-    for index in 0..<count {
+    for index in stride(from: 0, to: count, by: max(1, count / 10)) {
       let fault = FaultyFileSystem.Fault(
         call: call, index: index, errorNumber: EIO, takesEffect: true)
       let run = try Self.run(FaultyFileSystem(), arming: fault)

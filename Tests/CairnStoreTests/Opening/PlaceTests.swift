@@ -121,6 +121,19 @@ struct PlaceTests {
     }
   }
 
+  @Test("If the process cannot read the boot's identifier, the error names the file")
+  func unreadableBoot() throws {
+    let process = start(on: try closedStore())
+    process.fileSystem.intervene = { $0 == .bootIdentifier ? .fail(SystemError.noMemory) : nil }
+    let error = storeError { _ = try process.open(configuration) }
+    guard case .system(let failure) = error else {
+      return #expect(Bool(false), "\(String(describing: error))")
+    }
+    #expect(failure.path == "/proc/sys/kernel/random/boot_id")
+    #expect(failure.errorNumber == SystemError.noMemory)
+    process.kill()
+  }
+
   // MARK: Versions
 
   /// The disk keeps nothing that was not synced.

@@ -1,6 +1,7 @@
 import CairnStore
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 /// Several segments that the manifest lists as open, because no process sealed them.
@@ -44,14 +45,15 @@ struct SeveralSegmentsTests {
     }
     if earlier {
       // Another session only records the jump.
-      store = try Store(directory.store, .small { $0.precedingVersion = 1_000_000 })
+      store = try Store(directory.store, fileSystem: FaultyFileSystem(bootIdentifier: otherBoot))
       try store.checkpoint()
       try store.close()
     }
     store = try Store(
-      directory.store, .small { if byJump, !earlier { $0.precedingVersion = 1_000_000 } })
+      directory.store,
+      fileSystem: FaultyFileSystem(bootIdentifier: byJump && !earlier ? otherBoot : nil))
     try store.setValue("new", forKey: "key0")
-    #expect(store.lastVersion > (byJump ? 1_000_000 : 20))
+    #expect(store.lastVersion > (byJump ? Manifest.lostSequenceLimit : 20))
     let segment = FileName.segment(last.id)
     #expect(
       try Image(of: directory.store).files[segment]?.prefix(last.byteCount)
@@ -63,6 +65,40 @@ struct SeveralSegmentsTests {
     try Image(of: directory.store).write(to: directory("killed"))
     #expect(try Store(directory("killed")).contents() == contents)
     try store.close()
+  }
+
+  /// Found by the fuzzer of faults: a record beside the end of a checkpoint could not be read, and
+  /// the open went on without a word.
+  @Test("No failed read of a segment is hidden", arguments: [nil, otherBoot])
+  func failingReads(boot: [UInt8]?) throws {
+    let killed = try KilledStore { store in
+      for number in 0..<20 { try store.setValue("value", forKey: "key\(number)") }
+      try store.checkpoint()
+      for number in 20..<40 { try store.setValue("value", forKey: "key\(number)") }
+    }
+    let directory = try TemporaryDirectory()
+    var readCount = 0
+    for number in 0..<1000 {
+      try killed.image.write(to: directory("\(number)"))
+      let system = FaultyFileSystem(bootIdentifier: boot)
+      let reads = Atomic(0)
+      system.setHook { event in
+        guard event.call == .read, event.file.hasPrefix("seg-") else { return nil }
+        return reads.wrappingAdd(1, ordering: .relaxed).newValue == number + 1 ? EIO : nil
+      }
+      let error = storeError {
+        let store = try Store(directory("\(number)"), fileSystem: system)
+        try store.close()
+      }
+      readCount = reads.load(ordering: .relaxed)
+      if readCount <= number { break }
+      guard case .system(let failure) = error else {
+        Issue.record("read \(number): \(String(describing: error))")
+        continue
+      }
+      #expect(failure.errorNumber == EIO && failure.path.contains("/seg-"))
+    }
+    #expect(readCount > 2)
   }
 
   /// Found by a review: the last open segment was appended to. A kill left the earlier ones open,

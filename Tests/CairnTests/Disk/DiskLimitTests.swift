@@ -57,7 +57,7 @@ struct DiskLimitTests {
 
   @Test(
     "A small cache stays small on disk, whatever the size of its values",
-    arguments: [1000, 3_000_000])
+    arguments: [5000, 3_000_000])
   func space(valueByteCount: Int) async throws {
     let limit = 8 << 20
     let cache = try await DiskCache<Int, [UInt8]>.open(
@@ -79,7 +79,7 @@ struct DiskLimitTests {
     "Large values keep replacing each other even if the disk has little more room than the limit",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"),
     arguments: [
-      (100, 12_000_000), (3000, 12_000_000), (100_000, 40_000_000), (3_000_000, 40_000_000),
+      (500, 12_000_000), (3000, 12_000_000), (100_000, 40_000_000), (3_000_000, 40_000_000),
     ])
   func smallDisk(valueByteCount: Int, limit: Int) throws {
     let disk = try TinyDisk(byteCount: limit * 5 / 2)

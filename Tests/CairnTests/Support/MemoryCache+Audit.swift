@@ -1,17 +1,19 @@
-extension MemoryCache {
-  /// The number of observers: for tests.
-  package var observerCount: Int { lock.withLock { $0.observers.count } }
+@testable import Cairn
 
-  /// Hits that ran in parallel, without the mutex: for tests.
-  package var sharedHitCount: UInt64 {
+extension MemoryCache {
+  /// The number of observers.
+  var observerCount: Int { lock.withLock { $0.observers.count } }
+
+  /// Hits that ran in parallel, without the mutex.
+  var sharedHitCount: UInt64 {
     lock.withLock(forReading: true) { _ in lock.readers.hitCount }
   }
 
-  /// Lets hits run in parallel, as they do after a read that had to wait: for tests.
-  package func shareHits() { lock.withLock { _ in lock.readers.noteWait() } }
+  /// Lets hits run in parallel, as they do after a read that had to wait.
+  func shareHits() { lock.withLock { _ in lock.readers.noteWait() } }
 
-  /// Inconsistencies in the cache, for tests. Empty if the cache is sound.
-  package func audit() -> [String] {
+  /// Inconsistencies in the cache. Empty if the cache is sound.
+  func audit() -> [String] {
     lock.withLock { state in
       var faults = state.table.audit()
       if state.table.count > state.countLimit { faults.append("over the count limit") }
@@ -95,5 +97,41 @@ extension MemoryTable {
       faults.append("\(small) small of cost \(cost), \(list.smallCount), \(list.smallCost) counted")
     }
     return faults
+  }
+}
+
+extension GhostQueue {
+  /// Inconsistencies.
+  func audit() -> [String] {
+    var faults: [String] = []
+    if !(kept...next).contains(first) { faults.append("ghosts before or after the pages") }
+    var found: Set<UInt32> = []
+    for number in kept..<next {
+      let hash = pages[number / Self.pageCount - kept / Self.pageCount][number % Self.pageCount]
+      let short = Self.short(number)
+      if buckets.find(hash, where: { $0 == short }) == noSlot { continue }
+      if !found.insert(hash).inserted { faults.append("a ghost occurs twice") }
+    }
+    if found.count != buckets.count { faults.append("a ghost is not in the pages") }
+    return faults
+  }
+}
+
+extension DeadlineHeap {
+  /// Inconsistencies.
+  func audit(_ nodes: borrowing PagedArray<EntryNode>) -> [String] {
+    (0..<items.count).compactMap { index in
+      let item = items[index]
+      if nodes[Int(item.slot)].heapIndex != UInt32(index) {
+        return "slot \(item.slot) is not at its place in the heap"
+      }
+      if item.deadline > nodes[Int(item.slot)].deadline {
+        return "slot \(item.slot) expires before its deadline in the heap"
+      }
+      if index > 0, items[(index - 1) / 2].deadline > item.deadline {
+        return "slot \(item.slot) is out of order in the heap"
+      }
+      return nil
+    }
   }
 }
