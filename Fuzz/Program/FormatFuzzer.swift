@@ -6,7 +6,7 @@ enum FormatFuzzer {
   static func run() -> Never {
     let fuzzer = Fuzzer(name: "FormatFuzzer", iterations: 100_000, options: ["--metadata"])
     switch fuzzer.arguments {
-    case []: fuzzer.run { try FormatFuzz.iteration(seed: $0) }
+    case []: fuzzer.run { try FormatFuzz.iteration(seed: $0, measuresMemory: true) }
     case ["--metadata"]: fuzzer.run { try CacheRecordFuzz.iteration(seed: $0) }
     default: Fuzzer.end(with: 2, "FormatFuzzer: --metadata, once")
     }
