@@ -119,9 +119,9 @@ extension DiskCache {
     // Report only the last change of each key. Otherwise observers would be told of a removal
     // before the insertion.
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
-      var new = WrittenChange<Key, Value>(change: change)
+      var new = WrittenChange(change: change, key: try tierKey(change.key))
       if let value = change.value {
-        new.entry = try published(value, change.key, change.options)
+        new.inMemory = tierWrite(of: value, forKey: new.key, change.options)
         try encode(value) { (value) throws(CacheError) in
           new.byteCount = value.byteCount
           byteCount += change.bytes.count + value.byteCount
@@ -137,14 +137,9 @@ extension DiskCache {
     recency?.tellBeforeWrite(of: written.count, byteCount, to: store)
     var removals: [RemovalEvent] = []
     var version: UInt64
-    let tierKeys =
-      held == nil
-      ? []
-      : try written.map { (new) throws(CacheError) in
-        try tierKey(new.change.key)
-      }
-    entered.forget = { [held] in
-      for key in tierKeys { held?.invalidate(key, through: nil, .removed) }
+    if let held {
+      let keys = written.map(\.key)
+      entered.forget = { for key in keys { held.invalidate(key, through: nil, .removed) } }
     }
     do throws(StoreError) {
       (version, entered.pending) = try store.enter(
@@ -160,11 +155,14 @@ extension DiskCache {
     drop(removals)
     var insertions: [DiskEvents<Key, Value>.Insertion] = []
     for new in written {
-      if let entry = new.entry, let held {
-        entry.publish(to: held, version: version, byteCount: new.byteCount)
-      } else if let held {
-        // Another removal may have come first, and memory may not know of it yet.
-        held.invalidate(try tierKey(new.change.key), through: version - 1, .removed)
+      if let held {
+        if let inMemory = new.inMemory, let value = new.change.value {
+          inMemory.publish(
+            value, forKey: new.key, to: held, version: version, byteCount: new.byteCount)
+        } else {
+          // Another removal may have come first, and memory may not know of it yet.
+          held.invalidate(new.key, through: version - 1, .removed)
+        }
       }
       if new.change.value != nil {
         insertions.append(.init(key: new.change.key, bytes: new.change.bytes, version: version))
@@ -182,8 +180,9 @@ extension DiskCache {
 /// What a batch writes for one key.
 private struct WrittenChange<Key: Hashable & Sendable, Value: Sendable> {
   let change: DiskBatch<Key, Value>.Change
-  /// The entry that memory should hold. `nil` for a removal, and without a memory tier.
-  var entry: PublishedEntry<Key, Value>?
+  let key: TierKey<Key>
+  /// How memory will hold the value. `nil` for a removal, and without a memory tier.
+  var inMemory: TierWrite?
   /// The bytes of the value.
   var byteCount = 0
 }

@@ -99,7 +99,11 @@ extension DiskCache {
   ) throws(CacheError) -> Bool {
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
-    let entry = try published(loaded.value, key, options)
+    let tierKey = try tierKey(key)
+    let inMemory = tierWrite(of: loaded.value, forKey: tierKey, options)
+    let tier: @Sendable (TierStep) -> Void = { [self] in
+      take($0, of: loaded.value, forKey: tierKey, inMemory)
+    }
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
       try checkKey(bytes)
@@ -108,7 +112,7 @@ extension DiskCache {
         !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
       }
       let (result, pending) = try enter(
-        value, bytes, of: key, { take($0, for: entry) }, showsMismatch: false, ifWanted: isWanted
+        value, bytes, of: key, tier, showsMismatch: false, ifWanted: isWanted
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals,
@@ -117,7 +121,7 @@ extension DiskCache {
       if case .stored = result {
         isWritten = true
         entered.pending.add(pending)
-        entered.forget = { [self] in take(.forget, for: entry) }
+        entered.forget = { tier(.forget) }
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

@@ -29,8 +29,11 @@ extension DiskCache {
     let start = callStart()
     // There are two calls, because an optional entry takes a hundred more instructions.
     guard let held else { return try write(value, key, options, durability, start) { _ in } }
-    let entry = PublishedEntry(value, try tierKey(key), options, in: held)
-    return try write(value, key, options, durability, start) { entry.take($0, in: held) }
+    let tierKey = try tierKey(key)
+    let inMemory = TierWrite(of: value, forKey: tierKey, options, in: held)
+    return try write(value, key, options, durability, start) {
+      inMemory.take($0, of: value, forKey: tierKey, in: held)
+    }
   }
 
   /// Sets the value of a key, with the configured durability. See
@@ -220,13 +223,15 @@ extension DiskCache {
   ) throws(CacheError) -> CompareAndSetResult {
     let start = callStart()
     defer { note(.write, of: key, since: start) }
-    let entry = try published(value, key, options)
+    let tierKey = try tierKey(key)
+    let inMemory = tierWrite(of: value, forKey: tierKey, options)
+    let whole = value
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
       try noteWrite(bytes)
       while true {
         let guarded = try guardedTags(bytes, of: version)
-        result = try write(value, bytes, of: key, { take($0, for: entry) }) {
+        result = try write(value, bytes, of: key, { take($0, of: whole, forKey: tierKey, inMemory) }) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }
           return try enter(

@@ -70,8 +70,7 @@ struct ReplayStretch: ~Copyable {
 
   private let index: HashIndex
   private let table: SegmentTable
-  private var members = [[Member]](repeating: [], count: HashIndex.shardCount)
-  private var count = 0
+  private var members: [Member] = []
   private var keys: [UInt8] = []
   private var newest: [Newest] = []
   /// Where each shard's records begin in `newest`. The last number is the end of the last shard's
@@ -83,19 +82,17 @@ struct ReplayStretch: ~Copyable {
     self.table = table
   }
 
-  var isEmpty: Bool { count == 0 }
-  var isFull: Bool { count >= Self.memberLimit || keys.count >= Self.keyByteLimit }
+  var isEmpty: Bool { members.isEmpty }
+  var isFull: Bool { members.count >= Self.memberLimit || keys.count >= Self.keyByteLimit }
 
   @inline(__always)
   mutating func add(
     _ header: RecordHeader, key: RawSpan, hash: UInt64, sequence: SequenceNumber,
     at location: Location
   ) {
-    let member = Member(
-      header, hash: hash, sequence: sequence, at: location, keyStart: keys.count)
+    members.append(
+      Member(header, hash: hash, sequence: sequence, at: location, keyStart: keys.count))
     keys.append(contentsOf: key)
-    members[HashIndex.shard(of: hash)].append(member)
-    count += 1
   }
 
   /// Finds the newest record of each key in the stretch, and compares it with the index.
@@ -107,14 +104,19 @@ struct ReplayStretch: ~Copyable {
     replacesDamaged: (Member, Location, Corruption) -> DamagedRecord
   ) throws(StoreError) {
     var comparisons: [Comparison] = []
-    comparisons.reserveCapacity(count)
+    comparisons.reserveCapacity(members.count)
+    members.sortByRadix { UInt64(HashIndex.shard(of: $0.hash)) }
     newest.removeAll(keepingCapacity: true)
+    newest.reserveCapacity(members.count)
     starts.removeAll(keepingCapacity: true)
+    var slots: [Int32] = []
+    var rest = members[...]
     for shard in 0..<HashIndex.shardCount {
       starts.append(newest.count)
-      if members[shard].isEmpty { continue }
-      findNewest(inShard: shard)
-      members[shard] = []
+      let own = rest.prefix { HashIndex.shard(of: $0.hash) == shard }
+      if own.isEmpty { continue }
+      rest = rest[own.endIndex...]
+      findNewest(of: own, &slots)
       let start = starts[shard]
       let newest = newest
       try index.find(newest.count - start, inShard: shard) {
@@ -124,6 +126,7 @@ struct ReplayStretch: ~Copyable {
       }
     }
     starts.append(newest.count)
+    members.removeAll(keepingCapacity: true)
     comparisons.sortByRadix { $0.word >> 24 }
     try compare(comparisons, replacesDamaged: replacesDamaged)
   }
@@ -131,12 +134,13 @@ struct ReplayStretch: ~Copyable {
   /// How to treat a record that may replace one with a damaged head.
   enum DamagedRecord { case replaced, anotherKey, refused }
 
-  private mutating func findNewest(inShard shard: Int) {
-    let members = members[shard]
-    // The numbers of the newest records by their keys, with open addressing; -1 for none.
-    var slots = [Int32](
-      repeating: -1, count: 1 << (Int.bitWidth - (members.count * 2 - 1).leadingZeroBitCount))
-    let mask = UInt64(slots.count - 1)
+  /// - Parameter slots: the numbers of the newest records by their keys, with open addressing; -1
+  ///   for none.
+  private mutating func findNewest(of members: ArraySlice<Member>, _ slots: inout [Int32]) {
+    let slotCount = 1 << (Int.bitWidth - (members.count * 2 - 1).leadingZeroBitCount)
+    slots.removeAll(keepingCapacity: true)
+    slots.append(contentsOf: repeatElement(-1, count: slotCount))
+    let mask = UInt64(slotCount - 1)
     for member in members {
       var slot = Int(member.hash >> 24 & mask)
       while true {
@@ -246,7 +250,6 @@ struct ReplayStretch: ~Copyable {
     }
     newest.removeAll(keepingCapacity: true)
     keys.removeAll(keepingCapacity: true)
-    count = 0
   }
 }
 

@@ -117,16 +117,10 @@ extension RawSpan {
 
   /// Whether every byte is zero.
   package var isZero: Bool {
-    var offset = 0
-    while offset + 8 <= byteCount {
-      if load(UInt64.self, at: offset) != 0 { return false }
-      offset += 8
-    }
-    while offset < byteCount {
-      if load(UInt8.self, at: offset) != 0 { return false }
-      offset += 1
-    }
-    return true
+    if byteCount == 0 { return true }
+    // `memcmp` compares many bytes at a time.
+    return load(UInt8.self, at: 0) == 0
+      && extracting(0..<byteCount - 1).equals(extracting(1..<byteCount))
   }
 }
 

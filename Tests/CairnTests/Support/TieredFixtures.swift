@@ -145,3 +145,23 @@ extension DiskCache<Int, Int> {
     }
   }
 }
+
+/// A write whose value has not reached memory yet.
+struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private let value: Value
+  private let key: TierKey<Key>
+  private let inMemory: TierWrite
+
+  init(
+    _ value: Value, _ key: TierKey<Key>, _ options: EntryOptions,
+    in memory: MemoryCache<TierKey<Key>, Value>
+  ) {
+    self.value = value
+    self.key = key
+    inMemory = TierWrite(of: value, forKey: key, options, in: memory)
+  }
+
+  func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
+    inMemory.publish(value, forKey: key, to: memory, version: version, byteCount: byteCount)
+  }
+}

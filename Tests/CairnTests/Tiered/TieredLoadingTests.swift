@@ -186,7 +186,7 @@ struct TieredLoadingTests {
     let value = try await cache.value(forKey: "a") {
       try cache.removeValue(forKey: "a")
       // A set that has not reached the disk when the load ends.
-      entry.add(try #require(try cache.published(2, "a", .standard)))
+      entry.add(PublishedEntry(2, TierKey("a"), .standard, in: cache.tier.held))
       return 1
     }
     #expect(value == 1)

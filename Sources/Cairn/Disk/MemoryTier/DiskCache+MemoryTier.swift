@@ -142,20 +142,21 @@ extension DiskCache {
 
   // MARK: Writes
 
-  /// The entry that memory should hold after a write, or `nil` without a memory tier.
+  /// How memory will hold a value once it is on disk, or `nil` without a memory tier.
   @inlinable
-  func published(
-    _ value: Value, _ key: Key, _ options: EntryOptions
-  ) throws(CacheError) -> PublishedEntry<Key, Value>? {
-    guard let held else { return nil }
-    return PublishedEntry(value, try tierKey(key), options, in: held)
+  func tierWrite(
+    of value: Value, forKey key: TierKey<Key>, _ options: EntryOptions
+  ) -> TierWrite? {
+    held.map { TierWrite(of: value, forKey: key, options, in: $0) }
   }
 
   /// Updates memory for a write. Passed on as a closure, so that unspecialised code calls code that
   /// is specialised for known types.
   @inlinable
-  func take(_ step: TierStep, for entry: PublishedEntry<Key, Value>?) {
-    if let entry, let held { entry.take(step, in: held) }
+  func take(
+    _ step: TierStep, of value: Value, forKey key: TierKey<Key>, _ write: TierWrite?
+  ) {
+    if let write, let held { write.take(step, of: value, forKey: key, in: held) }
   }
 
   /// Drops the entries that a write removed from memory.

@@ -1,10 +1,9 @@
 public import CairnStore
 
-/// The entry that memory will hold once a write is on disk. Made before the write.
+/// How memory will hold a value once the value's write is on disk. Made before the write. Has
+/// neither the key nor the value, so that it is copied without counting references.
 @usableFromInline
-struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  @usableFromInline let value: Value
-  @usableFromInline let key: TierKey<Key>
+struct TierWrite: Sendable {
   @usableFromInline let hasTags: Bool
   /// The value's cost. With `nil`, the cost is the size of the value on disk.
   @usableFromInline let cost: Int?
@@ -14,12 +13,10 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let changes: Int
 
   @inlinable
-  init(
-    _ value: Value, _ key: TierKey<Key>, _ options: borrowing EntryOptions,
+  init<Key, Value>(
+    of value: Value, forKey key: TierKey<Key>, _ options: borrowing EntryOptions,
     in memory: MemoryCache<TierKey<Key>, Value>
   ) {
-    self.value = value
-    self.key = key
     hasTags = options.mayHaveTags
     cost = options.cost ?? memory.knownCost(of: value, forKey: key)
     ticket = memory.ticket(forKey: key)
@@ -30,10 +27,13 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   @inlinable
-  func take(_ step: TierStep, in memory: MemoryCache<TierKey<Key>, Value>) {
+  func take<Key, Value>(
+    _ step: TierStep, of value: Value, forKey key: TierKey<Key>,
+    in memory: MemoryCache<TierKey<Key>, Value>
+  ) {
     switch step {
     case .publish(let version, let byteCount):
-      publish(to: memory, version: version, byteCount: byteCount)
+      publish(value, forKey: key, to: memory, version: version, byteCount: byteCount)
     case .keep(let version, let byteCount):
       memory.promote(
         value, forKey: key, ticket: ticket, times, cost: cost ?? byteCount, version: version,
@@ -47,7 +47,11 @@ struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   ///
   /// - Parameter byteCount: the size of the value on disk.
   @inlinable
-  func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
+  @inline(__always)
+  func publish<Key, Value>(
+    _ value: Value, forKey key: TierKey<Key>, to memory: MemoryCache<TierKey<Key>, Value>,
+    version: UInt64, byteCount: Int
+  ) {
     // If the defaults are changing or have changed since, the entry on disk may expire at another
     // time.
     if changes & 1 != 0 || memory.clock.haveDefaultsChanged(since: changes) {
