@@ -145,6 +145,10 @@ enum CairnBench {
     if !options.isQuick {
       MachineWarmUp.touchMemory(availableByteCount: Machine.availableMemoryByteCount)
     }
+    if let time = try LineRoundTrip.nanoseconds() {
+      let text = Figures.threeDigits(time)
+      try say("a cache line between two processors: \(text) ns there and back\n")
+    }
     let figures = try run.measure()
     let outcomes = run.outcomes(figures)
     try say(TargetTable.text(outcomes))

@@ -169,6 +169,8 @@ struct CommandTests {
     }
     #expect(Set(measured) == needed && measured.count == needed.count)
     #expect(result.output.contains("needs liblmdb-dev") == !StoreKind.lmdb.isBuilt)
+    let hasTwoProcessors = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
+    #expect(result.output.contains("ns there and back") == hasTwoProcessors)
   }
 
   private static let hasTools = ["strip", "valgrind"].allSatisfy {

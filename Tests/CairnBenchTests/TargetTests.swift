@@ -97,10 +97,10 @@ struct TargetTests {
   func withoutPeers() throws {
     let isBuilt: (StoreKind) -> Bool = { !StoreKind.peers.contains($0) }
     let missing = Target.all().map { $0.missingPackages(isBuilt: isBuilt) }
-    #expect(missing.count { $0 == ["liblmdb-dev"] } == 21)
+    #expect(missing.count { $0 == ["liblmdb-dev"] } == 27)
     #expect(missing.count { $0 == ["libsqlite3-dev", "librocksdb-dev"] } == 6)
     #expect(missing.count { $0 == ["liblmdb-dev", "libsqlite3-dev", "librocksdb-dev"] } == 1)
-    #expect(missing.count(where: \.isEmpty) == missing.count - 28)
+    #expect(missing.count(where: \.isEmpty) == missing.count - 34)
     #expect(Target.all().allSatisfy { $0.missingPackages { _ in true }.isEmpty })
   }
 

@@ -231,7 +231,9 @@ extension DiskCache {
       try noteWrite(bytes)
       while true {
         let guarded = try guardedTags(bytes, of: version)
-        result = try write(value, bytes, of: key, { take($0, of: whole, forKey: tierKey, inMemory) }) {
+        result = try write(
+          value, bytes, of: key, { take($0, of: whole, forKey: tierKey, inMemory) }
+        ) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }
           return try enter(

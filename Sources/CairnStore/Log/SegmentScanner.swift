@@ -68,7 +68,7 @@ package struct SegmentScanner: ~Copyable {
   /// Memory that is read only where it was filled. Zeroing it would take longer than reading a
   /// small segment.
   private static func window(byteCount: Int) -> [UInt8] {
-    unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { unsafe $1 = byteCount }
+    unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { $1 = byteCount }
   }
 
   /// Fills the window with the range, up to the end. Returns where the range begins in the window,
