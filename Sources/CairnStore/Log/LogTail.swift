@@ -165,8 +165,10 @@ package struct LogTail: ~Copyable {
       // The batch or record began where the previous unit ended.
       let unit = extent.end
       extent.lastUnit = unit
-      extent.damagedValues += pendingDamage.map { ($0, unit) }
-      pendingDamage = []
+      if !pendingDamage.isEmpty {
+        extent.damagedValues += pendingDamage.map { ($0, unit) }
+        pendingDamage = []
+      }
       extent.end = offset
       extent.confirmHighestSequence()
     }

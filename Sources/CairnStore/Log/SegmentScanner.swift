@@ -73,24 +73,30 @@ package struct SegmentScanner: ~Copyable {
 
   /// Fills the window with the range, up to the end. Returns where the range begins in the window,
   /// and its length.
+  @inline(__always)
   private mutating func load(
     at offset: Int, count: Int
   ) throws(StoreError) -> (start: Int, count: Int) {
     let count = max(0, min(count, end - offset))
     if offset < windowOffset || offset + count > windowOffset + windowByteCount {
-      let wanted = max(0, min(window.count, end - offset))
-      windowOffset = offset
-      windowByteCount = 0
-      do {
-        windowByteCount = try bytes.read(
-          into: &window, bufferOffset: 0, byteCount: wanted, at: offset)
-      } catch {
-        guard passesUnreadable, error.isOfMedium else { throw error }
-        windowByteCount = try readPages(at: offset, count: wanted)
-      }
-      readByteCount += windowByteCount
+      try fillWindow(at: offset)
     }
     return (offset - windowOffset, min(count, windowOffset + windowByteCount - offset))
+  }
+
+  @inline(never)
+  private mutating func fillWindow(at offset: Int) throws(StoreError) {
+    let wanted = max(0, min(window.count, end - offset))
+    windowOffset = offset
+    windowByteCount = 0
+    do {
+      windowByteCount = try bytes.read(
+        into: &window, bufferOffset: 0, byteCount: wanted, at: offset)
+    } catch {
+      guard passesUnreadable, error.isOfMedium else { throw error }
+      windowByteCount = try readPages(at: offset, count: wanted)
+    }
+    readByteCount += windowByteCount
   }
 
   /// Fills the window page by page, with zeros for pages that cannot be read.
