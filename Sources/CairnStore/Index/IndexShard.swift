@@ -145,8 +145,8 @@ struct IndexShard: ~Copyable {
   /// The smallest capacity of this shard that holds this many entries without growing.
   private func capacity(for count: Int) -> Int {
     var level = 0
-    while (count + 1) * 20 > (Int(firstCapacity) << level >> 2) * 17 { level += 1 }
-    return Int(firstCapacity) << level >> 2
+    while (count + 1) * 20 > ((Int(firstCapacity) << level) >> 2) * 17 { level += 1 }
+    return (Int(firstCapacity) << level) >> 2
   }
 
   @inline(__always)
