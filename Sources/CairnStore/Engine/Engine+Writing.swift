@@ -97,6 +97,12 @@ extension Engine {
   /// Returns once every write in progress is in the log and in the index.
   package func passWriters() { log.withLock { _ in } }
 
+  /// Checks, appends and publishes one value. Syncs nothing: see `finish`.
+  ///
+  /// - Parameters:
+  ///   - removals: receives what the limits evict. The replaced value is in the returned write.
+  ///   - atOnce: whether to leave the write (`PendingWrite.left`) rather than wait. The caller then
+  ///     enforces the limits.
   @inline(__always)
   func put(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
@@ -104,8 +110,10 @@ extension Engine {
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
     defer { Reclamation.reclaimIfDue() }
+    // Throws if an earlier write left the store over its limits, and nothing can be evicted.
     if !atOnce { try evictor.checkLimits(&removals) }
     let durability = session.durability(durability)
+    let forSync = durability == .durable
     let hash = lookup.hash.hash(key)
     lookup.index.prefetch(hash)
     let now = lookup.clock.now()
@@ -113,30 +121,35 @@ extension Engine {
     var header = try limits.putHeader(key: key, value: value, options: options, now: now)
     let byteCount = header.byteCount
     let keepsEnd = options.keepsEnd
-    var looksFirst = keepsEnd
-    if case .anything = expectation {
-    } else {
-      looksFirst = true
+    let isConditional = if case .anything = expectation { false } else { true }
+    // Whether the old value must be known before the new one is appended.
+    let looksFirst = isConditional || keepsEnd
+    if isConditional {
+      // Spares a hopeless write the lock. Checked again under it.
       let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
       if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
     }
     // A lookup in a loaded shard does not throw, so whatever is appended is also published.
     if !looksFirst { try lookup.index.load(shardOf: hash) }
+    // Set by the closures below.
     var replaced: PendingWrite.Replacement?
     var isSlowed = false
-    // Take the options apart first, so that the body holds no reference to them.
+    // Take the options apart first, so that the closures hold no reference to them.
     let result = try options.metadataBytes.withSpan {
       (metadata) throws(StoreError) -> CompareAndSetResult? in
+      // A large value is appended outside the log's lock, then checked and published under it.
       if !atOnce, byteCount >= limits.asideByteCount {
         let put = try writer.putAside(
           value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,
-          keepsEnd: keepsEnd, expecting: expectation, forSync: durability == .durable)
+          keepsEnd: keepsEnd, expecting: expectation, forSync: forSync)
         replaced = put.replaced
         return put.result
       }
+      // The log stays locked while the body checks, appends and publishes.
       return try writer.withRoom(
         byteCount: byteCount + RecordHeader.syncMarkByteCount, isRemoval: false, atOnce: atOnce
       ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
+        // A batch that was appended before may hold this key.
         if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
         let location: Location
         let version: SequenceNumber
@@ -151,8 +164,7 @@ extension Engine {
             header.expires = end
           }
           (location, version) = try appender.append(
-            &header, key: key, metadata: metadata, value: value, written: now,
-            forSync: durability == .durable)
+            &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
         } else {
           // While the new record is appended, the processor fetches the record it replaces.
           let pin = Pin()
@@ -161,8 +173,7 @@ extension Engine {
           if let glimpse { lookup.prefetch(glimpse) }
           try writer.makeRoom(hash, key: key, now: now)
           (location, version) = try appender.append(
-            &header, key: key, metadata: metadata, value: value, written: now,
-            forSync: durability == .durable)
+            &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
           existing = try lookup.locate(hash, seen: glimpse, key: key, now: now)
         }
         writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
@@ -171,6 +182,7 @@ extension Engine {
         return .stored(version: version)
       }
     }
+    // Only `atOnce` gives up. The caller then looks at `left` alone.
     guard let result else { return (.mismatch(current: nil), .left) }
     guard case .stored(let version) = result else { return (result, PendingWrite()) }
     var pending = PendingWrite(
