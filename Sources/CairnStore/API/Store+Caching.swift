@@ -126,18 +126,11 @@ extension Store {
     ofKeys keys: some Sequence<some ByteSource>, durability: Durability?,
     _ pending: inout PendingWrite
   ) throws(StoreError) -> Int {
-    try engine.session.checkWritable()
-    let isOneOfMany = keys.underestimatedCount > 1
-    var count = 0
-    for key in keys {
-      let isRemoved = try key.withBytes { (key) throws(StoreError) in
-        try engine.enterRemoval(
-          ofKey: key, expecting: .anything, durability: durability, isOneOfMany: isOneOfMany,
-          &pending)
-      }
-      if isRemoved { count += 1 }
+    try count(keys) { (key, isOneOfMany) throws(StoreError) in
+      try engine.enterRemoval(
+        ofKey: key, expecting: .anything, durability: durability, isOneOfMany: isOneOfMany,
+        &pending)
     }
-    return count
   }
 
   /// Extends the lifetimes of many keys' values, and returns how many there are.
@@ -145,16 +138,24 @@ extension Store {
     ofKeys keys: some Sequence<some ByteSource>, to lifetime: Duration, durability: Durability?,
     _ pending: inout PendingWrite
   ) throws(StoreError) -> Int {
+    try count(keys) { (key, isOneOfMany) throws(StoreError) in
+      try engine.extendLifetime(
+        forKey: key, to: lifetime, durability: durability, isOneOfMany: isOneOfMany, &pending)
+    }
+  }
+
+  /// For how many of the keys a write returns `true`.
+  private func count(
+    _ keys: some Sequence<some ByteSource>,
+    _ write: (_ key: RawSpan, _ isOneOfMany: Bool) throws(StoreError) -> Bool
+  ) throws(StoreError) -> Int {
     try engine.session.checkWritable()
     let isOneOfMany = keys.underestimatedCount > 1
     var count = 0
     for key in keys {
-      let isThere = try key.withBytes { (key) throws(StoreError) in
-        try engine.extendLifetime(
-          forKey: key, to: lifetime, durability: durability, isOneOfMany: isOneOfMany,
-          &pending)
+      try key.withBytes { (key) throws(StoreError) in
+        if try write(key, isOneOfMany) { count += 1 }
       }
-      if isThere { count += 1 }
     }
     return count
   }

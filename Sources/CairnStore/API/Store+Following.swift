@@ -51,10 +51,10 @@ extension Store {
     following path: String, freshness: Freshness, configuration: StoreConfiguration,
     environment: Environment
   ) throws(StoreError) {
+    let follower = try Follower(
+      path: path, freshness: freshness, configuration: configuration, environment: environment)
     self.init(
-      path: path, configuration: configuration,
-      follower: try Follower(
-        path: path, freshness: freshness, configuration: configuration, environment: environment))
+      path: path, configuration: configuration, engine: follower.shell, follower: follower)
   }
 
   /// Lets later reads see every write acknowledged before this call. Does nothing unless the store

@@ -48,16 +48,11 @@ public final class Store: Sendable {
   ///   `outOfMemory`, `system`.
   /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
   ///   O(records) if the checkpoint is damaged.
-  public init(
+  public convenience init(
     path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) throws(StoreError) {
-    self.path = path
-    workers = WorkQueue(width: configuration.concurrentCallLimit)
-    entering = WorkQueue(width: configuration.concurrentCallLimit)
-    engine = try Engine(
+    try self.init(
       path: path, configuration: configuration, environment: .system(), readOnly: false)
-    reader = engine.reader
-    follower = nil
   }
 
   /// Opens the store at a path for reading. Changes nothing on disk, even if the store was not
@@ -69,45 +64,30 @@ public final class Store: Sendable {
   ///   `readOnly`.
   /// - Complexity: O(segments) after a close, O(records since the last checkpoint) after a crash,
   ///   O(records) if the checkpoint is damaged.
-  public init(
+  public convenience init(
     readingAt path: String, configuration: StoreConfiguration = StoreConfiguration()
   ) throws(StoreError) {
-    self.path = path
-    workers = WorkQueue(width: configuration.concurrentCallLimit)
-    entering = WorkQueue(width: configuration.concurrentCallLimit)
-    engine = try Engine(
+    try self.init(
       path: path, configuration: configuration, environment: .system(), readOnly: true)
-    reader = engine.reader
-    follower = nil
   }
 
   /// Opens a store in an environment that the caller supplies, for simulations.
-  package init(
+  package convenience init(
     path: String, configuration: StoreConfiguration, environment: Environment, readOnly: Bool
   ) throws(StoreError) {
-    self.path = path
-    workers = WorkQueue(width: configuration.concurrentCallLimit)
-    entering = WorkQueue(width: configuration.concurrentCallLimit)
-    engine = try Engine(
-      path: path, configuration: configuration, environment: environment, readOnly: readOnly)
-    reader = engine.reader
-    follower = nil
+    self.init(
+      path: path, configuration: configuration,
+      engine: try Engine(
+        path: path, configuration: configuration, environment: environment, readOnly: readOnly))
   }
 
-  init(path: String, configuration: StoreConfiguration, engine: Engine) {
+  init(
+    path: String, configuration: StoreConfiguration, engine: Engine, follower: Follower? = nil
+  ) {
     self.path = path
     workers = WorkQueue(width: configuration.concurrentCallLimit)
     entering = WorkQueue(width: configuration.concurrentCallLimit)
     self.engine = engine
-    reader = engine.reader
-    follower = nil
-  }
-
-  init(path: String, configuration: StoreConfiguration, follower: Follower) {
-    self.path = path
-    workers = WorkQueue(width: configuration.concurrentCallLimit)
-    entering = WorkQueue(width: configuration.concurrentCallLimit)
-    engine = follower.shell
     reader = engine.reader
     self.follower = follower
   }

@@ -44,20 +44,21 @@ struct IndexShard: ~Copyable {
   ///
   /// - Throws: `outOfMemory`.
   init(copying other: borrowing IndexShard) throws(StoreError) {
-    budget = other.budget
-    origin = other.origin
-    firstCapacity = other.firstCapacity
-    epoch = other.epoch
-    count = other.count
-    expirableCount = other.expirableCount
-    isUnloaded = other.isUnloaded
-    extensions = other.extensions
+    self.init(like: other)
     if count == 0 || isUnloaded { return }
     try resize(to: count * 20 / 17 + 1, from: other)
   }
 
   /// Takes over the entries of a shard, which becomes empty.
   init(emptying other: inout IndexShard) {
+    self.init(like: other)
+    capacity = other.capacity
+    swap(&entries, &other.entries)
+    other.removeAll()
+  }
+
+  /// Everything of a shard but its tables.
+  private init(like other: borrowing IndexShard) {
     budget = other.budget
     origin = other.origin
     firstCapacity = other.firstCapacity
@@ -65,10 +66,7 @@ struct IndexShard: ~Copyable {
     count = other.count
     expirableCount = other.expirableCount
     isUnloaded = other.isUnloaded
-    capacity = other.capacity
     extensions = other.extensions
-    swap(&entries, &other.entries)
-    other.removeAll()
   }
 
   var byteCount: Int { entries.byteCount + (deadlines?.table.byteCount ?? 0) }
