@@ -34,6 +34,9 @@ struct FoundationBridgeTests {
     #expect(
       Timestamp(Date(timeIntervalSince1970: -1e300))
         == Timestamp(millisecondsSinceEpoch: .min))
+    // No entry lives for ever by mistake.
+    #expect(
+      Timestamp(Date(timeIntervalSince1970: .nan)) == Timestamp(millisecondsSinceEpoch: .min))
   }
 
   @Test("localizedDescription says what the error says")

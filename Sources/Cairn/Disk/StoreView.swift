@@ -84,7 +84,7 @@ public struct StoreView<Value: Sendable>: Sendable {
 
   /// Changes the value of a key, without losing concurrent changes. `change` runs with no lock
   /// held. It runs again if another caller has written the key in the meantime, so it must have no
-  /// side effects.
+  /// side effects, and must not write this key: the call would never end.
   ///
   /// - Parameters:
   ///   - key: the key without the prefix.

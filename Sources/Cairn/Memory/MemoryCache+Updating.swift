@@ -7,7 +7,8 @@ extension MemoryCache {
   ///
   /// The call reads the value, calls `change`, and sets the result unless another caller has
   /// written the key in the meantime. In that case it starts over, so `change` may run more than
-  /// once and must have no side effects. `change` runs outside the lock and may use the cache.
+  /// once and must have no side effects. `change` runs outside the lock and may use the cache, but
+  /// must not write this key: the call would never end.
   ///
   /// - Parameters:
   ///   - key: the key.

@@ -42,7 +42,7 @@ package struct SegmentScanner: ~Copyable {
     seed = header.recordSeed
     candidateBudget = 64 * max(end, 1 << 20)
     self.passesUnreadable = passesUnreadable
-    window = Self.window(byteCount: min(Self.windowByteCount, max(end, 0)))
+    window = [UInt8](unfilled: min(Self.windowByteCount, max(end, 0)))
   }
 
   /// Reads the remains of a damaged file.
@@ -62,13 +62,7 @@ package struct SegmentScanner: ~Copyable {
     self.end = end
     candidateBudget = 64 * max(min(end, fileByteCount), 1 << 20)
     passesUnreadable = true
-    window = Self.window(byteCount: max(4096, min(windowByteCount, min(end, fileByteCount))))
-  }
-
-  /// Memory that is read only where it was filled. Zeroing it would take longer than reading a
-  /// small segment.
-  private static func window(byteCount: Int) -> [UInt8] {
-    unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { $1 = byteCount }
+    window = [UInt8](unfilled: max(4096, min(windowByteCount, min(end, fileByteCount))))
   }
 
   /// Fills the window with the range, up to the end. Returns where the range begins in the window,

@@ -289,18 +289,26 @@ struct OpenedStore {
       _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
       _ text: @autoclosure () -> String
     ) { log(level, category, path: directory.path, text()) }
-    for name in recovery.quarantinedFiles {
-      tell(.warning, .recovery, "\(name) is not in the manifest; moved to \(FileName.quarantine)/")
+    /// The first ones, and how many others there are: there may be thousands.
+    func tellOfEach(
+      _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category, _ texts: [String]
+    ) {
+      for text in texts.prefix(10) { tell(level, category, text) }
+      if texts.count > 10 { tell(level, category, "and so are \(texts.count - 10) others") }
     }
+    tellOfEach(
+      .warning, .recovery,
+      recovery.quarantinedFiles.map {
+        "\($0) is not in the manifest; moved to \(FileName.quarantine)/"
+      })
     if recovery.tornByteCount > 0 {
       tell(
         .info, .recovery,
         "discarded \(recovery.tornByteCount) bytes of a write that a crash cut short")
     }
-    for value in recovery.damagedValues { tell(.error, .damage, "\(value)") }
-    for record in replacedDamage {
-      tell(.warning, .damage, "\(record); a later record took its place")
-    }
+    tellOfEach(.error, .damage, recovery.damagedValues.map { "\($0)" })
+    tellOfEach(
+      .warning, .damage, replacedDamage.map { "\($0); a later record took its place" })
     if recovery.clockWentBack {
       tell(.warning, .clock, "the clock is more than a day behind the store's last use")
     } else if recovery.clockLag > .zero {

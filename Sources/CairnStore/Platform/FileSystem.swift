@@ -128,7 +128,8 @@ extension FileSystem {
   /// - Parameter path: the path that an error names if no random bytes can be had.
   package func currentBoot(path: String) throws(StoreError) -> [UInt8] {
     do throws(SystemError) {
-      return Array((try bootIdentifier() + [UInt8](repeating: 0, count: 16)).prefix(16))
+      let identifier = try bootIdentifier()
+      if identifier.count == 16 { return identifier }
     } catch {
       if SystemError.isOfProcess(error.errorNumber) {
         throw error.storeError(path: "/proc/sys/kernel/random/boot_id")

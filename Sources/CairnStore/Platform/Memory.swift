@@ -124,6 +124,15 @@ extension RawSpan {
   }
 }
 
+extension [UInt8] {
+  /// Bytes that the caller fills before it reads them. Zeroing a window would take longer than
+  /// reading a small file into it.
+  init(unfilled count: Int) {
+    // SAFETY: every bit pattern is a byte.
+    unsafe self.init(unsafeUninitializedCapacity: count) { $1 = count }
+  }
+}
+
 extension MutableRawSpan {
   /// Stores the integer in little-endian order at `offset`, which need not be aligned.
   @inline(__always)

@@ -65,8 +65,12 @@ struct BoundedWorkTests {
       if [.makeDirectory, .synchronize].contains(event.call) { _ = calls.add() }
       return nil
     }
-    let again = try Store(directory.store, .small(), fileSystem: system)
+    let messages = Collected<String>()
+    let again = try Store(
+      directory.store, .small { $0.log = DiagnosticLog { messages.add($0.text) } },
+      fileSystem: system)
     #expect(try again.statistics().recovery.quarantinedFiles.count == 300)
+    #expect(messages.all.count == 11 && messages.all.last == "and so are 290 others")
     #expect(try again.contents().count == 1)
     #expect(calls.count.load(ordering: .relaxed) < 20)
     try again.close()
