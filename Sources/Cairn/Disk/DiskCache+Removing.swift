@@ -128,17 +128,19 @@ extension DiskCache {
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
     var tierKeys: [TierKey<Key>] = []
+    // Absent keys cause no events. Idle times on disk are accurate to 1 %, so memory may hold an
+    // entry a little longer. Any other value in memory comes from another write.
+    defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
+    if held != nil {
+      for key in keys { tierKeys.append(try tierKey(key)) }
+    }
     for key in keys {
       encoded.append(try bytes(of: key))
       try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
         try checkKey(key)
         try settle(key)
       }
-      if held != nil { tierKeys.append(try tierKey(key)) }
     }
-    // Absent keys cause no events. Idle times on disk are accurate to 1 %, so memory may hold an
-    // entry a little longer. Any other value in memory comes from another write.
-    defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try storing { () throws(StoreError) in
       var count = try store.enterRemovals(

@@ -94,9 +94,6 @@ extension Engine {
     return result
   }
 
-  /// Returns once every write in progress is in the log and in the index.
-  package func passWriters() { log.withLock { _ in } }
-
   /// Checks, appends and publishes one value. Syncs nothing: see `finish`.
   ///
   /// - Parameters:
@@ -319,7 +316,9 @@ extension Engine {
 
   @usableFromInline
   func makeRecords() throws(StoreError) -> BatchRecords {
-    try session.checkWritable()
+    // Whether the store can be written to is checked later: the caller first does what a failed
+    // write needs.
+    try session.checkUsable()
     return BatchRecords(limits: session.limits, hash: lookup.hash, now: lookup.clock.now())
   }
 

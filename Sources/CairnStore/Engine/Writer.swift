@@ -46,9 +46,9 @@ struct Writer: Sendable {
   func withRoom<Value>(
     byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value {
-    try session.checkPlace()
     var chores: Appender.Chores?
     let value = try log.withLock { (appender) throws(StoreError) -> Value? in
+      try session.checkPlace()
       try appender.checkWritable(path: session.path)
       guard appender.hasRoom(byteCount: byteCount, reserve: log.reserve) else { return nil }
       let value = try body(&appender)
@@ -70,10 +70,10 @@ struct Writer: Sendable {
   ) throws(StoreError) -> Value {
     var search = RoomSearch(byteCount: byteCount)
     while true {
-      try session.checkPlace()
       var room = Appender.Room.ready
       var chores: Appender.Chores?
       let value = try log.withLock { (appender) throws(StoreError) -> Value? in
+        try session.checkPlace()
         room = try log.room(forByteCount: byteCount, isRemoval: isRemoval, in: &appender)
         guard case .ready = room else { return nil }
         let value = try body(&appender)
@@ -100,9 +100,9 @@ struct Writer: Sendable {
   func withRoomAtOnce<Value>(
     byteCount: Int, _ body: (inout Appender) throws(StoreError) -> Value
   ) throws(StoreError) -> Value? {
-    try session.checkPlace()
     var chores: Appender.Chores?
     let value = try log.withLockIfFree { (appender) throws(StoreError) -> Value? in
+      try session.checkPlace()
       try appender.checkWritable(path: session.path)
       guard appender.unpublished == nil, appender.allowance.byteCount >= 0,
         appender.hasRoom(byteCount: byteCount, reserve: log.reserve)

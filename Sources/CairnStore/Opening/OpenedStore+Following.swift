@@ -1,13 +1,6 @@
 /// Opens a store while another process writes to it, without taking the store's lock or changing
 /// files. The page FOLLOW announces the end of the log.
 extension OpenedStore {
-  /// Why a store cannot be followed at the moment.
-  enum FollowingFailure: Error {
-    /// The manifest differs from the one that the page announces. Trying again may help.
-    case isChanging
-    case store(StoreError)
-  }
-
   /// The shared state of all views of a followed store.
   struct Followed: Sendable {
     let directory: Directory

@@ -14,6 +14,8 @@ extension OpenedStore {
     // Only sealed segments are shortened: a segment in use grows beyond the current end of its
     // records.
     let overlong = overlong
+    // A failed sync may also have undone the start of a session, so that the manifest is clean.
+    if followed == nil { hasLostPages = try SyncFailureMark(lockFile: lockFile).isSet() }
     if manifest.isClean {
       try openCleanSegments(
         segmentByteLimit: segmentByteLimit,
@@ -79,6 +81,8 @@ extension OpenedStore {
     } catch {
       // On a full disk, a clean store can still be read. The next manifest records the jump.
       guard case .noSpace = error, wasClean else { throw error }
+      manifest.lastSequence = nextSequence - 1
+      manifest.bootIdentifier = bootIdentifier
     }
     // Truncate bytes that were cut off, and bytes preallocated by a process that did not close the
     // store, unless readers of a poisoned store may still use them.
@@ -173,7 +177,6 @@ extension OpenedStore {
   /// After a crash, the end of the log is unknown until the log has been read.
   private mutating func openUncleanSegments() throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
-    hasLostPages = try failureMark.isSet()
     let sameBoot = manifest.bootIdentifier == bootIdentifier && !hasLostPages
     var tail = LogTail()
     for entry in manifest.openSegments {

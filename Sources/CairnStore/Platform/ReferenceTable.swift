@@ -46,13 +46,6 @@ package final class ReferenceTable<Object: AnyObject>: @unchecked Sendable {
     return unsafe Unretained(Unmanaged<Object>.fromOpaque(pointer))
   }
 
-  /// Whether a slot is empty. Does not retain the object.
-  @inline(__always)
-  package func isEmpty(_ slot: Int) -> Bool {
-    guard slot >= 0 && slot < slotCount else { return true }
-    return unsafe slots[slot].load(ordering: .acquiring) == 0
-  }
-
   /// Calls `body` with the object in a slot, without retaining it, unless the slot is empty. The
   /// caller must ensure that the slot is not emptied during the call.
   @inline(__always)

@@ -366,7 +366,7 @@ extension Compactor {
     of byteCount: Int, until isEnough: () -> Bool
   ) throws(StoreError) {
     try session.checkWritable()
-    try byHand { (state) throws(StoreError) in
+    try state.withLock { (state) throws(StoreError) in
       try supply.leaveActiveSegment { $0.recordCount > 0 }
       try supply.sealRolledSegments()
       var report = CompactionReport()

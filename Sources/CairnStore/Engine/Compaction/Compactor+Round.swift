@@ -178,7 +178,7 @@ extension Compactor {
     if known == nil {
       session.tell(.error, .maintenance, "\(segment.name) is not compacted: \(error)")
     }
-    if case .system = error, state.isByHand { throw error }
+    if case .system = error, state.readError == nil { state.readError = error }
   }
 
   /// Whether an error says that an input is damaged or unreadable.

@@ -161,17 +161,6 @@ final class Compactor: Sendable {
     return report
   }
 
-  /// Runs one step of a manual compaction. Between steps, other threads can take the lock.
-  func byHand<Value>(
-    _ step: (inout CompactionState) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value {
-    try state.withLock { (state) throws(StoreError) -> Value in
-      state.isByHand = true
-      defer { state.isByHand = false }
-      return try step(&state)
-    }
-  }
-
   private func compactAll(_ report: inout CompactionReport) throws(StoreError) {
     report.byteCountBefore = log.allocatedByteCount
     // A manual compaction retries segments that were unreadable before. It forgets read errors,
@@ -179,6 +168,8 @@ final class Compactor: Sendable {
     // tombstones.
     state.withLock { state in
       state.damaged = state.damaged.filter { !$0.value.hasReadErrors && !$0.value.holes.isEmpty }
+      state.held = HeldTombstones()
+      state.readError = nil
       for id in state.damaged.keys { state.damaged[id]?.rest = nil }
     }
     var isActiveLeft = true
@@ -201,7 +192,7 @@ final class Compactor: Sendable {
         if !isActiveLeft {
           isActiveLeft = true
           // Use the reserve to compact the active segment, if that reclaims something.
-          let gained = try byHand { (state) throws(StoreError) in
+          let gained = try state.withLock { (state) throws(StoreError) in
             try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
           }
           gainedInAll += max(0, gained)
@@ -212,7 +203,7 @@ final class Compactor: Sendable {
         try supply.sealRolledSegments()
       } catch {
         guard case .noSpace = error else { throw error }
-        let gained = try byHand { (state) throws(StoreError) in
+        let gained = try state.withLock { (state) throws(StoreError) in
           try compactInLittleRoom(goal: .max, highestCost: .max, &state, &report)
         }
         // If there is room again, rounds can handle segments that belong together. If nothing was
@@ -226,19 +217,21 @@ final class Compactor: Sendable {
     // such a failure do nothing and report nothing.
     try log.checkWritable()
     report.byteCountAfter = log.allocatedByteCount
-    report.unreadableSegmentCount = state.withLock { state in
+    report.unreadableSegmentCount = try state.withLock { (state) throws(StoreError) in
       _ = plan(&state)
+      // The other segments are compacted.
+      if let error = state.readError { throw error }
       return state.damaged.count
     }
   }
 
   private func compactInRounds(_ report: inout CompactionReport) throws(StoreError) {
     func run(_ inputs: [SegmentID]) throws(StoreError) {
-      try byHand { (state) throws(StoreError) in
+      try state.withLock { (state) throws(StoreError) in
         try self.run(inputs, pace: nil, &state, &report)
       }
     }
-    let planner = try byHand { (state) throws(StoreError) in plan(&state).planner }
+    let planner = try state.withLock { (state) throws(StoreError) in plan(&state).planner }
     let dead = planner.wholeDeadSegments()
     if !dead.isEmpty { try run(Array(dead)) }
     for inputs in planner.allRounds() { try run(inputs.filter { !dead.contains($0) }) }
@@ -257,12 +250,12 @@ final class Compactor: Sendable {
       passesLeft -= 1
       try supply.leaveActiveSegment { $0.deadExtensionCount > 0 }
       try supply.sealRolledSegments()
-      let rounds = try byHand { (state) throws(StoreError) in
+      let rounds = try state.withLock { (state) throws(StoreError) in
         plan(&state).planner.remainingRounds()
       }
       if rounds.isEmpty { return }
       for inputs in rounds {
-        try byHand { (state) throws(StoreError) in
+        try state.withLock { (state) throws(StoreError) in
           try run(inputs, pace: nil, &state, &report)
         }
       }
@@ -380,8 +373,8 @@ struct CompactionState: Sendable {
 
   /// Bytes that the rounds of the session have reclaimed.
   var reclaimedByteCount = 0
-  /// Whether a caller is waiting for the result. Read errors are then thrown.
-  var isByHand = false
+  /// The first error of the disk in an input since a manual compaction began.
+  var readError: StoreError?
 }
 
 /// Pauses after each piece for as long as the piece took, unless writers are being slowed.

@@ -146,6 +146,20 @@ final class DamagedSegmentTests: StoreSuite {
     try store.close()
   }
 
+  /// Found by a review: each call read the segment again, and threw before it came to the others.
+  @Test("A compaction by hand compacts everything else before it throws an error of the disk")
+  func othersCompacted() throws {
+    let store = try openStore()
+    for number in 0..<250 { try store.removeValue(forKey: "q/\(2 * number)") }
+    try damage(.medium)
+    #expect(storeError { _ = try store.compact() } != nil)
+    // Only the tombstones of keys that the segment can hold are kept.
+    let others = try store.statistics().segments.filter { $0.id != 1 && $0.isSealed }
+    #expect(others.allSatisfy { $0.tombstoneCount == 0 && $0.deadByteCount < 4096 }, "\(others)")
+    #expect(try store.count() == Self.coldCount - 1 + 250)
+    try store.close()
+  }
+
   @Test("A segment that cannot be read is dropped unread once nothing in it is live")
   func droppedUnread() throws {
     let store = try openStore()
