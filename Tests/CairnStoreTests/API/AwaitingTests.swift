@@ -20,7 +20,7 @@ private final class Total: Sendable {
 }
 
 /// If a call blocked a thread that tasks run on, each test would hang, or throw at its time limit.
-@Suite("Writes of async code block no thread", .timeLimit(.minutes(3)))
+@Suite("Writes of async code block no thread", .timeLimit(.minutes(30)))
 struct AwaitingTests {
   let directory: TemporaryDirectory
   let system = FaultyFileSystem()

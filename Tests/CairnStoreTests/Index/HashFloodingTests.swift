@@ -16,7 +16,7 @@ struct HashFloodingTests {
 
   @Test(
     "Chosen keys take no longer than random ones, to write, to find and to miss",
-    .timeLimit(.minutes(10)))
+    .timeLimit(.minutes(30)))
   func time() throws {
     var generator = Seed.generator()
     let random: [[UInt8]] = (0..<Self.count).map { _ in

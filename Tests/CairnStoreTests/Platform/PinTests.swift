@@ -5,7 +5,7 @@ import Testing
 
 /// Other tests pin and retire at the same time, and may briefly delay a free. So the tests wait for
 /// "is freed". "Is kept" is certain, because the test has a pin of its own.
-@Suite("Pins, and what is freed when they end", .serialized, .timeLimit(.minutes(2)))
+@Suite("Pins, and what is freed when they end", .serialized, .timeLimit(.minutes(30)))
 struct PinTests {
   final class Probe: Sendable {
     let isFreed: Flag
@@ -190,7 +190,7 @@ struct PinTests {
   }
 }
 
-@Suite("Words that are read without a lock", .timeLimit(.minutes(2)))
+@Suite("Words that are read without a lock", .timeLimit(.minutes(30)))
 struct VersionedWordsTests {
   @Test("A read sees words of one moment, even if the run is replaced by a longer one")
   func consistency() throws {

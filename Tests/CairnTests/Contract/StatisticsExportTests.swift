@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Statistics for Prometheus, and the difference from earlier ones", .timeLimit(.minutes(10)))
+@Suite("Statistics for Prometheus, and the difference from earlier ones", .timeLimit(.minutes(30)))
 struct StatisticsExportTests {
   let scene = TieredScene()
 

@@ -5,7 +5,7 @@ import FuzzSupport
 import Testing
 
 /// Mistakes of this cache's ancestors, each with a test that this cache does not make it.
-@Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(10)))
+@Suite("Mistakes of the ancestors that the cache on disk does not make", .timeLimit(.minutes(30)))
 struct DiskAncestorBugTests {
   let scene = DiskScene()
 

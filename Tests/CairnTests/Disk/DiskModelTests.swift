@@ -49,7 +49,7 @@ private struct ModelDisk {
   }
 }
 
-@Suite("A cache on disk against a model", .timeLimit(.minutes(10)))
+@Suite("A cache on disk against a model", .timeLimit(.minutes(30)))
 struct DiskModelTests {
   @Test(
     "Any sequence of calls returns what the model returns, even after a reopen",

@@ -118,7 +118,7 @@ struct DiskPerformingTests {
   /// If a call held its thread, this would hang.
   @Test(
     "With one thread for calls, every kind of write waits for its sync and holds no thread",
-    .timeLimit(.minutes(3)))
+    .timeLimit(.minutes(30)))
   func oneThread() async throws {
     let system = SlowSyncFileSystem()
     var configuration = DiskCacheConfiguration(

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Durations of a disk cache's calls, and the log of slow ones", .timeLimit(.minutes(10)))
+@Suite("Durations of a disk cache's calls, and the log of slow ones", .timeLimit(.minutes(30)))
 struct DiskSlowCallTests {
   typealias Cache = DiskCache<String, String>
 

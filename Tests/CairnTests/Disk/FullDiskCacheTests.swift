@@ -142,7 +142,7 @@ struct FullDiskCacheTests {
     #expect(try cache.contains(2049))
   }
 
-  @Test("An observer may write, even outside the log", .timeLimit(.minutes(5)))
+  @Test("An observer may write, even outside the log", .timeLimit(.minutes(30)))
   func observerWrites() throws {
     let disk = try TinyDisk(byteCount: 6 << 20)
     let cache = Mutex<DiskCache<Int, [UInt8]>?>(nil)

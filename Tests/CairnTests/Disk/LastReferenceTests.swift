@@ -3,7 +3,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("The last reference to a cache closes it", .timeLimit(.minutes(10)))
+@Suite("The last reference to a cache closes it", .timeLimit(.minutes(30)))
 struct LastReferenceTests {
   let scene = DiskScene()
 

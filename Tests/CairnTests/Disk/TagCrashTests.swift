@@ -6,7 +6,7 @@ import Testing
 
 /// A removal by tag and its sweep on a simulated disk: wherever the process dies or the power
 /// fails.
-@Suite("Entries with tags, on a failing disk", .timeLimit(.minutes(10)))
+@Suite("Entries with tags, on a failing disk", .timeLimit(.minutes(30)))
 struct TagCrashTests {
   private static let path = "/cache"
 

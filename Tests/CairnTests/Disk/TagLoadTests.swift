@@ -6,7 +6,7 @@ import Testing
 @testable import Cairn
 
 /// Values that are loaded, or read from disk into memory, while a tag is removed.
-@Suite("Loads and promotions during a removal by tag", .timeLimit(.minutes(10)))
+@Suite("Loads and promotions during a removal by tag", .timeLimit(.minutes(30)))
 struct TagLoadTests {
   let scene = LoadScene()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("The record of removed tags", .timeLimit(.minutes(10)))
+@Suite("The record of removed tags", .timeLimit(.minutes(30)))
 struct TagMarkTests {
   let scene = TieredScene()
 

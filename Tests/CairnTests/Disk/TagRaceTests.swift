@@ -26,7 +26,7 @@ private final class FailingReads: FileSystemDecorator {
 }
 
 /// What may happen between two steps of a removal by tag, of its sweep, of a read or of a write.
-@Suite("Removals by tag, and what happens in between", .timeLimit(.minutes(10)))
+@Suite("Removals by tag, and what happens in between", .timeLimit(.minutes(30)))
 struct TagRaceTests {
   private let scene = TieredScene()
   private static let x = Array("x".utf8)

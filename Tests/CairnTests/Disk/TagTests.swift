@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Entries with tags", .timeLimit(.minutes(10)))
+@Suite("Entries with tags", .timeLimit(.minutes(30)))
 struct TagTests {
   let scene = TieredScene()
 

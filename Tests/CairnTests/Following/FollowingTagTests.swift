@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Tags in a following cache", .timeLimit(.minutes(10)))
+@Suite("Tags in a following cache", .timeLimit(.minutes(30)))
 struct FollowingTagTests {
   @Test("A follower finds what the writer finds", arguments: [nil, Int.max])
   func following(held: Int?) throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import Cairn
 
 @Suite(
-  "Loads that see the old value, random lifetimes, and absence", .timeLimit(.minutes(10)))
+  "Loads that see the old value, random lifetimes, and absence", .timeLimit(.minutes(30)))
 struct ConditionalLoadTests {
   let origin = Origin()
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Loads that wait for themselves", .timeLimit(.minutes(10)))
+@Suite("Loads that wait for themselves", .timeLimit(.minutes(30)))
 struct LoadCircleTests {
   let scene = MemoryScene()
 

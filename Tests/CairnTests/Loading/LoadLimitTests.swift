@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Time limits of loads", .timeLimit(.minutes(10)))
+@Suite("Time limits of loads", .timeLimit(.minutes(30)))
 struct LoadLimitTests {
   let scene = LoadScene()
   let origin = Origin()

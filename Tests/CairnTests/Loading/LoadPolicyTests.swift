@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Stale values and refreshes of loads", .timeLimit(.minutes(10)))
+@Suite("Stale values and refreshes of loads", .timeLimit(.minutes(30)))
 struct LoadPolicyTests {
   let scene = LoadScene()
   let origin = Origin()

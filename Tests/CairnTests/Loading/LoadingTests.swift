@@ -13,7 +13,7 @@ enum Ambient {
   @TaskLocal static var word = ""
 }
 
-@Suite("Loading missing values", .timeLimit(.minutes(10)))
+@Suite("Loading missing values", .timeLimit(.minutes(30)))
 struct LoadingTests {
   let scene = MemoryScene()
 

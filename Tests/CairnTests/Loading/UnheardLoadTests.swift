@@ -5,7 +5,7 @@ import Testing
 @testable import Cairn
 
 /// Loads whose callers have gone, and what a load leaves behind.
-@Suite("Loads without waiting callers", .timeLimit(.minutes(10)))
+@Suite("Loads without waiting callers", .timeLimit(.minutes(30)))
 struct UnheardLoadTests {
   let scene = LoadScene()
   let origin = Origin()

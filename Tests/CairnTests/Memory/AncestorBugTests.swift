@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 
 /// Mistakes of this cache's ancestors, each with a test that this cache does not make it.
-@Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(10)))
+@Suite("Mistakes of the ancestors that the cache in memory does not make", .timeLimit(.minutes(30)))
 struct AncestorBugTests {
   let scene = MemoryScene()
 

@@ -11,7 +11,7 @@ struct FairnessTests {
     let lock = CacheLock(0, sharing: .afterReading)
   }
 
-  @Test("gives way to threads that wait for the lock", .timeLimit(.minutes(5)))
+  @Test("gives way to threads that wait for the lock", .timeLimit(.minutes(30)))
   func givesWay() {
     let holder = Holder()
     let turnCount = Atomic(0)

@@ -5,7 +5,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("A cache in memory with many threads", .timeLimit(.minutes(10)))
+@Suite("A cache in memory with many threads", .timeLimit(.minutes(30)))
 struct MemoryConcurrencyTests {
   /// A value that shows its owner and its number.
   struct Stamp: Sendable, Hashable {

@@ -3,7 +3,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("Events of a cache in memory", .timeLimit(.minutes(10)))
+@Suite("Events of a cache in memory", .timeLimit(.minutes(30)))
 struct MemoryEventTests {
   let scene = MemoryScene()
 

@@ -21,7 +21,7 @@ final class ManualPressureSource: PressureSource {
   }
 }
 
-@Suite("Memory pressure", .timeLimit(.minutes(10)))
+@Suite("Memory pressure", .timeLimit(.minutes(30)))
 struct MemoryPressureTests {
   let scene = MemoryScene()
 

@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("Where values of a cache in memory are destroyed", .timeLimit(.minutes(10)))
+@Suite("Where values of a cache in memory are destroyed", .timeLimit(.minutes(30)))
 struct MemoryReleaseTests {
   let scene = MemoryScene()
 

@@ -4,7 +4,7 @@ import FuzzSupport
 import Synchronization
 import Testing
 
-@Suite("Parallel hits, without the mutex", .timeLimit(.minutes(5)))
+@Suite("Parallel hits, without the mutex", .timeLimit(.minutes(30)))
 struct SharedReadTests {
   static let policies = EvictionPolicy.allCases
   let scene = MemoryScene()

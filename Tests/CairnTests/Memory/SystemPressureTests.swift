@@ -4,7 +4,7 @@ import Foundation
 import FuzzSupport
 import Testing
 
-@Suite("What the kernel reports about memory", .timeLimit(.minutes(10)))
+@Suite("What the kernel reports about memory", .timeLimit(.minutes(30)))
 struct SystemPressureTests {
   /// A directory that replaces `/`, with these files.
   private func tree(_ files: [String: String]) throws -> String {

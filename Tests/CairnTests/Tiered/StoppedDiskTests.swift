@@ -28,7 +28,7 @@ private final class FailingDisk: FileSystemDecorator {
   }
 }
 
-@Suite("A cache whose disk takes no more writes goes on in memory", .timeLimit(.minutes(10)))
+@Suite("A cache whose disk takes no more writes goes on in memory", .timeLimit(.minutes(30)))
 struct StoppedDiskTests {
   private let scene = TieredScene()
   private let disk = FailingDisk()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Memory in front of the disk", .timeLimit(.minutes(10)))
+@Suite("Memory in front of the disk", .timeLimit(.minutes(30)))
 struct TieredCacheTests {
   let scene = TieredScene()
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Cairn
 
 /// What concurrent calls may do to each other, one order at a time.
-@Suite("No read finds a value older than one found before", .timeLimit(.minutes(10)))
+@Suite("No read finds a value older than one found before", .timeLimit(.minutes(30)))
 struct TieredCoherenceTests {
   let scene = TieredScene()
 

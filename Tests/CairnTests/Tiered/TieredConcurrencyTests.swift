@@ -98,7 +98,7 @@ struct KeyHistory {
   }
 }
 
-@Suite("Both tiers with many threads", .timeLimit(.minutes(10)))
+@Suite("Both tiers with many threads", .timeLimit(.minutes(30)))
 struct TieredConcurrencyTests {
   static let threads = 4
   static let keys = 5

@@ -87,7 +87,7 @@ struct TieredEventTests {
   }
 
   @Test(
-    "A close ends all streams, even those made later", .timeLimit(.minutes(10)))
+    "A close ends all streams, even those made later", .timeLimit(.minutes(30)))
   func streamsEndWithClose() async throws {
     let cache: DiskCache<Int, Int> = try scene.cache()
     let stream = cache.events()

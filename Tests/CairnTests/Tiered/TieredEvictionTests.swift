@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What is read from memory is not evicted from disk", .timeLimit(.minutes(10)))
+@Suite("What is read from memory is not evicted from disk", .timeLimit(.minutes(30)))
 struct TieredEvictionTests {
   let scene = TieredScene()
 

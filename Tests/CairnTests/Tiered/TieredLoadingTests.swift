@@ -4,7 +4,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("Loading through both tiers, and through the disk alone", .timeLimit(.minutes(10)))
+@Suite("Loading through both tiers, and through the disk alone", .timeLimit(.minutes(30)))
 struct TieredLoadingTests {
   let scene = TieredScene()
 

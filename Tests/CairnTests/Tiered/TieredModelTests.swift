@@ -1,7 +1,7 @@
 import FuzzSupport
 import Testing
 
-@Suite("Both tiers against a model", .timeLimit(.minutes(10)))
+@Suite("Both tiers against a model", .timeLimit(.minutes(30)))
 struct TieredModelTests {
   @Test(
     "Any sequence of calls to either tier returns what the model returns, to the millisecond",

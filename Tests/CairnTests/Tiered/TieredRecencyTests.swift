@@ -5,7 +5,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("What is read from memory counts as used on disk", .timeLimit(.minutes(10)))
+@Suite("What is read from memory counts as used on disk", .timeLimit(.minutes(30)))
 struct TieredRecencyTests {
   let scene = TieredScene()
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Cairn
 
-@Suite("When reads from memory are reported to the disk", .timeLimit(.minutes(10)))
+@Suite("When reads from memory are reported to the disk", .timeLimit(.minutes(30)))
 struct TieredTellingTests {
   let scene = TieredScene()
 
