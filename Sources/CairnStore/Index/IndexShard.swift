@@ -16,7 +16,7 @@ struct IndexShard: ~Copyable {
   private(set) var isUnloaded = false
   /// Whether entries that can expire may lack a deadline.
   var lacksDeadlines = false
-  /// The capacities are this one times a power of two, from a quarter of it.
+  /// The capacity of the first allocation. Other capacities are this one times a power of two.
   private let firstCapacity: UInt8
   /// The ends of extended lifetimes, by the location of the put.
   var extensions: [Location: LifetimeExtension] = [:]
@@ -136,15 +136,13 @@ struct IndexShard: ~Copyable {
   /// 2^24 times 256 shards: four billion keys.
   private static let largestCapacity = 1 << 24
 
-  private static func slotCount(ofCapacity capacity: Int) -> Int {
-    capacity + min(8, capacity) + capacity / 64
-  }
+  private static func slotCount(ofCapacity capacity: Int) -> Int { capacity + 8 + capacity / 64 }
 
   /// The smallest capacity of this shard that holds this many entries without growing.
   private func capacity(for count: Int) -> Int {
-    var level = 0
-    while (count + 1) * 20 > ((Int(firstCapacity) << level) >> 2) * 17 { level += 1 }
-    return (Int(firstCapacity) << level) >> 2
+    var smallest = Int(firstCapacity)
+    while (count + 1) * 20 > smallest * 17 { smallest *= 2 }
+    return smallest
   }
 
   @inline(__always)
@@ -331,9 +329,7 @@ struct IndexShard: ~Copyable {
     count -= 1
     // Below a load of 41 %, an entry would take more than 40 bytes. If there is no memory for a
     // smaller table, keep the larger one.
-    if capacity > Int(firstCapacity >> 2), count * 100 < capacity * 41 {
-      try? resize(to: capacity / 2)
-    }
+    if capacity > Int(firstCapacity), count * 100 < capacity * 41 { try? resize(to: capacity / 2) }
   }
 
   /// Removes all entries.
