@@ -113,6 +113,7 @@ extension CacheError {
 }
 
 /// Calls the store, and converts its errors.
+@inline(__always)
 func callingStore<Result: ~Copyable>(
   _ body: () throws(StoreError) -> Result
 ) throws(CacheError) -> Result {

@@ -125,12 +125,12 @@ extension DiskCache {
         try encode(value) { (value) throws(CacheError) in
           new.byteCount = value.byteCount
           byteCount += change.bytes.count + value.byteCount
-          try storing { () throws(StoreError) in
+          try callingStore { () throws(StoreError) in
             try records.setValue(value, forKey: change.bytes, options: change.options)
           }
         }
       } else {
-        try storing { () throws(StoreError) in try records.removeValue(forKey: change.bytes) }
+        try callingStore { () throws(StoreError) in try records.removeValue(forKey: change.bytes) }
       }
       written.append(new)
     }

@@ -85,7 +85,7 @@ extension DiskCache {
   /// - Throws: `store` with the errors of `Store.catchUp`, such as `outdated` if data that reads
   ///   have seen is gone.
   public func catchUp() throws(CacheError) {
-    try storing { () throws(StoreError) in try store.catchUp() }
+    try callingStore { () throws(StoreError) in try store.catchUp() }
   }
 }
 

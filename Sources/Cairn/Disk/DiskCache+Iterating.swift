@@ -104,7 +104,7 @@ extension DiskCache {
   ) throws {
     // Read before the snapshot, because a mark is removed only after the entries it hides.
     let table = try removedTags()
-    let snapshot = try storing { () throws(StoreError) in try store.snapshot() }
+    let snapshot = try callingStore { () throws(StoreError) in try store.snapshot() }
     defer { snapshot.close() }
     // Kept apart, so that a store error thrown by the caller comes out unchanged.
     var failure: (any Error)?

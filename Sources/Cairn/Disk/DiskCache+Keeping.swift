@@ -40,7 +40,7 @@ extension DiskCache {
       if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
       let isKept = try flights.keeping { () throws(CacheError) in
         try keyCoder.encode(key) { (key) throws(CacheError) in
-          try storing { () throws(StoreError) in
+          try callingStore { () throws(StoreError) in
             try store.renewValue(
               forKey: key, version: version, to: lifetime, &entered.pending
             ) { !flight.isOutdated }
@@ -57,7 +57,7 @@ extension DiskCache {
       let inMemory = try tierKey(key)
       defer { held?.invalidate(inMemory, through: version, .removed) }
       try keyCoder.encode(key) { (key) throws(CacheError) in
-        try storing { () throws(StoreError) in
+        try callingStore { () throws(StoreError) in
           if try !store.enterRemoval(
             ofKey: key, expecting: version, durability: nil, &entered.pending)
           {

@@ -47,7 +47,7 @@ extension DiskCache {
     while true {
       if let value = try value(forKey: key) { return .found(value) }
       let hasExpired = try keyCoder.encode(key) { (key) throws(CacheError) in
-        try storing { () throws(StoreError) in try store.hasExpired(key) }
+        try callingStore { () throws(StoreError) in try store.hasExpired(key) }
       }
       // The key may have been written between the two reads. If not, its value is unreadable and
       // could not be removed.

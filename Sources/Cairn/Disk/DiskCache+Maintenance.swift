@@ -5,14 +5,14 @@ extension DiskCache {
   ///
   /// - Throws: `store` with `durabilityUnknown` if the sync fails.
   public func sync() throws(CacheError) {
-    try storing { () throws(StoreError) in try store.sync() }
+    try callingStore { () throws(StoreError) in try store.sync() }
   }
 
   /// Reclaims the space of all dead records. See `Store.compact`. The cache also compacts by
   /// itself: the store's `spaceBound` controls when.
   @discardableResult
   public func compact() throws(CacheError) -> CompactionReport {
-    try storing { () throws(StoreError) in try store.compact() }
+    try callingStore { () throws(StoreError) in try store.compact() }
   }
 
   /// Reads and checks all of the cache's data on disk once. See `Store.scrub`. Observers receive an
@@ -22,7 +22,7 @@ extension DiskCache {
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
   ) throws(CacheError) -> ScrubReport {
-    try storing { () throws(StoreError) in
+    try callingStore { () throws(StoreError) in
       try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
     }
   }
@@ -34,7 +34,7 @@ extension DiskCache {
   public func maintain() throws(CacheError) {
     recency?.tell()
     marks.resume()
-    try storing { () throws(StoreError) in try store.maintain() }
+    try callingStore { () throws(StoreError) in try store.maintain() }
   }
 
   /// Copies the current state of the cache into a new directory, while writes continue. The copy is
@@ -44,7 +44,7 @@ extension DiskCache {
     to destination: String, progress: (WorkProgress) -> Void
   ) throws(CacheError) -> BackupReport {
     recency?.tell()
-    return try storing { () throws(StoreError) in
+    return try callingStore { () throws(StoreError) in
       try store.backup(to: destination, progress: progress)
     }
   }
@@ -71,7 +71,7 @@ extension DiskCache {
   @discardableResult
   public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
     let isFound: Void? = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in
-      try storing { () throws(StoreError) in
+      try callingStore { () throws(StoreError) in
         try File.replace(at: path, with: bytes, fileSystem: SystemFileSystem())
       }
     }

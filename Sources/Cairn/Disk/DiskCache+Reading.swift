@@ -107,7 +107,7 @@ extension DiskCache {
     let start = callStart()
     defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in try store.info(forKey: key) }
+      try callingStore { () throws(StoreError) in try store.info(forKey: key) }
         .map { CacheEntryInfo($0) }
     }
   }
@@ -146,7 +146,7 @@ extension DiskCache {
     let start = callStart()
     defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
-      try storing { () throws(StoreError) in try store.contains(key) }
+      try callingStore { () throws(StoreError) in try store.contains(key) }
     }
   }
 

@@ -41,7 +41,7 @@ extension DiskCache {
       let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
         try noteWrite(key)
         try settle(key)
-        return try storing { () throws(StoreError) in
+        return try callingStore { () throws(StoreError) in
           try store.enterRemoval(
             ofKey: key, expecting: version, durability: durability, &entered.pending)
         }
@@ -102,7 +102,7 @@ extension DiskCache {
     let (bytes, inMemory) = (try bytes(of: key), try tierKey(key))
     // Also if the disk takes no more writes.
     defer { held?.invalidate(inMemory, through: nil, .removed) }
-    try storing { () throws(StoreError) in
+    try callingStore { () throws(StoreError) in
       try enterRemovalOfRetained(bytes, durability: nil, &entered)
     }
     return nil
@@ -142,7 +142,7 @@ extension DiskCache {
       }
     }
     let loading = encoded.filter { flights.noteWrite($0) }
-    return try storing { () throws(StoreError) in
+    return try callingStore { () throws(StoreError) in
       var count = try store.enterRemovals(
         ofKeys: encoded, durability: durability, &entered.pending)
       if !loading.isEmpty {

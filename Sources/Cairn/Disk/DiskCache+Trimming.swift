@@ -21,7 +21,7 @@ extension DiskCache {
   ///   changed. Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
     recency?.tell()
-    try storing { () throws(StoreError) in
+    try callingStore { () throws(StoreError) in
       try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
     }
   }
@@ -182,7 +182,7 @@ extension DiskCache: Trimming {
     switch trim {
     case .toCount(let count, let order):
       removesAll = count <= 0
-      let recordCount = try storing { () throws(StoreError) in try marks.recordCount() }
+      let recordCount = try callingStore { () throws(StoreError) in try marks.recordCount() }
       trim = .toCount(min(count, .max - 1) + recordCount, order)
     case .toBytes(let cost, _): removesAll = cost <= 0
     case .olderThan(let age, _): removesAll = age <= .zero
@@ -194,7 +194,7 @@ extension DiskCache: Trimming {
     }
     // The access order of both tiers decides which entries go.
     if case .expired = trim { held?.removeExpired() } else { recency?.tell() }
-    let summary = try storing { () throws(StoreError) in
+    let summary = try callingStore { () throws(StoreError) in
       try store.trimmer.run(trim, durability: nil, &entered.pending)
     }
     // Another call may have removed entries without memory knowing yet. Clear memory even if it is

@@ -134,7 +134,7 @@ extension DiskCache {
       if !atOnce {
         recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
       }
-      try storing { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+      try callingStore { () throws(StoreError) in (result, pending) = try body(store, &removals) }
     } catch {
       drop(removals)
       let step = tierStep(after: error, key, byteCount: value.byteCount, ifWanted: isWanted)
@@ -332,7 +332,7 @@ extension DiskCache {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }
     }
-    let count = try storing { () throws(StoreError) in
+    let count = try callingStore { () throws(StoreError) in
       try store.enterExtensions(
         ofKeys: encoded, to: lifetime, durability: durability, &entered.pending)
     }

@@ -188,14 +188,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     }
   }
 
-  /// Calls the store, and turns its errors into the cache's.
-  @inline(__always)
-  func storing<Result: ~Copyable>(
-    _ body: () throws(StoreError) -> Result
-  ) throws(CacheError) -> Result {
-    do throws(StoreError) { return try body() } catch { throw .store(error) }
-  }
-
   /// The default lifetime, for entries that are set from now on without one of their own. `nil`
   /// means forever. Existing entries keep their lifetimes.
   ///
@@ -243,7 +235,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
   /// - Complexity: the same as `Store.count()`.
   public func count() throws(CacheError) -> Int {
-    try storing { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
+    try callingStore { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
   }
 
   /// Whether `count()` is 0.
@@ -255,7 +247,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: the same as `statistics()`.
   public func totalCost() throws(CacheError) -> Int {
-    try storing { () throws(StoreError) in try store.usage().liveByteCount }
+    try callingStore { () throws(StoreError) in try store.usage().liveByteCount }
   }
 
   /// Counts of the cache's operations, and its current size. `storeStatistics()` says more about
@@ -264,8 +256,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), without a system call.
   public func statistics() throws(CacheError) -> DiskCacheStatistics {
-    let usage = try storing { () throws(StoreError) in try store.usage() }
-    let (table, record) = try storing { () throws(StoreError) in try marks.current() }
+    let usage = try callingStore { () throws(StoreError) in try store.usage() }
+    let (table, record) = try callingStore { () throws(StoreError) in try marks.current() }
     var statistics = events.counters.statistics
     statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
     statistics.sweepingTagCount = table.count
@@ -287,7 +279,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// - Throws: `store` with `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), with a system call for each.
   public func storeStatistics() throws(CacheError) -> StoreStatistics {
-    try storing { () throws(StoreError) in try store.statistics() }
+    try callingStore { () throws(StoreError) in try store.statistics() }
   }
 
   /// Makes every acknowledged write durable, marks the store clean and releases its lock. Later

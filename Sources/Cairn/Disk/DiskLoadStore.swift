@@ -116,7 +116,7 @@ extension DiskCache {
     defer { note(.read, of: key, since: start) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
       let record = try unhidden { () throws(CacheError) in
-        try storing { () throws(StoreError) in
+        try callingStore { () throws(StoreError) in
           try store.expiredEntry(forKey: key, within: retention)
         }
       }

@@ -40,7 +40,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     options: EntryOptions = .standard, durability: Durability? = nil
   ) throws(CacheError) -> UInt64 {
     let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
-    return try storing { () throws(StoreError) in
+    return try callingStore { () throws(StoreError) in
       try store.setValue(value, forKey: key, options: options, durability: durability)
     }
   }
@@ -66,7 +66,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
   ) throws(CacheError) -> Bool {
     let key = fullKey(key)
-    return try storing { () throws(StoreError) in
+    return try callingStore { () throws(StoreError) in
       try store.removeValue(forKey: key, durability: durability)
     }
   }
@@ -196,7 +196,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   private func found(_ key: [UInt8]) throws(CacheError) -> (entry: Entry, value: Value)? {
-    let entry = try storing { () throws(StoreError) in try store.entry(forKey: key) }
+    let entry = try callingStore { () throws(StoreError) in try store.entry(forKey: key) }
     guard let entry else { return nil }
     return (entry, try decoded(entry))
   }
@@ -214,12 +214,6 @@ public struct StoreView<Value: Sendable>: Sendable {
     } catch let error as CacheError { throw error } catch {
       throw .undecodable(error, version: version, in: store.path)
     }
-  }
-
-  private func storing<Result>(
-    _ body: () throws(StoreError) -> Result
-  ) throws(CacheError) -> Result {
-    do throws(StoreError) { return try body() } catch { throw .store(error) }
   }
 }
 

@@ -164,10 +164,7 @@ extension Engine {
             &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
         } else {
           // While the new record is appended, the processor fetches the record it replaces.
-          let pin = Pin()
-          defer { pin?.endUnderLock() }
-          let glimpse = pin == nil ? nil : lookup.glimpse(hash)
-          if let glimpse { lookup.prefetch(glimpse) }
+          let glimpse = lookup.prefetchRecord(ofHash: hash)
           try writer.makeRoom(hash, key: key, now: now)
           (location, version) = try appender.append(
             &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)

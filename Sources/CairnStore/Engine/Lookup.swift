@@ -172,17 +172,18 @@ struct Lookup: Sendable {
 
   // MARK: Prefetching
 
-  /// Prefetches the first bytes of the record of a key with this hash.
-  func prefetchRecord(ofHash hash: UInt64) {
-    guard let pin = Pin() else { return }
-    defer { pin.endUnderLock() }
-    if let glimpse = glimpse(hash) { prefetch(glimpse) }
-  }
-
+  /// Prefetches the first bytes of the record of a key with this hash. Returns the glimpse of it,
+  /// which stays valid as long as the caller holds the log's lock.
   @inline(__always)
-  func prefetch(_ glimpse: Glimpse) {
-    guard let entry = glimpse.place?.entry, let segment = glimpse.segment else { return }
-    segment.withObject { $0.prefetch(entry.location, count: Self.prefetchByteCount) }
+  @discardableResult
+  func prefetchRecord(ofHash hash: UInt64) -> Glimpse? {
+    guard let pin = Pin() else { return nil }
+    defer { pin.endUnderLock() }
+    guard let glimpse = glimpse(hash) else { return nil }
+    if let entry = glimpse.place?.entry, let segment = glimpse.segment {
+      segment.withObject { $0.prefetch(entry.location, count: Self.prefetchByteCount) }
+    }
+    return glimpse
   }
 
   /// The size of a small record. The processor fetches the rest of a large record by itself.
@@ -191,7 +192,8 @@ struct Lookup: Sendable {
   // MARK: Writes
 
   /// The first entry with a hash, if any, and the segment of its record, both from one moment. Valid
-  /// as long as the pin. While the log's lock is held, only its tick may change.
+  /// as long as the pin or the log's lock: under the lock, only the tick of an entry may change, and
+  /// a segment that an entry names stays in the table.
   struct Glimpse {
     let place: SeenEntry?
     let segment: Unretained<Segment>?
@@ -220,7 +222,7 @@ struct Lookup: Sendable {
     return try locate(hash, key: key, now: now, damage: &damage)
   }
 
-  /// Like the form above, but begins with what the caller has seen under a pin that still holds.
+  /// Like the form above, but begins with what the caller has seen under the log's lock.
   @inline(__always)
   func locate(
     _ hash: UInt64, seen glimpse: Glimpse?, key: RawSpan, now: Timestamp

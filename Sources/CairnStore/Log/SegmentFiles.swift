@@ -49,7 +49,7 @@ package struct SegmentFiles: Sendable {
   ///   - createFile: creates the file with a name, or `nil` to create it in the directory.
   package func create(
     id: SegmentID, salt: UInt64, baseSequence: SequenceNumber, baseTime: Int64, capacity: Int,
-    allocating byteCount: Int, compactedAt: SequenceNumber = 0, durably: Bool,
+    allocating byteCount: Int, durably: Bool,
     by createFile: ((String) throws(StoreError) -> File)? = nil
   ) throws(StoreError) -> Segment {
     let header = SegmentHeader(
@@ -69,7 +69,7 @@ package struct SegmentFiles: Sendable {
         mapping: try map(file, byteCount: capacity, writable: true), capacity: capacity,
         granule: granule, allocatedByteCount: byteCount,
         syncedByteCount: durably ? SegmentHeader.byteCount : 0,
-        compactedAt: compactedAt, usage: SegmentUsage(total: table.total))
+        compactedAt: 0, usage: SegmentUsage(total: table.total))
       table.publish(segment)
       return segment
     } catch {

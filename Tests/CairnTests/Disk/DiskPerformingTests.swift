@@ -139,6 +139,7 @@ struct DiskPerformingTests {
     }
     try await cache.sync()
     let version = try #require(try cache.info(forKey: "1")).version
+    let later = SystemClock().now().advanced(by: .seconds(5400))
     system.holdSyncs()
     defer { system.releaseSyncs() }
     let returned = Record<Bool>()
@@ -165,6 +166,10 @@ struct DiskPerformingTests {
     await eventually {
       (0..<8).allSatisfy { (try? cache.contains("\($0)")) == false }
         && ["a", "b"].allSatisfy { (try? cache.contains($0)) == true }
+        // Before a trim removes these keys.
+        && ["8", "9"].allSatisfy {
+          (try? cache.info(forKey: $0))??.expires ?? .distantPast > later
+        }
     }
     tasks.append(begin { try await cache.trim(toCount: 10) })
     await eventually { (try? cache.count()).map { $0 <= 10 } == true }

@@ -50,7 +50,7 @@ extension DiskCache {
     of key: TierKey<Key>, in tier: FollowingTier<Key, Value>, isRead: Bool = true
   ) throws(CacheError) -> (value: Value, info: EntryInfo)? {
     let (info, history) = try keyCoder.encode(key.key) { (bytes) throws(CacheError) in
-      try storing { () throws(StoreError) in try store.look(at: bytes) }
+      try callingStore { () throws(StoreError) in try store.look(at: bytes) }
     }
     tier.enter(history)
     guard let info else {

@@ -227,7 +227,7 @@ extension DiskCache {
   @discardableResult
   func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
     if !marks.isUsed || marks.isFollowing { return nil }
-    return try storing { () throws(StoreError) -> (tags: [[UInt8]], version: UInt64)? in
+    return try callingStore { () throws(StoreError) -> (tags: [[UInt8]], version: UInt64)? in
       let table = marks.known.table
       let record: PinnedEntry?
       do throws(StoreError) {
