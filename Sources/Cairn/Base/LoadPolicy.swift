@@ -65,7 +65,7 @@ public struct LoadPolicy: Sendable, Hashable {
   ///
   /// Without a stale value, each call that finds no load in progress begins one. The process
   /// remembers the failures of up to 65,536 keys. A write or a removal of a key clears its
-  /// failures.
+  /// failures. A load whose value the disk does not take counts as failed here.
   public var firstRetryDelay: Duration = .seconds(1)
 
   /// The longest delay after a failed load. Default 60 s. See `firstRetryDelay`.

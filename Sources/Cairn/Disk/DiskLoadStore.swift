@@ -38,7 +38,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
-  ) async {
+  ) async -> Bool {
     await cache.keep(
       loaded, forKey: key, replacing: version, since: begun.start.load(ordering: .relaxed),
       begun.damage.withLock { $0 }, flight)
@@ -46,7 +46,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
-  ) async {
+  ) async -> Bool {
     await cache.renew(key, version: version, to: lifetime, flight)
   }
 

@@ -127,19 +127,25 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       loaded.options.lifetime = policy.jittered(
         loaded.options.lifetime ?? .standard, standard: store.standardLifetime,
         random: flights.random())
-      await store.keep(loaded, replacing: found?.version, flight)
-      noteSuccess(flight) { _ in }
+      if await store.keep(loaded, replacing: found?.version, flight) {
+        noteSuccess(flight) { _ in }
+      } else {
+        noteFailure(flight)
+      }
       flights.count { if found == nil { $0.freshCount += 1 } else { $0.refreshedCount += 1 } }
       return loaded
     case .notModified(let prior, let lifetime):
       let jittered = policy.jittered(
         lifetime, standard: store.standardLifetime, random: flights.random())
       let end = jittered.length(standard: store.standardLifetime, at: now())
-      await store.renew(version: prior.version, to: end, flight)
-      let now = now()
-      noteSuccess(flight) { record in
-        record.version = prior.version
-        record.validated = now
+      if await store.renew(version: prior.version, to: end, flight) {
+        let now = now()
+        noteSuccess(flight) { record in
+          record.version = prior.version
+          record.validated = now
+        }
+      } else {
+        noteFailure(flight)
       }
       flights.count {
         $0.refreshedCount += 1
@@ -194,12 +200,18 @@ protocol LoadStore<Key, Value>: Sendable {
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>?
 
   /// Keeps a value, unless the flight is outdated or the key has a value of another version.
+  ///
+  /// - Returns: `false` if the disk did not take the value. The next load then waits, as after a
+  ///   failed load.
   func keep(
-    _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
+    _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
+  ) async -> Bool
 
-  /// Extends the lifetime of one version's value, unless the flight is outdated.
+  /// Extends the lifetime of one version's value, unless the flight is outdated. Returns like
+  /// `keep`.
   func renew(
-    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>) async
+    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
+  ) async -> Bool
 
   /// Removes one version's value, unless the flight is outdated.
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async

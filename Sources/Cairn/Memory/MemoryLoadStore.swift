@@ -13,14 +13,16 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
 
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
-  ) async {
+  ) async -> Bool {
     cache.keep(loaded, forKey: key, replacing: version, flight)
+    return true
   }
 
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
-  ) async {
+  ) async -> Bool {
     if !cache.renew(key, version: version, to: lifetime, flight) { cache.flights.noteOutdated() }
+    return true
   }
 
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async {

@@ -29,6 +29,28 @@ struct DiskLimitTests {
     try store.close()
   }
 
+  @Test("A checkpoint that the limit leaves no room for says so")
+  func checkpoint() throws {
+    let messages = Messages()
+    let store = try scene.open {
+      $0.diskByteLimit = 8 << 20
+      $0.log = DiagnosticLog { messages.add($0.text) }
+    }
+    try fill(store, 1 << 20)
+    // Other files in the directory count.
+    let filler = URL(filePath: scene.path + "/filler")
+    for step in 0..<256 where messages.all.isEmpty {
+      try Data(repeating: 1, count: (5 << 20) + step * (16 << 10)).write(to: filler)
+      try store.checkpoint()
+      scene.queue.runAll()
+    }
+    #expect(messages.all.count == 1)
+    #expect(messages.all.first?.contains("the store's diskByteLimit is used up") == true)
+    try FileManager.default.removeItem(at: filler)
+    try store.checkpoint()
+    try store.close()
+  }
+
   @Test("A folder that the process may not open does not count")
   func foreignFolder() throws {
     try open().close()

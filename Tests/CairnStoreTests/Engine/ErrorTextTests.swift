@@ -118,6 +118,28 @@ struct ErrorTextTests {
     #expect(text.hasSuffix("LOCK: Permission denied (errno 13)"), "\(text)")
   }
 
+  @Test("Links, a missing LOCK, and a store removed while open: the error says what happened")
+  func places() throws {
+    let path = directory.store
+    var store = try Store(path)
+    try store.setValue("value", forKey: "key")
+    try store.close()
+    try FileManager.default.linkItem(atPath: path + "/MANIFEST", toPath: directory("link"))
+    #expect(
+      text { _ = try Store(path) }.hasSuffix(
+        "it has 2 hard links; copy a store's files instead of linking them"))
+    try FileManager.default.removeItem(atPath: directory("link"))
+    try FileManager.default.removeItem(atPath: path + "/LOCK")
+    #expect(
+      text { _ = try Store(path, readOnly: true) }.hasSuffix(
+        "it has no file LOCK; opening it for writing creates one"))
+    store = try Store(path)
+    try store.setValue("new", forKey: "key")
+    try FileManager.default.removeItem(atPath: path + "/LOCK")
+    #expect(
+      text { try store.sync() }.contains("the directory, or the file LOCK in it, was removed"))
+  }
+
   @Test("If this process holds a store, the error says so")
   func lockedHere() throws {
     let here = "\(directory.store): the store is already open in this process"

@@ -118,7 +118,7 @@ struct GoldenStoreTests {
         _ = try Store(directory.store, readOnly: readOnly)
       }
       let text = error.map { "\($0)" } ?? ""
-      #expect(text.contains("unfinished"), "\(text)")
+      #expect(text.contains("unfinished: delete the directory"), "\(text)")
     }
     let report = try Store.verify(path: directory.store)
     #expect(report.errors.map(\.cause) == [.unfinishedCopy])

@@ -1,5 +1,6 @@
 import CairnStore
 import Foundation
+import FuzzSupport
 import Synchronization
 import Testing
 
@@ -54,6 +55,33 @@ struct PinTests {
     pin.endUnderLock()
     Reclamation.reclaimIfDue()
     isFreed.wait()
+  }
+
+  /// A write to a full or slow disk may take long.
+  @Test("A put has no pin while it writes to a file")
+  func put() throws {
+    let directory = try TemporaryDirectory()
+    let system = FaultyFileSystem()
+    let store = try Store(directory.store, .small { $0.access = .systemCalls }, fileSystem: system)
+    try store.setValue("v", forKey: "key")
+    let isBegun = Flag()
+    let isFreedMeanwhile = Flag()
+    system.setHook { event in
+      guard event.call == .write, !isBegun.value.exchange(true, ordering: .relaxed) else {
+        return nil
+      }
+      let isFreed = Flag()
+      Self.retire(isFreed)
+      for _ in 0..<60_000 where !isFreed.isSet {
+        usleep(1000)
+        Reclamation.reclaim()
+      }
+      isFreedMeanwhile.value.store(isFreed.isSet, ordering: .relaxed)
+      return nil
+    }
+    try store.setValue("w", forKey: "key")
+    #expect(isFreedMeanwhile.isSet)
+    try store.close()
   }
 
   @Test("A pin within a pin ends nothing")

@@ -100,7 +100,7 @@ extension DiskCache {
     defer { for removal in removals { events.noteRemoval(removal) } }
     var version: UInt64 = 0
     try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      let result = try storing { () throws(StoreError) in
+      let result = try callingStore { () throws(StoreError) in
         let (result, pending) = try store.enter(
           value, forKey: key, options: options, durability: nil, removals: &removals)
         pending.replaced?.add(to: &removals, ofKey: key)

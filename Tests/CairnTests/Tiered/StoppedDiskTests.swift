@@ -207,6 +207,32 @@ struct StoppedDiskTests {
     #expect(try cache.value(forKey: "a") == 4)
   }
 
+  @Test(
+    "A refresh that the disk does not take is tried again after a pause", arguments: [false, true])
+  func refreshes(isConditional: Bool) async throws {
+    var policy = LoadPolicy()
+    policy.refreshAhead = 0
+    policy.staleOnError = .seconds(3600)
+    let cache = try open { $0.loadPolicy = policy }
+    try await cache.setValue(1, forKey: "a", lifetime: .seconds(isConditional ? 5 : 3600))
+    stop(cache)
+    scene.clock.advance(by: .seconds(6))
+    let count = Atomic(0)
+    for round in 1...3 {
+      for _ in 0..<20 {
+        let loaded = try await cache.loaded(forKey: "a", policy: nil) { prior in
+          count.add(1, ordering: .relaxed)
+          let prior = try #require(prior)
+          return isConditional ? prior.notModified(lifetime: .seconds(60)) : .loaded(2)
+        }
+        #expect(loaded?.value == 1)
+        await eventually { cache.loadActivity.taskCount == 0 }
+      }
+      #expect(count.load(ordering: .relaxed) == round)
+      scene.clock.advance(by: policy.longestRetryDelay)
+    }
+  }
+
   @Test("Without a memory tier, each request loads, and the log stays silent")
   func untiered() async throws {
     let cache = try open(memory: false)

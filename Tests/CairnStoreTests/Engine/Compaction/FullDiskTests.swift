@@ -99,6 +99,26 @@ struct FullDiskTests {
   }
 
   @Test(
+    "A disk of 128 KiB holds a small store, which takes writes again once it is emptied",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func smallestDisk() throws {
+    let disk = try TinyDisk(byteCount: 128 << 10)
+    var store = try Store(disk.path + "/store")
+    for _ in 0..<3 {
+      var number = 0
+      while storeError({ try store.setValue("value", forKey: "key\(number)") }) == nil {
+        number += 1
+      }
+      #expect(number > 100)
+      try store.removeValue(forKey: "key0")
+      try store.removeAll()
+      try store.close()
+      store = try Store(disk.path + "/store")
+      #expect(try store.count() == 0)
+    }
+  }
+
+  @Test(
     "A store on a full disk can be opened, read and closed",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
   func opening() throws {
