@@ -84,7 +84,7 @@ extension GoldenStore {
 
   private static func manifest(on disk: SimulatedDisk) -> Manifest? {
     let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)") ?? []
-    return try? bytes.withSpan { bytes throws(StoreError) in try Manifest(decoding: bytes) }
+    return try? Manifest(decoding: bytes.rawSpan)
   }
 
   private static func writeMeanwhile(to store: Store) throws {

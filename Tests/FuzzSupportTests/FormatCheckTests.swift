@@ -24,7 +24,7 @@ struct FormatCheckTests {
   ) throws -> Bool {
     let bytes = record()
     return try RecordCheck.check(bytes: bytes, place: place, limit: bytes.count) { bytes, limit in
-      var header = bytes.withSpan { RecordHeader(decoding: $0, limit: limit) }
+      var header = RecordHeader(decoding: bytes.rawSpan, limit: limit)
       if var changed = header {
         change(&changed)
         header = changed
@@ -75,7 +75,7 @@ struct FormatCheckTests {
     bytes[19] = 0x7F
     #expect(throws: FuzzFailure.self) {
       try RecordCheck.check(bytes: bytes, place: Self.place, limit: bytes.count) { bytes, _ in
-        bytes.withSpan { RecordHeader(decoding: $0, limit: .max) }
+        RecordHeader(decoding: bytes.rawSpan, limit: .max)
       }
     }
   }
@@ -85,7 +85,7 @@ struct FormatCheckTests {
   private typealias ManifestDecoder = ([UInt8]) throws(StoreError) -> Manifest
 
   private static func decode(_ bytes: [UInt8]) throws(StoreError) -> Manifest {
-    try bytes.withSpan { (span) throws(StoreError) in try Manifest(decoding: span) }
+    try Manifest(decoding: bytes.rawSpan)
   }
 
   @Test("A manifest that loses a field, accepts any checksum, or ends with the wrong error")

@@ -11,9 +11,7 @@ struct SimulatedDiskTests {
     let fileSystem = SimulatedFileSystem(disk: disk, seed: 1)
     let directory = try Directory(path: "/", fileSystem: fileSystem, readOnly: false)
     let file = try #require(try directory.openFile("file", mode: .readWrite))
-    try [UInt8](repeating: 2, count: 1024).withSpan { (bytes) throws(StoreError) in
-      try file.write(bytes, at: 0)
-    }
+    try file.write([UInt8](repeating: 2, count: 1024).rawSpan, at: 0)
     return disk
   }
 

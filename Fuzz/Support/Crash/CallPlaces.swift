@@ -23,7 +23,7 @@ extension SimulatedFileSystem {
   var isAtSealedSegment: Bool {
     guard let segmentName,
       let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)"),
-      let manifest = bytes.withSpan({ (bytes) in try? Manifest(decoding: bytes) })
+      let manifest = try? Manifest(decoding: bytes.rawSpan)
     else { return false }
     return manifest.sealedSegments.contains { FileName.segment($0.id) == segmentName }
   }

@@ -5,14 +5,14 @@ extension SimulatedDisk {
   package var listedCheckpoint: (path: String, bytes: [UInt8], headerByteCount: Int)? {
     let directory = SimulatedProcess.path
     guard let manifest = contents(of: "\(directory)/MANIFEST"),
-      let id = manifest.withSpan({ (bytes) in try? Manifest(decoding: bytes) })?.checkpointID,
+      let id = (try? Manifest(decoding: manifest.rawSpan))?.checkpointID,
       id != 0
     else { return nil }
     let path = "\(directory)/\(FileName.checkpoint(id))"
     guard let bytes = contents(of: path), bytes.count > Checkpoint.fixedByteCount else {
       return nil
     }
-    let header = bytes.withSpan { Int($0.load(UInt32.self, at: 12)) }
+    let header = Int(bytes.rawSpan.load(UInt32.self, at: 12))
     return (path, bytes, min(header, bytes.count))
   }
 }

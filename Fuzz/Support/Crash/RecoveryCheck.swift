@@ -207,9 +207,7 @@ package struct RecoveryCheck {
   private func checkFiles(of disk: SimulatedDisk) throws {
     let path = SimulatedProcess.path
     let bytes = disk.contents(of: "\(path)/MANIFEST") ?? []
-    let manifest = try bytes.withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
+    let manifest = try Manifest(decoding: bytes.rawSpan)
     let listed =
       (manifest.openSegments.map(\.id) + manifest.sealedSegments.map(\.id)).map {
         FileName.segment($0)

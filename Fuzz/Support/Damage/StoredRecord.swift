@@ -12,9 +12,7 @@ struct StoredRecord: Sendable {
 
 extension DamagedStore {
   var manifest: Manifest? {
-    try? files[FileName.manifest]?.withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
+    files[FileName.manifest].flatMap { try? Manifest(decoding: $0.rawSpan) }
   }
 
   /// The header of the checkpoint that the manifest lists.
@@ -22,13 +20,13 @@ extension DamagedStore {
     guard let manifest, manifest.checkpointID > 0 else { return nil }
     let name = FileName.checkpoint(manifest.checkpointID)
     guard let bytes = files[name] else { return nil }
-    return try? bytes.withSpan { (span) throws(StoreError) in
-      let count = try Checkpoint.headerByteCount(
-        decoding: span, fileByteCount: bytes.count, file: name)
-      return try Checkpoint(
-        decoding: span.extracting(0..<count), fileByteCount: bytes.count,
-        checksum: manifest.checkpointChecksum, file: name)
-    }
+    let span = bytes.rawSpan
+    let count = try? Checkpoint.headerByteCount(
+      decoding: span, fileByteCount: bytes.count, file: name)
+    guard let count else { return nil }
+    return try? Checkpoint(
+      decoding: span.extracting(0..<count), fileByteCount: bytes.count,
+      checksum: manifest.checkpointChecksum, file: name)
   }
 
   /// The records of a segment that count, including rolls. None if the manifest does not list the
@@ -40,24 +38,23 @@ extension DamagedStore {
     guard sealed != nil || open != nil else { return [] }
     let recorded = sealed?.byteCount ?? (manifest.isClean ? open?.byteCount : nil)
     let end = min(bytes.count, recorded ?? .max)
-    return bytes.withSpan { span in
-      let base = span.load(UInt64.self, at: 48)
-      var records: [StoredRecord] = []
-      var offset = SegmentHeader.byteCount
-      while let header = RecordHeader(
-        decoding: span.extracting(offset..<end), limit: end - offset)
-      {
-        func absolute(_ range: Range<Int>) -> Range<Int> {
-          (offset + range.lowerBound)..<(offset + range.upperBound)
-        }
-        records.append(
-          StoredRecord(
-            header: header, range: absolute(0..<header.byteCount),
-            value: absolute(header.valueRange), key: Array(bytes[absolute(header.keyRange)]),
-            version: base + UInt64(header.sequenceDelta)))
-        offset += header.byteCount
+    let span = bytes.rawSpan
+    let base = span.load(UInt64.self, at: 48)
+    var records: [StoredRecord] = []
+    var offset = SegmentHeader.byteCount
+    while let header = RecordHeader(
+      decoding: span.extracting(offset..<end), limit: end - offset)
+    {
+      func absolute(_ range: Range<Int>) -> Range<Int> {
+        (offset + range.lowerBound)..<(offset + range.upperBound)
       }
-      return records
+      records.append(
+        StoredRecord(
+          header: header, range: absolute(0..<header.byteCount),
+          value: absolute(header.valueRange), key: Array(bytes[absolute(header.keyRange)]),
+          version: base + UInt64(header.sequenceDelta)))
+      offset += header.byteCount
     }
+    return records
   }
 }

@@ -14,13 +14,12 @@ struct DiskDigest: Hashable {
 
   fileprivate mutating func add(_ bytes: [UInt8]) {
     add(UInt64(bytes.count))
-    bytes.withSpan { bytes in
-      let wordEnd = bytes.byteCount & ~7
-      for offset in stride(from: 0, to: wordEnd, by: 8) {
-        add(unsafe bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
-      }
-      for offset in wordEnd..<bytes.byteCount { add(UInt64(bytes.load(UInt8.self, at: offset))) }
+    let span = bytes.rawSpan
+    let wordEnd = span.byteCount & ~7
+    for offset in stride(from: 0, to: wordEnd, by: 8) {
+      add(unsafe span.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
+    for offset in wordEnd..<span.byteCount { add(UInt64(span.load(UInt8.self, at: offset))) }
   }
 }
 

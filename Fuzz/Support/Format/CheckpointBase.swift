@@ -112,9 +112,7 @@ struct CheckpointBase: Sendable {
     guard isBound, let manifest = files.first(where: { $0.name == FileName.manifest }) else {
       return disk
     }
-    var changed = try manifest.bytes.withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
+    var changed = try Manifest(decoding: manifest.bytes.rawSpan)
     let size = bytes.count < 16 ? 0 : Int(bytes.number(at: 12, count: 4))
     if size >= 4, size <= bytes.count {
       changed.checkpointChecksum = UInt32(bytes.number(at: size - 4, count: 4))

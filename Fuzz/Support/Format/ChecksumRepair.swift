@@ -21,9 +21,8 @@ package enum ChecksumRepair {
     value: Bool = true
   ) -> Int? {
     let limit = bytes.count - offset
-    let fields = bytes.withSpan {
-      RecordHeader(decoding: $0.extracting(offset..<$0.byteCount), limit: limit)
-    }
+    let fields = RecordHeader(
+      decoding: bytes.rawSpan.extracting(offset..<bytes.count), limit: limit)
     guard let fields else { return nil }
     if value {
       let range = fields.valueRange
@@ -32,10 +31,9 @@ package enum ChecksumRepair {
         count: 4)
     }
     if header {
-      let sum = bytes.withSpan {
-        RecordHeader.checksum(
-          ofHead: $0.extracting(offset..<(offset + fields.headByteCount)), at: place, seed: seed)
-      }
+      let sum = RecordHeader.checksum(
+        ofHead: bytes.rawSpan.extracting(offset..<(offset + fields.headByteCount)), at: place,
+        seed: seed)
       bytes.set(UInt64(sum), at: offset, count: 4)
     }
     return fields.byteCount
@@ -98,6 +96,6 @@ package enum ChecksumRepair {
   }
 
   private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
-    UInt64(Array(bytes).withSpan { CRC32C.checksum(of: $0) })
+    UInt64(CRC32C.checksum(of: Array(bytes).rawSpan))
   }
 }

@@ -115,17 +115,12 @@ package struct EncodingGenerator {
     let key = [UInt8](repeating: UInt8(random.below(4)), count: header.keyByteCount)
     let metadata = random.bytes(count: header.metadataByteCount)
     let value = random.bytes(count: header.valueByteCount)
-    header.valueChecksum = value.withSpan { CRC32C.checksum(of: $0) }
+    header.valueChecksum = CRC32C.checksum(of: value.rawSpan)
     var bytes = [UInt8](repeating: 0, count: header.byteCount)
     let encoded = header
     bytes.withMutableSpan { bytes in
-      key.withSpan { key in
-        metadata.withSpan { metadata in
-          value.withSpan { value in
-            encoded.encode(key: key, metadata: metadata, value: value, into: &bytes)
-          }
-        }
-      }
+      encoded.encode(
+        key: key.rawSpan, metadata: metadata.rawSpan, value: value.rawSpan, into: &bytes)
       encoded.seal(&bytes, at: place, seed: seed)
     }
     header.headerChecksum = UInt32(bytes.number(at: 0, count: 4))

@@ -85,25 +85,20 @@ package enum FormatFuzz {
     switch name {
     case "manifest":
       let (manifest, encoding) = generator.manifest()
-      let decoded = try encoding.bytes.withSpan { (span) throws(StoreError) in
-        try Manifest(decoding: span)
-      }
+      let decoded = try Manifest(decoding: encoding.bytes.rawSpan)
       try require(decoded == manifest, "manifest: comes back changed")
       return encoding
     case "segment-header":
       let (header, encoding) = generator.segmentHeader()
-      let decoded = try encoding.bytes.withSpan { (span) throws(StoreError) in
-        try SegmentHeader(decoding: span, file: "seg-x")
-      }
+      let decoded = try SegmentHeader(decoding: encoding.bytes.rawSpan, file: "seg-x")
       try require(decoded == header, "header: comes back changed")
       return encoding
     case "record":
       var header = generator.recordHeader()
       let encoding = generator.encode(
         &header, at: RecordCheck.place(options), seed: RecordCheck.segment.recordSeed)
-      let decoded = encoding.bytes.withSpan {
-        RecordHeader(decoding: $0, limit: $0.byteCount)
-      }
+      let decoded = RecordHeader(
+        decoding: encoding.bytes.rawSpan, limit: encoding.bytes.count)
       try require(decoded == header, "record: comes back changed")
       return encoding
     case "checkpoint":

@@ -17,7 +17,7 @@ package enum ManifestCheck {
       ChecksumRepair.manifest(&bytes, size: input.options.contains(.second))
     }
     return try check(bytes: bytes) { (bytes) throws(StoreError) in
-      try bytes.withSpan { (span) throws(StoreError) in try Manifest(decoding: span) }
+      try Manifest(decoding: bytes.rawSpan)
     }
   }
 
@@ -61,9 +61,7 @@ package enum ManifestCheck {
       return .corrupt(.badMagic)
     }
     let size = bytes.count
-    let sum = Array(bytes[..<(size - 4)]).withSpan {
-      ~PortableCRC32C.update(~0, with: $0)
-    }
+    let sum = ~PortableCRC32C.update(~0, with: Array(bytes[..<(size - 4)]).rawSpan)
     let isIntact = bytes.number(at: size - 4, count: 4) == UInt64(sum)
     let major = Int(bytes.number(at: 8, count: 2))
     if isIntact && major != 1 { return .unsupported(major: major) }

@@ -19,7 +19,7 @@ package enum RecordCheck {
     }
     let limit = input.options.contains(.second) ? FormatVersion.highestOffset : bytes.count
     return try check(bytes: bytes, place: place, limit: limit) { bytes, limit in
-      bytes.withSpan { RecordHeader(decoding: $0, limit: limit) }
+      RecordHeader(decoding: bytes.rawSpan, limit: limit)
     }
   }
 
@@ -49,9 +49,7 @@ package enum RecordCheck {
     fields.withMutableSpan { header.encodeFields(into: &$0) }
     try require(fields[4...] == bytes[4..<fieldEnd], "record: fields encode to other bytes")
     guard header.headByteCount <= bytes.count else { return false }
-    let isValid = bytes.withSpan {
-      header.hasValidChecksum($0, at: place, seed: segment.recordSeed)
-    }
+    let isValid = header.hasValidChecksum(bytes.rawSpan, at: place, seed: segment.recordSeed)
     if header.byteCount <= bytes.count {
       try require(isValid == (expected != nil), "record: valid \(isValid), expected otherwise")
       try checkWhole(header, bytes: bytes, place: place, isValid: isValid)
@@ -84,11 +82,10 @@ package enum RecordCheck {
     for index in header.valueRange.upperBound..<header.byteCount { canonical[index] = 0 }
     var encoded = [UInt8](repeating: 0xEE, count: header.byteCount)
     encoded.withMutableSpan { encoded in
-      bytes.withSpan { bytes in
-        header.encode(
-          key: bytes.extracting(header.keyRange), metadata: bytes.extracting(header.metadataRange),
-          value: bytes.extracting(header.valueRange), into: &encoded)
-      }
+      let span = bytes.rawSpan
+      header.encode(
+        key: span.extracting(header.keyRange), metadata: span.extracting(header.metadataRange),
+        value: span.extracting(header.valueRange), into: &encoded)
       header.seal(&encoded, at: place, seed: segment.recordSeed)
     }
     try require(encoded[4...] == canonical[4...], "record: encodes to other bytes")

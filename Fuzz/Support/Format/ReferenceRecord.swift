@@ -78,15 +78,14 @@ package struct ReferenceRecord: Hashable {
     seed.append(littleEndian: salt)
     seed.append(littleEndian: id)
     seed.append(littleEndian: UInt64(place ?? offset))
-    let register = seed.withSpan { PortableCRC32C.update(~0, with: $0) }
-    let checksum = bytes.withSpan {
-      ~PortableCRC32C.update(register, with: $0.extracting((offset + 4)..<headEnd))
-    }
+    let register = PortableCRC32C.update(~0, with: seed.rawSpan)
+    let checksum = ~PortableCRC32C.update(
+      register, with: bytes.rawSpan.extracting((offset + 4)..<headEnd))
     guard UInt64(checksum) == bytes.number(at: offset, count: 4) else { return nil }
     key = Array(bytes[position..<(position + keySize)])
     metadata = Array(bytes[(position + keySize)..<headEnd])
     value = Array(bytes[headEnd..<valueEnd])
-    let sum = value.withSpan { CRC32C.checksum(of: $0) }
+    let sum = CRC32C.checksum(of: value.rawSpan)
     hasValidValue = UInt64(sum) == bytes.number(at: offset + 4, count: 4)
   }
 }

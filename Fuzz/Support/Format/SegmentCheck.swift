@@ -21,9 +21,7 @@ package enum SegmentCheck {
       }
       try SegmentHeaderCheck.check(
         FormatInput(options: [], bytes: Array(bytes.prefix(SegmentHeader.byteCount))).encoded)
-      let header = try? bytes.withSpan { (span) throws(StoreError) in
-        try SegmentHeader(decoding: span, file: "seg-x")
-      }
+      let header = try? SegmentHeader(decoding: bytes.rawSpan, file: "seg-x")
       guard let header else { break }
       if let first = segments.first?.header,
         first.id == header.id || first.storeIdentifier != header.storeIdentifier

@@ -8,9 +8,7 @@ package enum SegmentHeaderCheck {
     var bytes = input.bytes
     if input.options.contains(.repair) { ChecksumRepair.segmentHeader(&bytes) }
     return try check(bytes: bytes) { (bytes) throws(StoreError) in
-      try bytes.withSpan { (span) throws(StoreError) in
-        try SegmentHeader(decoding: span, file: "seg-x")
-      }
+      try SegmentHeader(decoding: bytes.rawSpan, file: "seg-x")
     }
   }
 
@@ -45,7 +43,7 @@ package enum SegmentHeaderCheck {
     guard bytes[..<8] == [0x8B, 0x43, 0x52, 0x4E, 0x53, 0x0D, 0x0A, 0x1A] else {
       return corrupt(.badMagic)
     }
-    let sum = Array(bytes[..<64]).withSpan { ~PortableCRC32C.update(~0, with: $0) }
+    let sum = ~PortableCRC32C.update(~0, with: Array(bytes[..<64]).rawSpan)
     guard bytes.number(at: 64, count: 4) == UInt64(sum) else { return corrupt(.badChecksum) }
     let major = bytes.number(at: 8, count: 2)
     guard major == 1 else { return .unsupportedVersion(file: "seg-x", major: Int(major)) }

@@ -76,9 +76,7 @@ struct SalvageHistory {
   }
 
   private var manifest: Manifest? {
-    try? disk.contents(of: "/store/MANIFEST")?.withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
+    disk.contents(of: "/store/MANIFEST").flatMap { try? Manifest(decoding: $0.rawSpan) }
   }
 
   init(_ random: inout FuzzRandom) throws {
@@ -243,8 +241,8 @@ struct SalvageHistory {
       let name = FileName.segment(id)
       guard let bytes = disk.contents(of: "/store/\(name)") else { continue }
       let isSettled = end < .max
-      bytes.withSpan { findRecords(in: $0, file: name, end: end, isSettled: isSettled) }
-      if !isSettled { bytes.withSpan { noteKeysAfterGap(in: $0, file: name) } }
+      findRecords(in: bytes.rawSpan, file: name, end: end, isSettled: isSettled)
+      if !isSettled { noteKeysAfterGap(in: bytes.rawSpan, file: name) }
     }
     for key in records.keys { records[key]?.sort { $0.version < $1.version } }
     let lengths = Dictionary(uniqueKeysWithValues: ends.map { (FileName.segment($0.0), $0.1) })
@@ -269,19 +267,18 @@ struct SalvageHistory {
 
   private mutating func findStrays(in file: String, from start: Int) {
     guard let bytes = disk.contents(of: "/store/\(file)"), start < bytes.count else { return }
-    bytes.withSpan { bytes in
-      guard let header = try? SegmentHeader(decoding: bytes, file: file) else { return }
-      for offset in stride(from: start, to: bytes.byteCount, by: 8) {
-        let rest = bytes.extracting(offset..<bytes.byteCount)
-        guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
-          record.hasValidChecksum(rest, at: offset, seed: header.recordSeed)
-        else { continue }
-        strays[rest.extracting(record.keyRange).copied(), default: []].append(
-          Stray(
-            file: file, range: offset..<(offset + record.headByteCount + record.valueByteCount),
-            version: header.baseSequence + UInt64(record.sequenceDelta),
-            isSound: Self.isSound(record, in: rest)))
-      }
+    let span = bytes.rawSpan
+    guard let header = try? SegmentHeader(decoding: span, file: file) else { return }
+    for offset in stride(from: start, to: span.byteCount, by: 8) {
+      let rest = span.extracting(offset..<span.byteCount)
+      guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
+        record.hasValidChecksum(rest, at: offset, seed: header.recordSeed)
+      else { continue }
+      strays[rest.extracting(record.keyRange).copied(), default: []].append(
+        Stray(
+          file: file, range: offset..<(offset + record.headByteCount + record.valueByteCount),
+          version: header.baseSequence + UInt64(record.sequenceDelta),
+          isSound: Self.isSound(record, in: rest)))
     }
   }
 

@@ -306,35 +306,32 @@ extension DiskCache {
       }
       if !pending.isLeft { return .entered(result, pending) }
     }
-    let (bytes, encoded) = ([UInt8](copying: bytes), [UInt8](copying: encoded))
+    let copies = (key: [UInt8](copying: bytes), value: [UInt8](copying: encoded))
     return .left { [self] () throws(CacheError) in
-      try bytes.withBytes { (bytes) throws(CacheError) in
-        try encoded.withBytes { (encoded) throws(CacheError) in
-          // A load may have begun since, and must not keep its value.
-          try noteWrite(bytes)
-          while true {
-            let guarded = try version.map { (version) throws(CacheError) in
-              try guardedTags(bytes, of: version)
-            }
-            let (result, pending) = try enter(
-              encoded, bytes, of: key, tier, showsMismatch: true, ifWanted: { version == nil }
-            ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
-              defer { noteWritten(bytes) }
-              guard let version else {
-                return try store.enter(
-                  encoded, forKey: bytes, options: options, durability: durability,
-                  removals: &removals)
-              }
-              return try enter(
-                encoded, forKey: bytes, expecting: version, guarded ?? [], options: options,
-                durability: durability, in: store, removals: &removals)
-            }
-            if let version, waits(for: guarded ?? [], after: result, expecting: version) {
-              continue
-            }
-            return (result, store.slowed(pending))
-          }
+      let (bytes, encoded) = (copies.key.rawSpan, copies.value.rawSpan)
+      // A load may have begun since, and must not keep its value.
+      try noteWrite(bytes)
+      while true {
+        let guarded = try version.map { (version) throws(CacheError) in
+          try guardedTags(bytes, of: version)
         }
+        let (result, pending) = try enter(
+          encoded, bytes, of: key, tier, showsMismatch: true, ifWanted: { version == nil }
+        ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+          defer { noteWritten(bytes) }
+          guard let version else {
+            return try store.enter(
+              encoded, forKey: bytes, options: options, durability: durability,
+              removals: &removals)
+          }
+          return try enter(
+            encoded, forKey: bytes, expecting: version, guarded ?? [], options: options,
+            durability: durability, in: store, removals: &removals)
+        }
+        if let version, waits(for: guarded ?? [], after: result, expecting: version) {
+          continue
+        }
+        return (result, store.slowed(pending))
       }
     }
   }

@@ -47,7 +47,7 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
     _ key: Key, _ value: Value?, _ options: EntryOptions
   ) throws(CacheError) {
     let bytes = try cache.bytes(of: key)
-    try bytes.withBytes { (key) throws(CacheError) in try cache.checkKey(key) }
+    try cache.checkKey(bytes.rawSpan)
     last[bytes] = changes.count
     changes.append(Change(key: key, bytes: bytes, value: value, options: options))
   }

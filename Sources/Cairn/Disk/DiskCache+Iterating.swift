@@ -129,20 +129,16 @@ extension DiskCache {
   private func decodableEntry(
     _ entry: Entry, isFirst: Bool
   ) throws(CacheError) -> CacheEntry<Key, Value>? {
-    let decoded = entry.key.withBytes { (bytes) -> Key? in decodableKey(bytes, isFirst: isFirst) }
-    guard let key: Key = decoded else { return nil }
+    guard let key = decodableKey(entry.key.rawSpan, isFirst: isFirst) else { return nil }
     do throws(CacheError) {
-      let coded = try entry.metadata.withBytes { (bytes) throws(CacheError) -> CacheMetadata in
-        try metadata(bytes, version: entry.info.version, wantsRest: true)
-      }
-      let value = try entry.value.withBytes { (bytes) throws(CacheError) -> Value in
-        try decodeValue(bytes, version: entry.info.version)
-      }
+      let version = entry.info.version
+      let coded = try metadata(entry.metadata.rawSpan, version: version, wantsRest: true)
+      let value = try decodeValue(entry.value.rawSpan, version: version)
       return CacheEntry(
         key: key, value: value, info: CacheEntryInfo(entry.info), metadata: coded.rest)
     } catch {
       do throws(CacheError) {
-        try entry.key.withBytes { (key) throws(CacheError) in try followPolicy(error, key) }
+        try followPolicy(error, entry.key.rawSpan)
       } catch {
         switch error {
         case .undecodableValue, .changedType: logSkipped(error, isFirst: isFirst)
@@ -157,7 +153,6 @@ extension DiskCache {
 extension Entry {
   /// Whether the entry has one of the cache's own keys, or a mark hides the entry.
   fileprivate func isHidden(by table: TagTable) -> Bool {
-    key.withBytes { ReservedKey.contains($0) }
-      || metadata.withBytes { table.hides($0, info.version) }
+    ReservedKey.contains(key.rawSpan) || table.hides(metadata.rawSpan, info.version)
   }
 }

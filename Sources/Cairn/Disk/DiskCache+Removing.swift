@@ -135,11 +135,10 @@ extension DiskCache {
       for key in keys { tierKeys.append(try tierKey(key)) }
     }
     for key in keys {
-      encoded.append(try bytes(of: key))
-      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
-        try checkKey(key)
-        try settle(key)
-      }
+      let bytes = try bytes(of: key)
+      try checkKey(bytes.rawSpan)
+      try settle(bytes.rawSpan)
+      encoded.append(bytes)
     }
     let loading = encoded.filter { flights.noteWrite($0) }
     return try callingStore { () throws(StoreError) in
@@ -167,8 +166,7 @@ extension DiskCache {
     _ key: [UInt8], durability: Durability?, _ entered: inout EnteredWrites
   ) throws(StoreError) {
     if flights.retained == 0 { return }
-    try key.withBytes { (key) throws(StoreError) in
-      _ = try store.removeExpiredValue(forKey: key, durability: durability, &entered.pending)
-    }
+    try store.removeExpiredValue(
+      forKey: key.rawSpan, durability: durability, &entered.pending)
   }
 }

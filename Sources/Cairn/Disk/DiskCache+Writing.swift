@@ -323,11 +323,10 @@ extension DiskCache {
     var encoded: [[UInt8]] = []
     var extensions: [(key: Key, TierExtension<Key, Value>)] = []
     for key in keys {
-      encoded.append(try bytes(of: key))
-      try encoded[encoded.count - 1].withBytes { (key) throws(CacheError) in
-        try checkKey(key)
-        try settle(key)
-      }
+      let bytes = try bytes(of: key)
+      try checkKey(bytes.rawSpan)
+      try settle(bytes.rawSpan)
+      encoded.append(bytes)
       if let held {
         extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
       }

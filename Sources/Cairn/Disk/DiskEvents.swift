@@ -205,8 +205,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard isObserved.load(ordering: .relaxed) else { return }
     for bytes in event.keys where bytes != ReservedKey.marks {
       do throws(CacheError) {
-        let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
-        tell(.damaged(key: key), 0)
+        tell(.damaged(key: try keyCoder.decode(bytes.rawSpan)), 0)
       } catch {
         log(.warning, .coding, "observers could not be told of damage: \(error)")
       }
@@ -226,8 +225,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case .all(let version, let count): if count > 0 { tell(.removedAll(count: count), version) }
     case .entry(let bytes, let version, let cause):
       do throws(CacheError) {
-        let key = try bytes.withBytes { (bytes) throws(CacheError) in try keyCoder.decode(bytes) }
-        tell(.removed(key: key, cause: cause), version)
+        tell(.removed(key: try keyCoder.decode(bytes.rawSpan), cause: cause), version)
       } catch {
         log(.warning, .coding, "observers could not be told of a removal: \(error)")
       }

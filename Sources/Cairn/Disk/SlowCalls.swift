@@ -52,9 +52,7 @@ extension DiskCache {
     calls.kept().map { call in
       SlowCall(
         operation: call.operation,
-        key: call.key.flatMap { key in
-          try? key.withBytes { (key) throws(CacheError) in try keyCoder.decode(key) }
-        },
+        key: call.key.flatMap { try? keyCoder.decode($0.rawSpan) },
         began: call.began, duration: .nanoseconds(Int64(clamping: call.nanoseconds)))
     }
   }

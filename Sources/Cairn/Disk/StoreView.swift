@@ -204,13 +204,11 @@ public struct StoreView<Value: Sendable>: Sendable {
   private func decoded(_ entry: Entry) throws(CacheError) -> Value {
     let version = entry.info.version
     do {
-      let metadata = try entry.metadata.withBytes { (bytes) throws(CodingFailure) in
-        try CacheMetadata(decoding: bytes, wantsRest: false)
-      }
+      let metadata = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: false)
       guard metadata.tag == coder.tag else {
         throw CacheError.changedType(version: version, found: metadata.tag, expected: coder.tag)
       }
-      return try entry.value.withBytes { try coder.decode($0) }
+      return try coder.decode(entry.value.rawSpan)
     } catch let error as CacheError { throw error } catch {
       throw .undecodable(error, version: version, in: store.path)
     }

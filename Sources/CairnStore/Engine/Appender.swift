@@ -200,9 +200,7 @@ struct Appender: ~Copyable {
         header.seal(&$0, at: offset, seed: active.seed)
       }
       try makeRoomForRoll()
-      try bytes.withSpan { (bytes) throws(StoreError) in
-        try write(bytes, to: active, forSync: false)
-      }
+      try write(bytes.rawSpan, to: active, forSync: false)
       active.usage.add(
         header, sequence: nextSequence, end: offset + bytes.count, isLive: false)
       rolled.append(active)
@@ -300,9 +298,7 @@ struct Appender: ~Copyable {
       copy.encodeHead(key: key, metadata: metadata, into: &buffer)
       copy.seal(&buffer, at: offset, seed: active.seed)
     }
-    try bytes.withSpan { (bytes) throws(StoreError) in
-      try write(bytes, to: active, forSync: true)
-    }
+    try write(bytes.rawSpan, to: active, forSync: true)
     nextSequence = sequence + 1
     self.offset = offset + header.byteCount
     active.usage.add(header, sequence: sequence, end: self.offset, isLive: true)
@@ -332,14 +328,11 @@ struct Appender: ~Copyable {
     if isLarge {
       try write(value, to: segment, at: offset + head, forSync: true)
       let padding = [UInt8](repeating: 0, count: header.byteCount - head - value.byteCount)
-      try padding.withSpan { (padding) throws(StoreError) in
-        try write(padding, to: segment, at: offset + head + value.byteCount, forSync: true)
-      }
+      try write(padding.rawSpan, to: segment, at: offset + head + value.byteCount, forSync: true)
     }
-    try scratch.withSpan { (bytes) throws(StoreError) in
-      // Write the head last: if the process is killed before that, there is no valid header.
-      try write(bytes.extracting(0..<byteCount), to: segment, at: offset, forSync: true)
-    }
+    // Write the head last: if the process is killed before that, there is no valid header.
+    let bytes = scratch
+    try write(bytes.rawSpan.extracting(0..<byteCount), to: segment, at: offset, forSync: true)
   }
 
   /// Appends the encoded records of a batch. The caller has made room.

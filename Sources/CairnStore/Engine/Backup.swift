@@ -70,9 +70,7 @@ struct Backup {
       let file = try copy.createFile(segment.name)
       try segment.bytes().copy(byteCount: end, into: file)
       // The header was sound when the segment was opened, but may be damaged in the file by now.
-      try segment.header.encoded().withSpan { (bytes) throws(StoreError) in
-        try file.write(bytes, at: 0)
-      }
+      try file.write(segment.header.encoded().rawSpan, at: 0)
       // DURABILITY: the copies are on disk before the check reads them and the manifest lists them.
       try file.synchronize()
       let entry = Manifest.SealedSegment(
@@ -135,9 +133,7 @@ struct Backup {
     guard try file.read(into: &bytes, at: 0) == bytes.count else {
       throw copied.source.corruption(at: 0, .fileTooShort)
     }
-    let header = try bytes.withSpan { (bytes) throws(StoreError) in
-      try SegmentHeader(decoding: bytes, file: file.name)
-    }
+    let header = try SegmentHeader(decoding: bytes.rawSpan, file: file.name)
     guard header == copied.source.header else { throw copied.source.corruption(at: 0, .badHeader) }
   }
 

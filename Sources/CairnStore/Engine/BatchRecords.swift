@@ -96,12 +96,11 @@ struct BatchRecords: ~Copyable {
     let range = makeRoom(hasOwnChunk ? head : size)
     let number = chunks.count - 1
     chunks[number].bytes.withMutableSpan(in: range) { bytes in
-      options.metadataBytes.withSpan { metadata in
-        if hasOwnChunk {
-          header.encodeHead(key: key, metadata: metadata, into: &bytes)
-        } else {
-          header.encode(key: key, metadata: metadata, value: value, into: &bytes)
-        }
+      let metadata = options.metadataBytes.rawSpan
+      if hasOwnChunk {
+        header.encodeHead(key: key, metadata: metadata, into: &bytes)
+      } else {
+        header.encode(key: key, metadata: metadata, value: value, into: &bytes)
       }
     }
     if hasOwnChunk {
@@ -208,9 +207,8 @@ struct BatchRecords: ~Copyable {
     of operation: Operation, _ body: (RawSpan) throws(StoreError) -> Result
   ) throws(StoreError) -> Result {
     let start = Int(operation.position) + Int(operation.fieldByteCount)
-    return try chunks[Int(operation.chunk)].bytes.withSpan { (bytes) throws(StoreError) in
-      try body(bytes.extracting(start..<(start + Int(operation.keyByteCount))))
-    }
+    let bytes = chunks[Int(operation.chunk)].bytes
+    return try body(bytes.rawSpan.extracting(start..<(start + Int(operation.keyByteCount))))
   }
 
   /// The deadline of an operation's entry, accessed at `now`, or `nil` if the entry cannot expire.
@@ -221,9 +219,8 @@ struct BatchRecords: ~Copyable {
 
   @inline(never)
   private func readDeadline(of operation: Operation, accessed now: Timestamp) -> Deadline? {
-    chunks[Int(operation.chunk)].bytes.withSpan { bytes in
-      let record = bytes.extracting(Int(operation.position)..<bytes.byteCount)
-      return RecordHeader(decoding: record, limit: .max)?.deadline { now }
-    }
+    let bytes = chunks[Int(operation.chunk)].bytes
+    let record = bytes.rawSpan.extracting(Int(operation.position)..<bytes.count)
+    return RecordHeader(decoding: record, limit: .max)?.deadline { now }
   }
 }

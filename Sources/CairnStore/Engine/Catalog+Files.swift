@@ -60,7 +60,7 @@ extension Catalog {
       let salt: UInt64
       do throws(SystemError) {
         let random = try session.directory.fileSystem.randomBytes(count: 8)
-        salt = random.withSpan { $0.load(UInt64.self, at: 0) }
+        salt = random.rawSpan.load(UInt64.self, at: 0)
       } catch {
         throw error.storeError(path: session.path)
       }

@@ -34,15 +34,11 @@ extension Engine {
     if !pending.isLeft { return .entered(result, pending) }
     let (key, value) = (key.copied(), value.copied())
     return .left { [self] () throws(StoreError) in
-      try key.withBytes { (key) throws(StoreError) in
-        try value.withBytes { (value) throws(StoreError) in
-          try tellingRemovals(ofWriteTo: key) { (removals) throws(StoreError) in
-            let (result, pending) = try put(
-              value, forKey: key, options: options, durability: durability,
-              expecting: expectation, &removals)
-            return (result, slowed(pending))
-          }
-        }
+      try tellingRemovals(ofWriteTo: key.rawSpan) { (removals) throws(StoreError) in
+        let (result, pending) = try put(
+          value.rawSpan, forKey: key.rawSpan, options: options, durability: durability,
+          expecting: expectation, &removals)
+        return (result, slowed(pending))
       }
     }
   }
@@ -91,9 +87,8 @@ extension Engine {
     let key = key.copied()
     return .left { [self] () throws(StoreError) in
       var pending = PendingWrite()
-      let isRemoved = try key.withBytes { (key) throws(StoreError) in
-        try enterRemoval(ofKey: key, expecting: expectation, durability: durability, &pending)
-      }
+      let isRemoved = try enterRemoval(
+        ofKey: key.rawSpan, expecting: expectation, durability: durability, &pending)
       return (isRemoved, pending)
     }
   }

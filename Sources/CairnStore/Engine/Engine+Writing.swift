@@ -131,19 +131,18 @@ extension Engine {
     // Set by the closures below.
     var replaced: PendingWrite.Replacement?
     var isSlowed = false
-    // Take the options apart first, so that the closures hold no reference to them.
-    let result = try options.metadataBytes.withSpan {
-      (metadata) throws(StoreError) -> CompareAndSetResult? in
-      // A large value is appended outside the log's lock, then checked and published under it.
-      if !atOnce, byteCount >= limits.asideByteCount {
-        let put = try writer.putAside(
-          value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,
-          keepsEnd: keepsEnd, expecting: expectation, forSync: forSync)
-        replaced = put.replaced
-        return put.result
-      }
+    let metadata = options.metadataBytes.rawSpan
+    let result: CompareAndSetResult?
+    // A large value is appended outside the log's lock, then checked and published under it.
+    if !atOnce, byteCount >= limits.asideByteCount {
+      let put = try writer.putAside(
+        value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,
+        keepsEnd: keepsEnd, expecting: expectation, forSync: forSync)
+      replaced = put.replaced
+      result = put.result
+    } else {
       // The log stays locked while the body checks, appends and publishes.
-      return try writer.withRoom(
+      result = try writer.withRoom(
         byteCount: byteCount + RecordHeader.syncMarkByteCount, isRemoval: false, atOnce: atOnce
       ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
         // A batch that was appended before may hold this key.

@@ -94,10 +94,8 @@ extension Reader {
     in view: some EntryView,
     _ body: (_ key: RawSpan, _ metadata: RawSpan, _ version: SequenceNumber) throws -> Visit
   ) throws {
-    try [UInt8]().withSpan { prefix in
-      try forEach(in: view, keyPrefix: prefix, part: .head) { found, _ in
-        try body(found.record.key, found.record.metadata, found.record.sequence)
-      }
+    try forEach(in: view, keyPrefix: [UInt8]().rawSpan, part: .head) { found, _ in
+      try body(found.record.key, found.record.metadata, found.record.sequence)
     }
   }
 
@@ -134,11 +132,9 @@ extension Reader {
   /// The keys that a read would find, the least recently accessed first.
   package func keysByRecency() throws -> [[UInt8]] {
     var keys: [(key: [UInt8], tick: UInt64)] = []
-    try [UInt8]().withSpan { prefix in
-      try forEach(in: live, keyPrefix: prefix, part: .head) { found, _ in
-        keys.append((found.record.key.copied(), found.tick))
-        return .next
-      }
+    try forEach(in: live, keyPrefix: [UInt8]().rawSpan, part: .head) { found, _ in
+      keys.append((found.record.key.copied(), found.tick))
+      return .next
     }
     return keys.sorted { $0.tick < $1.tick }.map(\.key)
   }

@@ -22,9 +22,7 @@ extension Writer {
         try segment.write(value, at: start, byCalls: true)
         let padding = [UInt8](
           repeating: 0, count: template.byteCount - template.headByteCount - value.byteCount)
-        try padding.withSpan { (padding) throws(StoreError) in
-          try segment.write(padding, at: start + value.byteCount, byCalls: true)
-        }
+        try segment.write(padding.rawSpan, at: start + value.byteCount, byCalls: true)
       } unless: { (appender) throws(StoreError) in
         if appender.unpublished != nil { try publishPending(hash, &appender) }
         try lookup.index.makeRoom(hash)

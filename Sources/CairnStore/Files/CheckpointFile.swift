@@ -28,17 +28,14 @@ struct CheckpointFile: Sendable {
     guard try file.read(into: &bytes, at: 0) == bytes.count else {
       throw corrupt(fileByteCount, .fileTooShort)
     }
-    let byteCount = try bytes.withSpan { (bytes) throws(StoreError) in
-      try Checkpoint.headerByteCount(decoding: bytes, fileByteCount: fileByteCount, file: name)
-    }
+    let byteCount = try Checkpoint.headerByteCount(
+      decoding: bytes.rawSpan, fileByteCount: fileByteCount, file: name)
     bytes = [UInt8](repeating: 0, count: byteCount)
     guard try file.read(into: &bytes, at: 0) == byteCount else {
       throw corrupt(fileByteCount, .fileTooShort)
     }
-    header = try bytes.withSpan { (bytes) throws(StoreError) in
-      try Checkpoint(
-        decoding: bytes, fileByteCount: fileByteCount, checksum: checksum, file: name)
-    }
+    header = try Checkpoint(
+      decoding: bytes.rawSpan, fileByteCount: fileByteCount, checksum: checksum, file: name)
     guard header.storeIdentifier == storeIdentifier, header.id == id else {
       throw corrupt(16, .badHeader)
     }
@@ -71,38 +68,37 @@ struct CheckpointFile: Sendable {
         Corruption(
           file: name, offset: shard.offset + entry * Checkpoint.entryByteCount, cause: cause))
     }
-    let bytes = try read(shard.byteCount, at: shard.offset)
-    guard bytes.count == shard.byteCount else {
+    let read = try read(shard.byteCount, at: shard.offset)
+    guard read.count == shard.byteCount else {
       throw corrupt(0, .fileTooShort)
     }
-    return try bytes.withSpan { (bytes) throws(StoreError) -> ShardContents in
-      guard CRC32C.checksum(of: bytes) == shard.checksum else { throw corrupt(0, .badChecksum) }
-      var entries: [IndexEntry] = []
-      entries.reserveCapacity(shard.count)
-      var lastHash: UInt64 = 0
-      var expirableCount = 0
-      var extended: Set<Location> = []
-      for number in 0..<shard.count {
-        let entry = IndexEntry(decoding: bytes, at: number * Checkpoint.entryByteCount)
-        // A valid checksum does not prove that the fields make sense.
-        guard !entry.isEmpty, entry.hash >= lastHash, entry.tick <= header.tick,
-          entry.flags.isSubset(of: [.canExpire, .extended]), places.contains(entry.location)
-        else { throw corrupt(number, .badHeader) }
-        if entry.flags.contains(.extended) {
-          guard entry.flags.contains(.canExpire) else { throw corrupt(number, .badHeader) }
-          extended.insert(entry.location)
-        }
-        lastHash = entry.hash
-        if entry.flags.contains(.canExpire) { expirableCount += 1 }
-        entries.append(entry)
+    let bytes = read.rawSpan
+    guard CRC32C.checksum(of: bytes) == shard.checksum else { throw corrupt(0, .badChecksum) }
+    var entries: [IndexEntry] = []
+    entries.reserveCapacity(shard.count)
+    var lastHash: UInt64 = 0
+    var expirableCount = 0
+    var extended: Set<Location> = []
+    for number in 0..<shard.count {
+      let entry = IndexEntry(decoding: bytes, at: number * Checkpoint.entryByteCount)
+      // A valid checksum does not prove that the fields make sense.
+      guard !entry.isEmpty, entry.hash >= lastHash, entry.tick <= header.tick,
+        entry.flags.isSubset(of: [.canExpire, .extended]), places.contains(entry.location)
+      else { throw corrupt(number, .badHeader) }
+      if entry.flags.contains(.extended) {
+        guard entry.flags.contains(.canExpire) else { throw corrupt(number, .badHeader) }
+        extended.insert(entry.location)
       }
-      guard expirableCount == shard.expirableCount, IndexShard.canHold(entries) else {
-        throw corrupt(0, .badHeader)
-      }
-      let extensions = Self.extensions(in: bytes, of: shard, extended, places)
-      guard let extensions else { throw corrupt(shard.count, .badHeader) }
-      return ShardContents(entries: entries, extensions: extensions)
+      lastHash = entry.hash
+      if entry.flags.contains(.canExpire) { expirableCount += 1 }
+      entries.append(entry)
     }
+    guard expirableCount == shard.expirableCount, IndexShard.canHold(entries) else {
+      throw corrupt(0, .badHeader)
+    }
+    let extensions = Self.extensions(in: bytes, of: shard, extended, places)
+    guard let extensions else { throw corrupt(shard.count, .badHeader) }
+    return ShardContents(entries: entries, extensions: extensions)
   }
 }
 
@@ -140,24 +136,23 @@ extension CheckpointFile {
     func corrupt(_ offset: Int, _ cause: Corruption.Cause) -> StoreError {
       .corrupt(Corruption(file: name, offset: start + offset, cause: cause))
     }
-    let bytes = try read(header.oldestSectionByteCount, at: start)
-    guard bytes.count == header.oldestSectionByteCount else { throw corrupt(0, .fileTooShort) }
-    return try bytes.withSpan { (bytes) throws(StoreError) in
-      let end = bytes.byteCount - 4
-      guard CRC32C.checksum(of: bytes.extracting(0..<end)) == bytes.load(UInt32.self, at: end)
-      else { throw corrupt(0, .badChecksum) }
-      var candidates: [RemovalCandidate] = []
-      candidates.reserveCapacity(header.oldestCount)
-      for offset in stride(from: 0, to: end, by: Checkpoint.oldestByteCount) {
-        let entry = IndexEntry(decoding: bytes, at: offset)
-        let shard = bytes.load(UInt64.self, at: offset + 16)
-        guard shard < UInt64(HashIndex.shardCount), places.contains(entry.location),
-          entry.tick <= header.tick, entry.tick >= candidates.last?.entry.tick ?? 0
-        else { throw corrupt(offset, .badHeader) }
-        candidates.append(RemovalCandidate(entry, inShard: Int(shard), rank: entry.tick))
-      }
-      return candidates
+    let read = try read(header.oldestSectionByteCount, at: start)
+    guard read.count == header.oldestSectionByteCount else { throw corrupt(0, .fileTooShort) }
+    let bytes = read.rawSpan
+    let end = bytes.byteCount - 4
+    guard CRC32C.checksum(of: bytes.extracting(0..<end)) == bytes.load(UInt32.self, at: end)
+    else { throw corrupt(0, .badChecksum) }
+    var candidates: [RemovalCandidate] = []
+    candidates.reserveCapacity(header.oldestCount)
+    for offset in stride(from: 0, to: end, by: Checkpoint.oldestByteCount) {
+      let entry = IndexEntry(decoding: bytes, at: offset)
+      let shard = bytes.load(UInt64.self, at: offset + 16)
+      guard shard < UInt64(HashIndex.shardCount), places.contains(entry.location),
+        entry.tick <= header.tick, entry.tick >= candidates.last?.entry.tick ?? 0
+      else { throw corrupt(offset, .badHeader) }
+      candidates.append(RemovalCandidate(entry, inShard: Int(shard), rank: entry.tick))
     }
+    return candidates
   }
 }
 

@@ -203,7 +203,7 @@ final class CheckpointSource: ShardSource {
     for number in numbers { contents[number] = ShardContents(entries: []) }
     for (key, found) in newest.sorted(by: { $0.value.sequence < $1.value.sequence }) {
       guard var flags = found.flags else { continue }
-      let keyHash = key.withSpan { hash.hash($0) }
+      let keyHash = hash.hash(key.rawSpan)
       let shard = HashIndex.shard(of: keyHash)
       if let expires = found.expires, let known = extensions[found.sequence], known.hash == keyHash,
         known.lifetime.expires > expires

@@ -87,9 +87,8 @@ struct CheckpointWriter: ~Copyable {
       }
     }
     add(contents.extensions, to: &shard)
-    shard.checksum = buffer.withSpan {
-      CRC32C.checksum(of: $0.extracting(start..<$0.byteCount))
-    }
+    shard.checksum = CRC32C.checksum(
+      of: buffer.rawSpan.extracting(start..<buffer.count))
     header.shards[number] = shard
     if buffer.count >= Self.pieceByteCount { try flush() }
   }
@@ -117,11 +116,12 @@ struct CheckpointWriter: ~Copyable {
       buffer.append(littleEndian: UInt64(candidate.shard))
     }
     buffer.append(
-      littleEndian: buffer.withSpan { CRC32C.checksum(of: $0.extracting(start..<$0.byteCount)) })
+      littleEndian: CRC32C.checksum(of: buffer.rawSpan.extracting(start..<buffer.count))
+    )
   }
 
   private mutating func flush() throws(StoreError) {
-    try buffer.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: offset) }
+    try file.write(buffer.rawSpan, at: offset)
     offset += buffer.count
     buffer.removeAll(keepingCapacity: true)
   }
@@ -147,12 +147,12 @@ struct CheckpointWriter: ~Copyable {
       header.samples[index] = samples[chosen]
     }
     let bytes = header.encodedHeader()
-    try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    try file.write(bytes.rawSpan, at: 0)
     if try file.status().byteCount != offset { try file.truncate(to: offset) }
     // DURABILITY: the contents are on disk before a manifest lists the file. (Without the sync, a
     // power cut could leave a listed file with unwritten pages. The checksums would reveal them,
     // and the open would scan the log.)
     try file.synchronize()
-    return (bytes.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }, offset)
+    return (bytes.rawSpan.load(UInt32.self, at: bytes.count - 4), offset)
   }
 }

@@ -59,11 +59,11 @@ package final class FollowPage: Sendable {
     if try page.readHead() == head { return (page, page.words) }
     // Until the head is complete, readers find no page.
     let nothing = [UInt8](repeating: 0, count: Layout.headByteCount)
-    try nothing.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    try file.write(nothing.rawSpan, at: 0)
     page.page.store(0, at: Layout.positionOffset)
     page.page.store(0, at: Layout.generationOffset)
     page.page.store(try directory.randomNumbers(count: 1)[0] | 1, at: Layout.sessionOffset)
-    try head.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    try file.write(head.rawSpan, at: 0)
     return (page, nil)
   }
 
@@ -85,7 +85,7 @@ package final class FollowPage: Sendable {
     var bytes = [UInt8](repeating: 0, count: SharedPage.byteCount)
     _ = try file.read(into: &bytes, at: 0)
     let head = Layout.head(storeIdentifier: storeIdentifier, bootIdentifier: bootIdentifier)
-    let before: Words? = bytes.starts(with: head) ? bytes.withSpan { Words(in: $0) } : nil
+    let before: Words? = bytes.starts(with: head) ? Words(in: bytes.rawSpan) : nil
     if let before, !before.isWithdrawn, before.generation > generation {
       try beginSession(in: file, after: before)
     }
@@ -105,7 +105,7 @@ package final class FollowPage: Sendable {
   private static func write(_ word: UInt64, at offset: Int, to file: File) throws(StoreError) {
     var bytes: [UInt8] = []
     bytes.append(littleEndian: word)
-    try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: offset) }
+    try file.write(bytes.rawSpan, at: offset)
   }
 
   /// Announces the end of the log.

@@ -28,7 +28,7 @@ package struct ManifestFile: Sendable {
     var bytes = [UInt8](repeating: 0, count: byteCount)
     let count = try file.read(into: &bytes, at: 0)
     bytes.removeLast(byteCount - count)
-    return try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes) }
+    return try Manifest(decoding: bytes.rawSpan)
   }
 
   /// A replacement that is written, but neither on disk nor in place.
@@ -44,7 +44,7 @@ package struct ManifestFile: Sendable {
   private func prepare(_ manifest: Manifest, in file: File) throws(StoreError) -> Prepared {
     let bytes = manifest.encoded()
     try file.allocate(from: 0, to: bytes.count, orExtend: true, mayExceedQuota: true)
-    try bytes.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+    try file.write(bytes.rawSpan, at: 0)
     try file.truncate(to: bytes.count)
     return Prepared(file: file)
   }

@@ -66,7 +66,7 @@ struct StoreCopy: ~Copyable {
       isOurs = true
       let mark = try directory.createFile(FileName.unfinishedCopy)
       let text = "This copy of a store was not finished. Delete the whole directory.\n"
-      try Array(text.utf8).withSpan { (bytes) throws(StoreError) in try mark.write(bytes, at: 0) }
+      try mark.write(Array(text.utf8).rawSpan, at: 0)
     } catch {
       // Without the lock, the file may now belong to a store.
       if isOurs {

@@ -73,7 +73,7 @@ extension Checkpoint {
       bytes.append(littleEndian: UInt32(shard.extensionCount))
     }
     bytes.append(littleEndian: UInt32(oldestCount))
-    bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
+    bytes.append(littleEndian: CRC32C.checksum(of: bytes.rawSpan))
     return bytes
   }
 
@@ -88,7 +88,7 @@ extension Checkpoint {
       .corrupt(Corruption(file: file, offset: offset, cause: cause))
     }
     guard bytes.byteCount >= fixedByteCount else { throw corrupt(0, .fileTooShort) }
-    guard magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
+    guard bytes.extracting(0..<8).copied() == magic else {
       throw corrupt(0, .badMagic)
     }
     let byteCount = Int(bytes.load(UInt32.self, at: 12))

@@ -11,7 +11,7 @@ package enum FollowPageLayout {
   /// The head of a store's page in one boot.
   package static func head(storeIdentifier: [UInt8], bootIdentifier: [UInt8]) -> [UInt8] {
     var bytes = magic + [1, 0, 0, 0, 0, 0, 0, 0] + storeIdentifier + bootIdentifier
-    bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
+    bytes.append(littleEndian: CRC32C.checksum(of: bytes.rawSpan))
     return bytes
   }
 }

@@ -55,7 +55,7 @@ extension Manifest {
       bytes.append(littleEndian: segment.compactedAt)
     }
     for id in pendingIDs + retiredIDs { bytes.append(littleEndian: id) }
-    bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
+    bytes.append(littleEndian: CRC32C.checksum(of: bytes.rawSpan))
     return bytes
   }
 
@@ -67,7 +67,7 @@ extension Manifest {
       .corrupt(Corruption(file: FileName.manifest, offset: offset, cause: cause))
     }
     guard bytes.byteCount >= Self.fixedByteCount + 4 else { throw corrupt(0, .fileTooShort) }
-    guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
+    guard bytes.extracting(0..<8).copied() == Self.magic else {
       throw corrupt(0, .badMagic)
     }
     // Check the version before the size: another version may keep the size elsewhere.

@@ -56,7 +56,7 @@ package struct SegmentHeader: Sendable, Hashable {
     bytes.append(littleEndian: salt)
     bytes.append(littleEndian: baseSequence)
     bytes.append(littleEndian: baseTime)
-    bytes.append(littleEndian: bytes.withSpan { CRC32C.checksum(of: $0) })
+    bytes.append(littleEndian: CRC32C.checksum(of: bytes.rawSpan))
     bytes.append(littleEndian: UInt32(0))
     return bytes
   }
@@ -66,7 +66,7 @@ package struct SegmentHeader: Sendable, Hashable {
     guard bytes.byteCount >= Self.byteCount else {
       throw .corrupt(Corruption(file: file, offset: 0, cause: .fileTooShort))
     }
-    guard Self.magic.withSpan({ $0.equals(bytes.extracting(0..<8)) }) else {
+    guard bytes.extracting(0..<8).copied() == Self.magic else {
       throw .corrupt(Corruption(file: file, offset: 0, cause: .badMagic))
     }
     let checksum = bytes.load(UInt32.self, at: Self.checksumOffset)
@@ -105,12 +105,11 @@ package struct SegmentHeader: Sendable, Hashable {
       storeIdentifier: storeIdentifier, id: id, salt: salt,
       baseSequence: baseSequence ?? raw.load(UInt64.self, at: Self.baseSequenceOffset),
       baseTime: raw.load(Int64.self, at: Self.baseTimeOffset))
-    let decoded = header.encoded().withSpan { (encoded) -> SegmentHeader? in
-      let checksum = encoded.load(UInt32.self, at: Self.checksumOffset)
-      guard checksum == raw.load(UInt32.self, at: Self.checksumOffset) else { return nil }
-      return try? SegmentHeader(decoding: encoded, file: "")
-    }
-    guard let decoded else { return nil }
+    let encoded = header.encoded()
+    let checksum = encoded.rawSpan.load(UInt32.self, at: Self.checksumOffset)
+    guard checksum == raw.load(UInt32.self, at: Self.checksumOffset),
+      let decoded = try? SegmentHeader(decoding: encoded.rawSpan, file: "")
+    else { return nil }
     self = decoded
   }
 

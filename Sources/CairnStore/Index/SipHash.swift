@@ -7,7 +7,9 @@ package struct SipHash: Sendable {
   /// - Parameter secret: 16 bytes.
   package init(secret: [UInt8]) {
     precondition(secret.count == 16)
-    (first, second) = secret.withSpan { ($0.load(UInt64.self, at: 0), $0.load(UInt64.self, at: 8)) }
+    (first, second) = (
+      secret.rawSpan.load(UInt64.self, at: 0), secret.rawSpan.load(UInt64.self, at: 8)
+    )
   }
 
   @inline(__always)

@@ -64,17 +64,14 @@ package struct HeadReader: ~Copyable {
           group(number..<groupEnd)
         }
         let offset = segment.offset(of: place(number))
-        let isFound = window.withSpan { window in
-          let begin = min(offset - start, byteCount)
-          let bytes = window.extracting(begin..<byteCount)
-          guard let header = RecordHeader(decoding: bytes, limit: fileEnd - offset),
-            header.headByteCount <= bytes.byteCount,
-            header.hasValidChecksum(bytes, at: offset, seed: segment.seed)
-          else { return false }
+        let bytes = window.rawSpan.extracting(min(offset - start, byteCount)..<byteCount)
+        if let header = RecordHeader(decoding: bytes, limit: fileEnd - offset),
+          header.headByteCount <= bytes.byteCount,
+          header.hasValidChecksum(bytes, at: offset, seed: segment.seed)
+        {
           body(number, segment, header, bytes.extracting(0..<header.headByteCount))
-          return true
+          continue
         }
-        if isFound { continue }
         do {
           let record = try Record(in: segment, at: offset, part: .head, byCalls: true)
           body(number, segment, record.header, record.head)

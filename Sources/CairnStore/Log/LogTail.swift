@@ -89,9 +89,7 @@ package struct LogTail: ~Copyable {
       guard readCount == bytes.count else {
         throw .corrupt(Corruption(file: file.name, offset: readCount, cause: .fileTooShort))
       }
-      let header = try bytes.withSpan { (bytes) throws(StoreError) in
-        try SegmentHeader(decoding: bytes, file: file.name)
-      }
+      let header = try SegmentHeader(decoding: bytes.rawSpan, file: file.name)
       guard header.id == entry.id, header.salt == entry.salt,
         header.storeIdentifier == storeIdentifier
       else {

@@ -140,12 +140,12 @@ package struct Record: ~Copyable {
           to: min(limit, RecordHeader.fixedByteCount + RecordHeader.optionalByteCount(flags)))
       }
     }
-    guard let header = buffer.withSpan({ RecordHeader(decoding: $0, limit: limit) }) else {
+    guard let header = RecordHeader(decoding: buffer.rawSpan, limit: limit) else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }
     try read(to: header.headByteCount)
     guard buffer.count >= header.headByteCount,
-      buffer.withSpan({ header.hasValidChecksum($0, at: offset, seed: segment.seed) })
+      header.hasValidChecksum(buffer.rawSpan, at: offset, seed: segment.seed)
     else {
       throw segment.corruption(at: offset, .badRecordHeader)
     }

@@ -251,7 +251,7 @@ package final class Segment: Sendable {
       // DURABILITY: a header that was never synced is written again. The descriptor that wrote it
       // was closed, and a failed write may not be reported to the new one.
       guard syncedByteCount == 0 else { return }
-      try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+      try file.write(header.encoded().rawSpan, at: 0)
     }
   }
 

@@ -61,7 +61,7 @@ package struct SegmentFiles: Sendable {
       let file =
         if let createFile { try createFile(name) } else { try directory.createFile(name) }
       try file.allocate(from: 0, to: byteCount, orExtend: !usesMappings || !reservesBlocks)
-      try header.encoded().withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: 0) }
+      try file.write(header.encoded().rawSpan, at: 0)
       // DURABILITY: the header and the length are on disk before a manifest that relies on them.
       if durably { try file.synchronize() }
       let segment = Segment(
@@ -143,9 +143,7 @@ package struct SegmentFiles: Sendable {
     guard try file.read(into: &bytes, at: 0) == bytes.count else {
       throw .corrupt(Corruption(file: name, offset: byteCount, cause: .fileTooShort))
     }
-    let header = try bytes.withSpan { (bytes) throws(StoreError) in
-      try SegmentHeader(decoding: bytes, file: name)
-    }
+    let header = try SegmentHeader(decoding: bytes.rawSpan, file: name)
     guard header.id == id, header.salt == salt, header.storeIdentifier == storeIdentifier else {
       throw .corrupt(
         Corruption(file: name, offset: SegmentHeader.identifierOffset, cause: .badHeader))

@@ -150,17 +150,15 @@ package struct SegmentScanner: ~Copyable {
   ) throws(StoreError) -> RecordHeader? {
     let (start, count) = try load(at: offset, count: RecordHeader.maximumFieldByteCount)
     let limit = end - offset
-    let decoded = window.withSpan {
-      RecordHeader(decoding: $0.extracting(start..<(start + count)), limit: limit)
-    }
+    let decoded = RecordHeader(
+      decoding: window.rawSpan.extracting(start..<(start + count)), limit: limit)
     guard let header = decoded, header.headByteCount <= headByteLimit else { return nil }
     candidateBudget -= header.headByteCount
     let (head, headCount) = try load(at: offset, count: header.headByteCount)
     guard headCount == header.headByteCount else { return nil }
     let seed = seed
-    let isValid = window.withSpan {
-      header.hasValidChecksum($0.extracting(head..<(head + headCount)), at: offset, seed: seed)
-    }
+    let isValid = header.hasValidChecksum(
+      window.rawSpan.extracting(head..<(head + headCount)), at: offset, seed: seed)
     return isValid ? header : nil
   }
 
@@ -175,9 +173,8 @@ package struct SegmentScanner: ~Copyable {
           directory: bytes.directoryPath, file: bytes.name, offset: offset, cause: .fileTooShort))
     }
     let range = header.keyRange
-    return try window.withSpan { (window) throws(StoreError) in
-      try body(window.extracting((start + range.lowerBound)..<(start + range.upperBound)))
-    }
+    return try body(
+      window.rawSpan.extracting((start + range.lowerBound)..<(start + range.upperBound)))
   }
 
   /// The head (fields, key and metadata) of the record whose header was just read, copied.
@@ -199,11 +196,9 @@ package struct SegmentScanner: ~Copyable {
     while position < valueEnd {
       let (start, count) = try load(at: position, count: min(valueEnd - position, window.count))
       if count <= 0 { return false }
-      try window.withSpan { (window) throws(StoreError) in
-        let piece = window.extracting(start..<(start + count))
-        checksum.update(piece)
-        try body(piece)
-      }
+      let piece = window.rawSpan.extracting(start..<(start + count))
+      checksum.update(piece)
+      try body(piece)
       position += count
     }
     return checksum.value == header.valueChecksum
@@ -225,7 +220,7 @@ package struct SegmentScanner: ~Copyable {
     let reach = isHeld ? windowOffset + windowByteCount - offset : window.count
     let (start, count) = try load(at: offset, count: min(limit - offset, reach))
     if count <= 0 { return offset }
-    window.withSpan { checksum.update($0.extracting(start..<(start + count))) }
+    checksum.update(window.rawSpan.extracting(start..<(start + count)))
     return offset + count
   }
 
@@ -244,16 +239,13 @@ package struct SegmentScanner: ~Copyable {
       let (start, count) = try load(
         at: position, count: min(limit - position, window.count))
       if count == 0 { break }
-      window.withSpan { window in
-        var index = count
-        // Skip zeros in pieces as long as possible.
-        while index >= 4096, window.extracting(start + index - 4096..<start + index).isZero {
-          index -= 4096
-        }
-        while index >= 8 && window.load(UInt64.self, at: start + index - 8) == 0 { index -= 8 }
-        while index > 0 && window.load(UInt8.self, at: start + index - 1) == 0 { index -= 1 }
-        if index > 0 { lastEnd = position + index }
-      }
+      let read = window.rawSpan.extracting(start..<(start + count))
+      var index = count
+      // Skip zeros in pieces as long as possible.
+      while index >= 4096, read.extracting(index - 4096..<index).isZero { index -= 4096 }
+      while index >= 8 && read.load(UInt64.self, at: index - 8) == 0 { index -= 8 }
+      while index > 0 && read.load(UInt8.self, at: index - 1) == 0 { index -= 1 }
+      if index > 0 { lastEnd = position + index }
       position += count
       // A file may have been extended by far more than anybody can read.
       if lastEnd < position - count { position = max(position, bytes.nextData(from: position)) }

@@ -163,7 +163,7 @@ struct ReplayStretch: ~Copyable {
   }
 
   private func hasSameKey(_ one: Member, _ other: Member) -> Bool {
-    keys.withSpan { $0.key(of: one).equals($0.key(of: other)) }
+    keys.rawSpan.key(of: one).equals(keys.rawSpan.key(of: other))
   }
 
   private mutating func compare(
@@ -200,7 +200,7 @@ struct ReplayStretch: ~Copyable {
       let key = head.extracting(header.keyRange)
       // A forged checkpoint may name a roll record, which has no key.
       guard header.keyByteCount > 0, key.load(UInt8.self, at: 0) == own.firstByte,
-        keys.withSpan({ $0.key(of: member).equals(key) })
+        keys.rawSpan.key(of: member).equals(key)
       else { return }
       if segment.sequence(of: header) >= member.sequence {
         newest[comparison.newest].isOld = true

@@ -130,7 +130,7 @@ package final class Directory: Sendable {
     if count == 0 { return [] }
     do {
       let bytes = try fileSystem.randomBytes(count: 8 * count)
-      return bytes.withSpan { bytes in (0..<count).map { bytes.load(UInt64.self, at: 8 * $0) } }
+      return (0..<count).map { bytes.rawSpan.load(UInt64.self, at: 8 * $0) }
     } catch {
       throw error.storeError(path: path)
     }

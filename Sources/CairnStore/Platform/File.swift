@@ -140,9 +140,7 @@ package final class File: Sendable {
       guard count == wanted else {
         throw .corrupt(Corruption(file: source.name, offset: done + count, cause: .fileTooShort))
       }
-      try buffer.withSpan { (bytes) throws(StoreError) in
-        try write(bytes.extracting(0..<count), at: done)
-      }
+      try write(buffer.rawSpan.extracting(0..<count), at: done)
       done += count
     }
   }
@@ -251,10 +249,8 @@ package final class File: Sendable {
       let count = try read(
         into: &page, bufferOffset: 0, byteCount: min(pageByteCount, range.upperBound - offset),
         at: offset)
-      try page.withSpan { (page) throws(StoreError) in
-        let bytes = page.extracting(0..<count)
-        if !skippingZeros || !bytes.isZero { try write(bytes, at: offset) }
-      }
+      let bytes = page.rawSpan.extracting(0..<count)
+      if !skippingZeros || !bytes.isZero { try write(bytes, at: offset) }
     }
   }
 

@@ -186,13 +186,10 @@ extension [UInt8] {
     unsafe bytes.withUnsafeBytes { unsafe append(contentsOf: $0) }
   }
 
-  /// Calls `body` with the bytes for reading.
-  @inline(__always)
-  package func withSpan<Result: ~Copyable, Failure: Error>(
-    _ body: (RawSpan) throws(Failure) -> Result
-  ) throws(Failure) -> Result {
+  /// The bytes for reading.
+  package var rawSpan: RawSpan {
     // SAFETY: bytes have no padding.
-    try body(unsafe span.bytes)
+    @_lifetime(borrow self) @inline(__always) get { unsafe span.bytes }
   }
 
   /// Calls `body` with the bytes for writing.

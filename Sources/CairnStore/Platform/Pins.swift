@@ -16,7 +16,8 @@ internal import CCairn
 /// 4. A reader publishes its epoch and reads without a fence. Between unlinking an object and
 ///    reading the slots, the thread that frees makes the kernel order all threads (membarrier(2)).
 /// 5. A child of fork(2) keeps only its own thread's slot.
-/// 6. Freeing an object may take locks. So nothing is freed under a lock of the log or the index:
+/// 6. A write makes no system call under a pin: a slow disk would delay every free.
+/// 7. Freeing an object may take locks. So nothing is freed under a lock of the log or the index:
 ///    code that retires an object under such a lock calls `reclaim` after releasing it.
 @safe
 package struct Pin {

@@ -127,9 +127,8 @@ struct SalvageSource {
       header = nil
     }
     if header == nil, let identifier = manifest?.storeIdentifier {
-      header = raw.withSpan {
-        SegmentHeader(restoring: $0, storeIdentifier: identifier, id: id, salt: salt)
-      }
+      header = SegmentHeader(
+        restoring: raw.rawSpan, storeIdentifier: identifier, id: id, salt: salt)
     }
     if header == nil {
       lose(name, 0..<min(SegmentHeader.byteCount, max(byteCount, 0)), .badHeader)
@@ -187,9 +186,7 @@ struct SalvageSource {
       let name = file.name
       return (
         raw,
-        try raw.withSpan { (bytes) throws(StoreError) in
-          try SegmentHeader(decoding: bytes, file: name)
-        }
+        try SegmentHeader(decoding: raw.rawSpan, file: name)
       )
     } catch {
       if case .corrupt = error { return (raw, nil) }
@@ -215,11 +212,9 @@ struct SalvageSource {
     else { return }
     let (raw, _) = try readHeader(of: segment.open())
     let salt = manifest?.sealedSegments.first { $0.id.rawValue == id }?.salt ?? 0
-    let header = raw.withSpan {
-      SegmentHeader(
-        restoring: $0, storeIdentifier: identifier, id: SegmentID(rawValue: id), salt: salt,
-        baseSequence: UInt64(low))
-    }
+    let header = SegmentHeader(
+      restoring: raw.rawSpan, storeIdentifier: identifier, id: SegmentID(rawValue: id), salt: salt,
+      baseSequence: UInt64(low))
     segment.baseTime = header?.baseTime
   }
 
@@ -346,16 +341,15 @@ struct SalvageSource {
     for (name, byteCount, raw, sound) in found {
       guard let number = FileName.identifier(in: name) else { continue }
       let id = SegmentID(rawValue: number)
-      let salt = raw.withSpan { SegmentHeader.salt(in: $0) }
+      let salt = SegmentHeader.salt(in: raw.rawSpan)
       var header = sound
       if header == nil {
-        header = raw.withSpan {
-          SegmentHeader(restoring: $0, storeIdentifier: identifier, id: id, salt: salt)
-        }
+        header = SegmentHeader(
+          restoring: raw.rawSpan, storeIdentifier: identifier, id: id, salt: salt)
       }
       let isOurs =
         header.map { $0.storeIdentifier == identifier }
-        ?? (raw.withSpan { SegmentHeader.identifier(in: $0) } == identifier)
+        ?? (SegmentHeader.identifier(in: raw.rawSpan) == identifier)
       guard isOurs else {
         lose(name, 0..<byteCount, .badHeader)
         continue
@@ -376,8 +370,7 @@ struct SalvageSource {
   ) throws(StoreError) -> [UInt8]? {
     var all = Set(found.compactMap { $0.header?.storeIdentifier })
     if all.isEmpty {
-      all = Set(
-        found.map { $0.raw.withSpan { SegmentHeader.identifier(in: $0) } })
+      all = Set(found.map { SegmentHeader.identifier(in: $0.raw.rawSpan) })
     }
     if let supposedIdentifier, all.contains(supposedIdentifier) { return supposedIdentifier }
     guard all.count <= 1 else {

@@ -65,10 +65,8 @@ struct SalvageWriter: ~Copyable {
     let keyAndMetadata = source.keyRange.lowerBound..<source.headByteCount
     let seed = segmentHeader.recordSeed
     buffer.withMutableSpan(in: bufferStart..<(bufferStart + header.headByteCount)) { record in
-      head.withSpan { head in
-        header.encodeFields(into: &record)
-        record.copy(head.extracting(keyAndMetadata), to: header.fieldByteCount)
-      }
+      header.encodeFields(into: &record)
+      record.copy(head.rawSpan.extracting(keyAndMetadata), to: header.fieldByteCount)
       header.seal(&record, at: start, seed: seed)
     }
     let padding = header.byteCount - done
@@ -77,10 +75,8 @@ struct SalvageWriter: ~Copyable {
       offset = start + header.byteCount
       if buffer.count >= Self.bufferByteCount { try flush(to: file) }
     } else {
-      try [UInt8](repeating: 0, count: padding).withSpan { (bytes) throws(StoreError) in
-        try file.write(bytes, at: start + done)
-      }
-      try buffer.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: start) }
+      try file.write([UInt8](repeating: 0, count: padding).rawSpan, at: start + done)
+      try file.write(buffer.rawSpan, at: start)
       buffer = []
       offset = start + header.byteCount
     }
@@ -91,7 +87,7 @@ struct SalvageWriter: ~Copyable {
 
   private mutating func flush(to file: File) throws(StoreError) {
     let start = offset - buffer.count
-    try buffer.withSpan { (bytes) throws(StoreError) in try file.write(bytes, at: start) }
+    try file.write(buffer.rawSpan, at: start)
     buffer.removeAll(keepingCapacity: true)
   }
 
@@ -107,9 +103,8 @@ struct SalvageWriter: ~Copyable {
     let id = SegmentID(rawValue: UInt64(sealed.count) + 1)
     let salt: UInt64
     do {
-      salt = try copy.directory.fileSystem.randomBytes(count: 8).withSpan {
-        $0.load(UInt64.self, at: 0)
-      }
+      let random = try copy.directory.fileSystem.randomBytes(count: 8)
+      salt = random.rawSpan.load(UInt64.self, at: 0)
     } catch {
       throw error.storeError(path: copy.directory.path)
     }

@@ -18,11 +18,9 @@ struct FaultSweepTests {
     /// `nil` if the bytes are not all the same.
     init?(_ bytes: [UInt8]) {
       guard let first = bytes.first else { return nil }
-      let isFilled = bytes.withSpan { span in
-        let count = span.byteCount - 1
-        return span.extracting(0..<count).equals(span.extracting(1..<(count + 1)))
-      }
-      guard isFilled else { return nil }
+      let span = bytes.rawSpan
+      let last = span.byteCount - 1
+      guard span.extracting(0..<last).equals(span.extracting(1..<(last + 1))) else { return nil }
       byte = first
       count = bytes.count
     }

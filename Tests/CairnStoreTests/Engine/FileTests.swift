@@ -155,7 +155,7 @@ struct FileTests {
     let image = try Self.closed().changing("MANIFEST") { bytes in
       bytes[8] = 2
       let end = bytes.count - 4
-      let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<end)) }
+      let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<end))
       bytes.withMutableSpan { $0.store(checksum, at: end) }
     }
     try image.write(to: directory.store)
@@ -172,7 +172,7 @@ struct FileTests {
     let name = image.segmentNames[0]
     image = image.changing(name) { bytes in
       bytes[8] = 2
-      let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<64)) }
+      let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<64))
       bytes.withMutableSpan { $0.store(checksum, at: 64) }
     }
     try image.write(to: directory.store)

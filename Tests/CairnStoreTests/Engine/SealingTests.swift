@@ -80,9 +80,10 @@ struct SealingTests {
     // The last record of the first segment, which is not sealed because no job has run.
     let bytes = try scene.bytes(of: StoreScene.segment)
     var last: [UInt8] = []
-    while let header = bytes.withSpan({
-      RecordHeader(decoding: $0.extracting(rolled..<$0.byteCount), limit: $0.byteCount - rolled)
-    }), header.kind != .roll {
+    while let header = RecordHeader(
+      decoding: bytes.rawSpan.extracting(rolled..<bytes.count), limit: bytes.count - rolled),
+      header.kind != .roll
+    {
       last = Array(bytes[(rolled + header.keyRange.lowerBound)...].prefix(header.keyByteCount))
       rolled += header.byteCount
     }

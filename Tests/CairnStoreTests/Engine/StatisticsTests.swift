@@ -43,9 +43,9 @@ struct StatisticsTests {
     var newest: [[UInt8]: (UInt64, Int)] = [:]
     var tombstones = 0
     for name in image.segmentNames {
-      let base = try #require(image.files[name]).withSpan { bytes in
-        try SegmentHeader(decoding: bytes.extracting(0..<72), file: name).baseSequence
-      }
+      let file = try #require(image.files[name])
+      let base = try SegmentHeader(decoding: file.rawSpan.extracting(0..<72), file: name)
+        .baseSequence
       for record in try image.records(in: name) where record.header.kind != .roll {
         let sequence = base + UInt64(record.header.sequenceDelta)
         let isPut = record.header.kind == .put

@@ -43,10 +43,8 @@ struct CheckpointFormatTests {
   }
 
   private func decode(_ bytes: [UInt8], fileByteCount: Int) throws(StoreError) -> Checkpoint {
-    try bytes.withSpan { (bytes) throws(StoreError) in
-      try Checkpoint(
-        decoding: bytes, fileByteCount: fileByteCount, checksum: nil, file: "ckpt")
-    }
+    try Checkpoint(
+      decoding: bytes.rawSpan, fileByteCount: fileByteCount, checksum: nil, file: "ckpt")
   }
 
   @Test("The header's bytes match the format")
@@ -71,8 +69,8 @@ struct CheckpointFormatTests {
     #expect(hex(224..<248) == "e81800000000000000000000000000000000000000000000")
     #expect(hex(248..<272) == "e81800000000000002000000010000000df0feca01000000")
     #expect(hex(272..<280) == "2019000000000000")
-    let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<(bytes.count - 4))) }
-    #expect(bytes.withSpan { $0.load(UInt32.self, at: bytes.count - 4) } == checksum)
+    let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<(bytes.count - 4)))
+    #expect(bytes.rawSpan.load(UInt32.self, at: bytes.count - 4) == checksum)
     #expect(try decode(bytes, fileByteCount: checkpoint.byteCount) == checkpoint)
   }
 

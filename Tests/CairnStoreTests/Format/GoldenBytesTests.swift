@@ -36,11 +36,9 @@ struct GoldenBytesTests {
   ) -> [UInt8] {
     var bytes = [UInt8](repeating: 0xEE, count: header.byteCount)
     bytes.withMutableSpan { bytes in
-      Array(key.utf8).withSpan { key in
-        Array(metadata.utf8).withSpan { metadata in
-          value.withSpan { header.encode(key: key, metadata: metadata, value: $0, into: &bytes) }
-        }
-      }
+      header.encode(
+        key: Array(key.utf8).rawSpan, metadata: Array(metadata.utf8).rawSpan, value: value.rawSpan,
+        into: &bytes)
       header.seal(&bytes, at: offset, seed: SegmentHeaderTests.header.recordSeed)
     }
     return bytes
@@ -57,7 +55,7 @@ struct GoldenBytesTests {
     var header = RecordHeader(kind: .put)
     header.keyByteCount = 3
     header.valueByteCount = 5
-    header.valueChecksum = value.withSpan { CRC32C.checksum(of: $0) }
+    header.valueChecksum = CRC32C.checksum(of: value.rawSpan)
     header.sequenceDelta = 5
     header.writtenDelta = 60
     #expect(Self.encoded(header, key: "key", value: value, at: 72) == Self.bytes(Self.put))
@@ -69,7 +67,7 @@ struct GoldenBytesTests {
     header.flags = .known
     header.keyByteCount = 1
     header.valueByteCount = 2
-    header.valueChecksum = [1, 2].withSpan { CRC32C.checksum(of: $0) }
+    header.valueChecksum = CRC32C.checksum(of: ([1, 2] as [UInt8]).rawSpan)
     header.sequenceDelta = 6
     header.writtenDelta = 61
     header.expires = 1_767_225_660_123

@@ -185,8 +185,7 @@ struct IndependentReaderTests {
   /// Gives the manifest of a store the running kernel's boot.
   private func bringToThisBoot(_ path: String) throws {
     let bytes = try scratch.bytes(of: "MANIFEST", in: path)
-    var manifest = try bytes.withSpan { (bytes) throws(StoreError) in try Manifest(decoding: bytes)
-    }
+    var manifest = try Manifest(decoding: bytes.rawSpan)
     manifest.bootIdentifier = try SystemFileSystem().bootIdentifier()
     try scratch.write(manifest.encoded(), to: "MANIFEST", in: path)
   }
@@ -234,7 +233,7 @@ struct IndependentReaderTests {
     let bytes = try scratch.bytes(of: "MANIFEST", in: path)
     let hash = SipHash(secret: Array(bytes[48..<64]))
     for key in ["session", "a"] {
-      let value = Array(key.utf8).withSpan { hash.hash($0) }
+      let value = hash.hash(Array(key.utf8).rawSpan)
       let digits = String(value, radix: 16, uppercase: true)
       #expect(try IndependentReader.document.contains("`\(digits)`"), "\(key): \(digits)")
     }
@@ -276,9 +275,7 @@ struct IndependentReaderTests {
     case .killed, .checkpointed: return copy
     case .powerless:
       let bytes = try scratch.bytes(of: "MANIFEST", in: copy)
-      var manifest = try bytes.withSpan { (bytes) throws(StoreError) in
-        try Manifest(decoding: bytes)
-      }
+      var manifest = try Manifest(decoding: bytes.rawSpan)
       manifest.bootIdentifier[0] ^= 1
       try scratch.write(manifest.encoded(), to: "MANIFEST", in: copy)
       return copy

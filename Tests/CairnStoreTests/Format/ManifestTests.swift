@@ -27,7 +27,7 @@ struct ManifestTests {
   }()
 
   static func decoded(_ bytes: [UInt8]) throws(StoreError) -> Manifest {
-    try bytes.withSpan { bytes throws(StoreError) in try Manifest(decoding: bytes) }
+    try Manifest(decoding: bytes.rawSpan)
   }
 
   /// The manifest with bytes changed and the checksum corrected.
@@ -35,7 +35,7 @@ struct ManifestTests {
     var bytes = full.encoded()
     change(&bytes)
     let end = bytes.count - 4
-    let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<end)) }
+    let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<end))
     bytes.withMutableSpan { $0.store(checksum, at: end) }
     return bytes
   }

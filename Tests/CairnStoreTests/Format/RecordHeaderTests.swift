@@ -16,7 +16,7 @@ struct RecordHeaderTests {
     header.flags = RecordFlags(rawValue: flags)
     header.keyByteCount = key.count
     header.valueByteCount = value.count
-    header.valueChecksum = value.withSpan { CRC32C.checksum(of: $0) }
+    header.valueChecksum = CRC32C.checksum(of: value.rawSpan)
     header.sequenceDelta = 77
     header.writtenDelta = 88
     var metadata: [UInt8] = []
@@ -35,26 +35,21 @@ struct RecordHeaderTests {
     var bytes = [UInt8](repeating: 0xEE, count: header.byteCount)
     let copy = header
     bytes.withMutableSpan { bytes in
-      key.withSpan { key in
-        metadata.withSpan { metadata in
-          value.withSpan { copy.encode(key: key, metadata: metadata, value: $0, into: &bytes) }
-        }
-      }
+      copy.encode(key: key.rawSpan, metadata: metadata.rawSpan, value: value.rawSpan, into: &bytes)
       copy.seal(&bytes, at: offset, seed: segment.recordSeed)
     }
-    header.headerChecksum = bytes.withSpan { $0.load(UInt32.self, at: 0) }
+    header.headerChecksum = bytes.rawSpan.load(UInt32.self, at: 0)
     return (header, bytes)
   }
 
   static func decoded(_ bytes: [UInt8], limit: Int? = nil) -> RecordHeader? {
-    bytes.withSpan { RecordHeader(decoding: $0, limit: limit ?? bytes.count) }
+    RecordHeader(decoding: bytes.rawSpan, limit: limit ?? bytes.count)
   }
 
   static func isValid(_ bytes: [UInt8], at offset: Int = 4096) -> Bool {
-    bytes.withSpan { bytes in
-      guard let header = RecordHeader(decoding: bytes, limit: bytes.byteCount) else { return false }
-      return header.hasValidChecksum(bytes, at: offset, seed: segment.recordSeed)
-    }
+    let span = bytes.rawSpan
+    guard let header = RecordHeader(decoding: span, limit: span.byteCount) else { return false }
+    return header.hasValidChecksum(span, at: offset, seed: segment.recordSeed)
   }
 
   @Test("Every combination of flags is decoded as it was encoded", arguments: 0..<UInt8(64))
@@ -93,10 +88,8 @@ struct RecordHeaderTests {
     for change in 0..<2 {
       var other = Self.segment
       if change == 0 { other.salt += 1 } else { other.id = SegmentID(rawValue: 4) }
-      let isValid = bytes.withSpan { bytes in
-        RecordHeader(decoding: bytes, limit: bytes.byteCount)?
-          .hasValidChecksum(bytes, at: 4096, seed: other.recordSeed)
-      }
+      let isValid = RecordHeader(decoding: bytes.rawSpan, limit: bytes.count)?
+        .hasValidChecksum(bytes.rawSpan, at: 4096, seed: other.recordSeed)
       #expect(isValid == false)
     }
   }

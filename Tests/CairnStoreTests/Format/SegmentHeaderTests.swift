@@ -8,9 +8,7 @@ struct SegmentHeaderTests {
     baseSequence: 1000, baseTime: 1_767_225_600)
 
   static func decoded(_ bytes: [UInt8]) throws(StoreError) -> SegmentHeader {
-    try bytes.withSpan { bytes throws(StoreError) in
-      try SegmentHeader(decoding: bytes, file: "seg-x")
-    }
+    try SegmentHeader(decoding: bytes.rawSpan, file: "seg-x")
   }
 
   @Test("A header is decoded as it was encoded")
@@ -39,7 +37,7 @@ struct SegmentHeaderTests {
   static func resealed(_ change: (inout [UInt8]) -> Void) -> [UInt8] {
     var bytes = header.encoded()
     change(&bytes)
-    let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<64)) }
+    let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<64))
     bytes.withMutableSpan { $0.store(checksum, at: 64) }
     return bytes
   }

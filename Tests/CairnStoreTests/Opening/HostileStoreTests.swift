@@ -326,9 +326,7 @@ struct HostileStoreTests {
   func limitOfNextManifest() throws {
     let scene = try StoreScene()
     try scene.open().close()
-    var next = try scene.bytes(of: FileName.nextManifest).withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
+    var next = try Manifest(decoding: scene.bytes(of: FileName.nextManifest).rawSpan)
     next.nextID = FormatVersion.highestSequence - 100
     try #require(next.continues(scene.manifest(), in: next.bootIdentifier))
     try Data(next.encoded()).write(to: scene.url(FileName.nextManifest))

@@ -187,9 +187,7 @@ struct SalvagePlaceTests {
       var key: [UInt8] = []
       key.append(littleEndian: UInt32(number))
       bytes.withMutableSpan { bytes in
-        key.withSpan { key in
-          record.encode(key: key, metadata: RawSpan(), value: RawSpan(), into: &bytes)
-        }
+        record.encode(key: key.rawSpan, metadata: RawSpan(), value: RawSpan(), into: &bytes)
         record.seal(&bytes, at: SegmentHeader.byteCount, seed: header.recordSeed)
       }
       try writeFile("\(directory.store)/\(FileName.segment(id))", header.encoded() + bytes)
@@ -266,9 +264,8 @@ struct SalvagePlaceTests {
           record.keyByteCount = 1
           var bytes = [UInt8](repeating: 0, count: record.byteCount)
           bytes.withMutableSpan { bytes in
-            [UInt8(number)].withSpan { key in
-              record.encode(key: key, metadata: RawSpan(), value: RawSpan(), into: &bytes)
-            }
+            record.encode(
+              key: [UInt8(number)].rawSpan, metadata: RawSpan(), value: RawSpan(), into: &bytes)
             record.seal(&bytes, at: SegmentHeader.byteCount, seed: header.recordSeed)
           }
           image.files[FileName.segment(header.id)] = header.encoded() + bytes

@@ -292,7 +292,7 @@ struct SalvageTests {
     let name = image.segmentNames[0]
     let other = image.changing(name) { bytes in
       bytes[8] = 2
-      let checksum = Array(bytes[0..<64]).withSpan { CRC32C.checksum(of: $0) }
+      let checksum = CRC32C.checksum(of: Array(bytes[0..<64]).rawSpan)
       bytes.withMutableSpan { $0.store(checksum, at: 64) }
     }
     #expect(

@@ -50,23 +50,22 @@ struct CheckpointFixture {
   }
 
   static func header(of bytes: [UInt8], _ name: String) throws -> Checkpoint {
-    try bytes.withSpan { (bytes) throws(StoreError) in
-      let byteCount = try Checkpoint.headerByteCount(
-        decoding: bytes, fileByteCount: bytes.byteCount, file: name)
-      return try Checkpoint(
-        decoding: bytes.extracting(0..<byteCount), fileByteCount: bytes.byteCount, checksum: nil,
-        file: name)
-    }
+    let span = bytes.rawSpan
+    let byteCount = try Checkpoint.headerByteCount(
+      decoding: span, fileByteCount: span.byteCount, file: name)
+    return try Checkpoint(
+      decoding: span.extracting(0..<byteCount), fileByteCount: span.byteCount, checksum: nil,
+      file: name)
   }
 
   /// The image with other bytes in the checkpoint, and a matching manifest.
   func binding(_ bytes: [UInt8]) throws -> Image {
     var image = image
     image.files[name] = bytes
-    let size = Int(bytes.withSpan { $0.load(UInt32.self, at: 12) })
+    let size = Int(bytes.rawSpan.load(UInt32.self, at: 12))
     guard size >= 4, size <= bytes.count else { return image }
     var sealed = bytes
-    let checksum = bytes.withSpan { CRC32C.checksum(of: $0.extracting(0..<(size - 4))) }
+    let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<(size - 4)))
     sealed.withMutableSpan { $0.store(checksum, at: size - 4) }
     image.files[name] = sealed
     return try image.changingManifest { $0.checkpointChecksum = checksum }
@@ -77,24 +76,23 @@ struct CheckpointFixture {
     var bytes = try #require(image.files[name])
     var header = try header
     let secret = try image.manifest.hashSecret
-    let hash = Array(key.utf8).withSpan { SipHash(secret: secret).hash($0) }
+    let hash = SipHash(secret: secret).hash(Array(key.utf8).rawSpan)
     // The lowest byte is the shard, and entries store the upper 40 bits.
     let number = Int(hash & 0xFF)
     let shard = header.shards[number]
     let offset = try #require(
       (0..<shard.count).map { shard.offset + $0 * Checkpoint.entryByteCount }.first { offset in
-        bytes.withSpan { IndexEntry(decoding: $0, at: offset).hash } == hash >> 24
+        IndexEntry(decoding: bytes.rawSpan, at: offset).hash == hash >> 24
       })
-    let known = bytes.withSpan { IndexEntry(decoding: $0, at: offset) }
+    let known = IndexEntry(decoding: bytes.rawSpan, at: offset)
     let entry = IndexEntry(
       hash: known.hash, location: location, tick: known.tick, flags: known.flags)
     bytes.withMutableSpan {
       $0.store(entry.words.0, at: offset)
       $0.store(entry.words.1, at: offset + 8)
     }
-    header.shards[number].checksum = bytes.withSpan {
-      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
-    }
+    header.shards[number].checksum = CRC32C.checksum(
+      of: bytes.rawSpan.extracting(shard.offset..<(shard.offset + shard.byteCount)))
     bytes.replaceSubrange(0..<header.headerByteCount, with: header.encodedHeader())
     return try binding(bytes)
   }

@@ -55,7 +55,7 @@ struct Image: Sendable, Equatable {
       guard let bytes = files["MANIFEST"] else {
         throw SupportError(call: "no MANIFEST", number: 0)
       }
-      return try bytes.withSpan { bytes throws(StoreError) in try Manifest(decoding: bytes) }
+      return try Manifest(decoding: bytes.rawSpan)
     }
   }
 
@@ -87,24 +87,23 @@ struct Image: Sendable, Equatable {
     guard let bytes = files[segment] else { throw SupportError(call: "no \(segment)", number: 0) }
     // If a process was killed, a file may have no header yet.
     if bytes.count < SegmentHeader.byteCount { return [] }
-    return try bytes.withSpan { bytes in
-      let header = try SegmentHeader(
-        decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: segment)
-      var records: [PlacedRecord] = []
-      var offset = SegmentHeader.byteCount
-      while offset < bytes.byteCount {
-        let rest = bytes.extracting(offset..<bytes.byteCount)
-        guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
-          record.hasValidChecksum(rest, at: offset, seed: header.recordSeed)
-        else { break }
-        records.append(
-          PlacedRecord(
-            offset: offset, header: record, key: rest.extracting(record.keyRange).copied()))
-        offset += record.byteCount
-        if record.kind == .roll { break }
-      }
-      return records
+    let span = bytes.rawSpan
+    let header = try SegmentHeader(
+      decoding: span.extracting(0..<SegmentHeader.byteCount), file: segment)
+    var records: [PlacedRecord] = []
+    var offset = SegmentHeader.byteCount
+    while offset < span.byteCount {
+      let rest = span.extracting(offset..<span.byteCount)
+      guard let record = RecordHeader(decoding: rest, limit: rest.byteCount),
+        record.hasValidChecksum(rest, at: offset, seed: header.recordSeed)
+      else { break }
+      records.append(
+        PlacedRecord(
+          offset: offset, header: record, key: rest.extracting(record.keyRange).copied()))
+      offset += record.byteCount
+      if record.kind == .roll { break }
     }
+    return records
   }
 
   /// The image with bytes of a file changed.

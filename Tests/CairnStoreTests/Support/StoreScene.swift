@@ -64,9 +64,7 @@ final class StoreScene: Sendable {
   }
 
   func manifest() throws -> Manifest {
-    try bytes(of: "MANIFEST").withSpan { (bytes) throws(StoreError) in
-      try Manifest(decoding: bytes)
-    }
+    try Manifest(decoding: bytes(of: "MANIFEST").rawSpan)
   }
 
   func editManifest(_ change: (inout Manifest) -> Void) throws {
@@ -79,9 +77,7 @@ final class StoreScene: Sendable {
   func reboot() throws { try editManifest { $0.bootIdentifier[0] ^= 1 } }
 
   func segmentHeader() throws -> SegmentHeader {
-    try bytes(of: Self.segment).withSpan { (bytes) throws(StoreError) in
-      try SegmentHeader(decoding: bytes, file: Self.segment)
-    }
+    try SegmentHeader(decoding: bytes(of: Self.segment).rawSpan, file: Self.segment)
   }
 
   /// Expects that an open fails because of damage, and that a check finds the damage too.

@@ -76,7 +76,7 @@ struct CheckpointAuditTests {
     return try fixture.header.shards.flatMap { shard in
       (0..<shard.count).map { number in
         let offset = shard.offset + number * Checkpoint.entryByteCount
-        return (offset, bytes.withSpan { IndexEntry(decoding: $0, at: offset) })
+        return (offset, IndexEntry(decoding: bytes.rawSpan, at: offset))
       }
     }
   }
@@ -131,7 +131,7 @@ struct CheckpointAuditTests {
     let shard = try #require(try fixture.header.shards.first { $0.extensionCount > 0 })
     let offset = shard.offset + shard.count * Checkpoint.entryByteCount + 8
     for change in [-1000, 1000] as [Int64] {
-      let end = bytes.withSpan { $0.load(Int64.self, at: offset) } + change
+      let end = bytes.rawSpan.load(Int64.self, at: offset) + change
       let image = try changing(fixture, [(offset, UInt64(bitPattern: end))])
       try expectDifferences(image, fixture, count: 1...1)
     }
@@ -143,7 +143,7 @@ struct CheckpointAuditTests {
   func lastSequence(change: Int) throws {
     let fixture = try CheckpointFixture { store in try store.setValue("later", forKey: "later") }
     var bytes = try #require(fixture.image.files[fixture.name])
-    let last = Int(bytes.withSpan { $0.load(UInt64.self, at: 48) }) + change
+    let last = Int(bytes.rawSpan.load(UInt64.self, at: 48)) + change
     bytes.withMutableSpan { $0.store(UInt64(last), at: 48) }
     let found = try errors(try fixture.binding(bytes))
     // A lower number contradicts the table of segments too.

@@ -29,14 +29,14 @@ struct ForgedCheckpointTests {
     change(&header)
     // The checksum of the letters that `HostileStoreTests` writes.
     let value = [UInt8](repeating: 0x61, count: header.valueByteCount)
-    header.valueChecksum = value.withSpan { CRC32C.checksum(of: $0) }
+    header.valueChecksum = CRC32C.checksum(of: value.rawSpan)
     return header
   }
 
   private static func entry(_ keyByteCount: Int, _ location: Location) -> (IndexEntry, shard: Int) {
     let key = [UInt8](repeating: 0x61, count: keyByteCount)
     // The secret of the stores of `HostileStoreTests`.
-    let hash = key.withSpan { SipHash(secret: [UInt8](repeating: 1, count: 16)).hash($0) }
+    let hash = SipHash(secret: [UInt8](repeating: 1, count: 16)).hash(key.rawSpan)
     return (
       IndexEntry(hash: hash >> 24, location: location, tick: 1, flags: []),
       Int(hash & 0xFF)
@@ -94,7 +94,7 @@ struct ForgedCheckpointTests {
     image.files[FileName.segment(second.id)] = bytes + (torn ?? [])
     image.files[FileName.checkpoint(checkpointID)] = checkpoint
     let size = header.headerByteCount
-    let checksum = checkpoint.withSpan { $0.load(UInt32.self, at: size - 4) }
+    let checksum = checkpoint.rawSpan.load(UInt32.self, at: size - 4)
     return try image.changingManifest { manifest in
       manifest.nextID = checkpointID + 1
       manifest.lastSequence = 3

@@ -91,9 +91,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     memory.noteTold(key)
     let sparesIdle = !isBeingRead
     if let bytes = key.bytes {
-      _ = try? bytes.withBytes { (bytes) throws(StoreError) in
-        try store.touch(bytes, unlessIdleLimited: sparesIdle)
-      }
+      _ = try? store.touch(bytes.rawSpan, unlessIdleLimited: sparesIdle)
     } else {
       _ = try? keyCoder.encode(key.key) { (bytes) throws(CacheError) in
         try callingStore { () throws(StoreError) in
@@ -187,10 +185,7 @@ final class TierRecency<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return
       }
       do throws(CacheError) {
-        let key = try bytes.withBytes { (bytes) throws(CacheError) -> Key in
-          try keyCoder.decode(bytes)
-        }
-        memory.invalidate(TierKey(key), through: version, cause)
+        memory.invalidate(TierKey(try keyCoder.decode(bytes.rawSpan)), through: version, cause)
       } catch {
         // No read may find the removed entry, but its key is unknown. A built-in coder never made
         // such a key.

@@ -58,7 +58,7 @@ extension DiskCache {
       try forEachHead { key, metadata in
         var hasTag = false
         CacheMetadata.forEachTag(in: metadata) { found in
-          hasTag = tag.withBytes { $0.equals(found) }
+          hasTag = tag.rawSpan.equals(found)
           return !hasTag
         }
         return hasTag ? try body(key) : .next
@@ -118,13 +118,10 @@ extension DiskCache {
     (table, version) = marks.known
     hasMarkedAll = try table.mark(tag, store.lastVersion, mayMarkAll: marks.isStuck)
     do throws(StoreError) {
-      let (result, pending) = try table.encoded.withBytes { (value) throws(StoreError) in
-        try ReservedKey.marks.withBytes { (key) throws(StoreError) in
-          try store.enter(
-            value, forKey: key, expecting: version, options: .ofMarks, durability: durability,
-            removals: &removals)
-        }
-      }
+      let (value, key) = (table.encoded, ReservedKey.marks)
+      let (result, pending) = try store.enter(
+        value.rawSpan, forKey: key.rawSpan, expecting: version, options: .ofMarks,
+        durability: durability, removals: &removals)
       guard case .stored(let stored) = result else { return nil }
       marks.publish(table, version: stored)
       return pending
@@ -305,7 +302,7 @@ extension EntryOptions {
   @usableFromInline
   var mayHaveTags: Bool {
     if tags == nil, metadataBytes.isEmpty { return false }
-    return tags?.isEmpty == false || metadataBytes.withBytes { CacheMetadata.hasTags($0) }
+    return tags?.isEmpty == false || CacheMetadata.hasTags(metadataBytes.rawSpan)
   }
 }
 

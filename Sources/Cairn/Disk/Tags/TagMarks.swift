@@ -148,9 +148,8 @@ final class TagMarks: Sendable {
     let (store, last) = state.withLock { ($0.store, $0.followed) }
     guard let store else { return (TagTable(), nil) }
     do throws(StoreError) {
-      let (info, history) = try ReservedKey.marks.withBytes { (key) throws(StoreError) in
-        try store.look(at: key)
-      }
+      let key = ReservedKey.marks
+      let (info, history) = try store.look(at: key.rawSpan)
       guard let info else { return (TagTable(), nil) }
       if let last, last.version == info.version, last.history == history {
         return (last.table, last.version)
@@ -172,7 +171,7 @@ final class TagMarks: Sendable {
   private func read(_ store: Store) throws(StoreError) -> (table: TagTable?, version: UInt64)? {
     guard let entry = try store.entry(forKey: ReservedKey.marks) else { return nil }
     let version = entry.info.version
-    let table = entry.value.withBytes { TagTable(decoding: $0, recordVersion: version) }
+    let table = TagTable(decoding: entry.value.rawSpan, recordVersion: version)
     return (table, version)
   }
 

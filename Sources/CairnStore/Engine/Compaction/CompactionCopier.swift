@@ -308,7 +308,7 @@ struct CompactionCopier: ~Copyable {
     for value in damagedValues {
       let (segment, hash) = (outputs[value.output], compactor.lookup.hash)
       guard
-        compactor.lookup.isLive(value.key.withSpan { hash.hash($0) }, at: value.record, in: segment)
+        compactor.lookup.isLive(hash.hash(value.key.rawSpan), at: value.record, in: segment)
       else { continue }
       compactor.session.tell(
         DamageEvent(

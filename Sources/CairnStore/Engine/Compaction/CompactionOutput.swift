@@ -48,11 +48,10 @@ final class CompactionOutput {
     let (seed, offset) = (seed, offset)
     buffer.append(contentsOf: repeatElement(0, count: copy.headByteCount))
     buffer.withMutableSpan(in: start..<start + copy.headByteCount) { bytes in
-      head.withSpan { head in
-        copy.encodeHead(
-          key: head.extracting(header.keyRange), metadata: head.extracting(header.metadataRange),
-          into: &bytes)
-      }
+      copy.encodeHead(
+        key: head.rawSpan.extracting(header.keyRange),
+        metadata: head.rawSpan.extracting(header.metadataRange),
+        into: &bytes)
       copy.seal(&bytes, at: offset, seed: seed)
     }
     return copy
@@ -78,9 +77,8 @@ final class CompactionOutput {
     // Allocate before the write, to tell a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
     allocatedByteCount = end
-    try buffer.withSpan { (bytes) throws(StoreError) in
-      try file.write(bytes, at: bufferOffset)
-    }
+    let bytes = buffer
+    try file.write(bytes.rawSpan, at: bufferOffset)
     bufferOffset = end
     buffer.removeAll(keepingCapacity: true)
   }

@@ -198,7 +198,7 @@ final class Scrubber: Sendable {
     return damage
   }
 
-  private func hash(of key: [UInt8]) -> UInt64 { key.withSpan { lookup.hash.hash($0) } }
+  private func hash(of key: [UInt8]) -> UInt64 { lookup.hash.hash(key.rawSpan) }
 
   /// The event to report, or `nil` if it no longer matters.
   private func event(
@@ -291,7 +291,7 @@ final class Scrubber: Sendable {
         return Array(bytes[..<found])
       }
       let fields = try read(RecordHeader.maximumFieldByteCount)
-      let header = fields.withSpan { RecordHeader(decoding: $0, limit: limit) }
+      let header = RecordHeader(decoding: fields.rawSpan, limit: limit)
       guard let header, header.kind == .put else { return nil }
       let head = try read(header.headByteCount)
       return head.count == header.headByteCount ? Array(head[header.keyRange]) : nil

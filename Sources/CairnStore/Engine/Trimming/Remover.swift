@@ -157,13 +157,11 @@ final class Remover: Sendable {
         }
         guard let place = unchanged(victim, in: removal) else { continue }
         var header = victim.header
-        let sequence = try keys.withSpan { (keys) throws(StoreError) in
-          // If the tombstones must be durable, one sync follows all of them.
-          try appender.append(
-            &header, key: keys.extracting(victim.key), metadata: RawSpan(), value: RawSpan(),
-            written: removal.written, forSync: false
-          ).sequence
-        }
+        // If the tombstones must be durable, one sync follows all of them.
+        let sequence = try appender.append(
+          &header, key: keys.rawSpan.extracting(victim.key), metadata: RawSpan(),
+          value: RawSpan(), written: removal.written, forSync: false
+        ).sequence
         _ = lookup.index.remove(victim.candidate.hash, location: place.location)
         place.segment.usage.kill(byteCount: place.byteCount)
         removal.noteRemoved(

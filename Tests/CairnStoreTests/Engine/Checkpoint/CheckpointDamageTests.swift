@@ -172,7 +172,7 @@ struct CheckpointDamageTests {
     let header = try fixture.header
     let number = try #require(header.shards.firstIndex { $0.count > 0 })
     let shard = header.shards[number]
-    let good = bytes.withSpan { IndexEntry(decoding: $0, at: shard.offset) }
+    let good = IndexEntry(decoding: bytes.rawSpan, at: shard.offset)
     func location(_ raw: UInt64) -> IndexEntry {
       IndexEntry(
         hash: good.hash, location: Location(rawValue: raw), tick: good.tick, flags: good.flags)
@@ -195,9 +195,8 @@ struct CheckpointDamageTests {
         $0.store(entry.words.1, at: shard.offset + 8)
       }
       var forged = header
-      forged.shards[number].checksum = changed.withSpan {
-        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
-      }
+      forged.shards[number].checksum = CRC32C.checksum(
+        of: changed.rawSpan.extracting(shard.offset..<(shard.offset + shard.byteCount)))
       changed.replaceSubrange(0..<header.headerByteCount, with: forged.encodedHeader())
       let report = try fixture.expectSound(try fixture.binding(changed), "\(entry)")
       #expect(report.source == .checkpoint)
@@ -220,9 +219,8 @@ struct CheckpointDamageTests {
         (shard.offset + Checkpoint.entryByteCount)..<(shard.offset + 2 * Checkpoint.entryByteCount),
         with: first)
       var forged = header
-      forged.shards[number].checksum = changed.withSpan {
-        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
-      }
+      forged.shards[number].checksum = CRC32C.checksum(
+        of: changed.rawSpan.extracting(shard.offset..<(shard.offset + shard.byteCount)))
       changed.replaceSubrange(0..<header.headerByteCount, with: forged.encodedHeader())
       try fixture.expectSound(try fixture.binding(changed), "shard \(number)")
     }
@@ -260,13 +258,12 @@ struct CheckpointDamageTests {
         span.store(forged.words.1, at: offset + 8)
       }
     }
-    header.shards[number].checksum = bytes.withSpan {
-      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
-    }
+    header.shards[number].checksum = CRC32C.checksum(
+      of: bytes.rawSpan.extracting(shard.offset..<(shard.offset + shard.byteCount)))
     let encoded = header.encodedHeader()
     bytes.replaceSubrange(0..<encoded.count, with: encoded)
     image.files[name] = bytes
-    let checksum = encoded.withSpan { $0.load(UInt32.self, at: $0.byteCount - 4) }
+    let checksum = encoded.rawSpan.load(UInt32.self, at: encoded.count - 4)
     image = try image.changingManifest { $0.checkpointChecksum = checksum }
     let copy = try TemporaryDirectory()
     try image.write(to: copy.store)
@@ -338,9 +335,8 @@ struct CheckpointDamageTests {
     let newID = SegmentID(rawValue: try image.manifest.nextID)
     let old = try #require(image.files[oldName])
     // The same bytes under another id and salt: headers are sealed again.
-    var segmentHeader = try old.withSpan { (bytes) throws(StoreError) in
-      try SegmentHeader(decoding: bytes.extracting(0..<SegmentHeader.byteCount), file: oldName)
-    }
+    var segmentHeader = try SegmentHeader(
+      decoding: old.rawSpan.extracting(0..<SegmentHeader.byteCount), file: oldName)
     segmentHeader.id = newID
     segmentHeader.salt = 77
     var bytes = old

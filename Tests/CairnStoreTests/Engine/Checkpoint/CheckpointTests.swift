@@ -227,7 +227,7 @@ struct CheckpointTests {
     for number in header.shards.indices {
       let shard = header.shards[number]
       for offset in stride(from: shard.offset, to: shard.offset + shard.count * 16, by: 16) {
-        let old = bytes.withSpan { IndexEntry(decoding: $0, at: offset) }
+        let old = IndexEntry(decoding: bytes.rawSpan, at: offset)
         let entry = IndexEntry(
           hash: old.hash, location: old.location, tick: old.tick + base, flags: old.flags)
         bytes.withMutableSpan {
@@ -235,9 +235,8 @@ struct CheckpointTests {
           $0.store(entry.words.1, at: offset + 8)
         }
       }
-      header.shards[number].checksum = bytes.withSpan {
-        CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
-      }
+      header.shards[number].checksum = CRC32C.checksum(
+        of: bytes.rawSpan.extracting(shard.offset..<(shard.offset + shard.byteCount)))
     }
     header.tick += base
     for index in header.samples.indices { header.samples[index].tick += base }

@@ -44,9 +44,8 @@ final class ExtensionDamageTests: StoreSuite {
     var image = try Image(of: directory.store).withoutReserves()
     let name = image.segmentNames[0]
     let records = try image.records(in: name).filter { $0.header.kind == .extension }
-    let seed = try #require(image.files[name]).withSpan {
-      try SegmentHeader(decoding: $0, file: name)
-    }.recordSeed
+    let file = try #require(image.files[name])
+    let seed = try SegmentHeader(decoding: file.rawSpan, file: name).recordSeed
     // Each extension is made to extend something else.
     let targets: [(key: String, version: UInt64)] = [
       ("lasts!", 2), ("mortal", 1), ("mortal", .max), ("mortal", 2),
@@ -59,9 +58,7 @@ final class ExtensionDamageTests: StoreSuite {
       header.expires = .max
       image = image.changing(name) { bytes in
         bytes.withMutableSpan(in: record.range) { bytes in
-          key.withSpan {
-            header.encode(key: $0, metadata: RawSpan(), value: RawSpan(), into: &bytes)
-          }
+          header.encode(key: key.rawSpan, metadata: RawSpan(), value: RawSpan(), into: &bytes)
           header.seal(&bytes, at: record.offset, seed: seed)
         }
       }
@@ -86,9 +83,8 @@ final class ExtensionDamageTests: StoreSuite {
     var bytes = try #require(fixture.image.files[fixture.name])
     let shard = header.shards[number]
     changeShard(&bytes, shard.offset + 16 * shard.count)
-    header.shards[number].checksum = bytes.withSpan {
-      CRC32C.checksum(of: $0.extracting(shard.offset..<(shard.offset + shard.byteCount)))
-    }
+    header.shards[number].checksum = CRC32C.checksum(
+      of: bytes.rawSpan.extracting(shard.offset..<(shard.offset + shard.byteCount)))
     change(&header)
     bytes.replaceSubrange(0..<header.headerByteCount, with: header.encodedHeader())
     return try fixture.binding(bytes)
@@ -101,9 +97,9 @@ final class ExtensionDamageTests: StoreSuite {
     let number = try #require(header.shards.firstIndex { $0.extensionCount > 0 })
     let bytes = try #require(fixture.image.files[fixture.name])
     let start = header.shards[number].offset + 16 * header.shards[number].count
-    let (put, record) = bytes.withSpan {
-      ($0.load(UInt64.self, at: start), $0.load(UInt64.self, at: start + 16))
-    }
+    let (put, record) = (
+      bytes.rawSpan.load(UInt64.self, at: start), bytes.rawSpan.load(UInt64.self, at: start + 16)
+    )
     for value in [0, 1, put + 1, put | 1 << 40, .max] as [UInt64] {
       let image = try forged(
         fixture, shard: number,
@@ -137,7 +133,7 @@ final class ExtensionDamageTests: StoreSuite {
               header.segments[index].liveByteCount = counts
             }
           } changeShard: { bytes, start in
-            let record = bytes.withSpan { $0.load(UInt64.self, at: start + 16) }
+            let record = bytes.rawSpan.load(UInt64.self, at: start + 16)
             bytes.withMutableSpan { bytes in
               bytes.store(end, at: start + 8)
               bytes.store(record & ~0xFF_FFFF | size, at: start + 16)
