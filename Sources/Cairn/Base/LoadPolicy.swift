@@ -65,7 +65,8 @@ public struct LoadPolicy: Sendable, Hashable {
   ///
   /// Without a stale value, each call that finds no load in progress begins one. The process
   /// remembers the failures of up to 65,536 keys. A write or a removal of a key clears its
-  /// failures. A load whose value the disk does not take counts as failed here.
+  /// failures. If the disk does not take the result, a refresh ahead counts as failed here, and so
+  /// does a load that found the value not modified.
   public var firstRetryDelay: Duration = .seconds(1)
 
   /// The longest delay after a failed load. Default 60 s. See `firstRetryDelay`.

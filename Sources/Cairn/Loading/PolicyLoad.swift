@@ -127,10 +127,12 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       loaded.options.lifetime = policy.jittered(
         loaded.options.lifetime ?? .standard, standard: store.standardLifetime,
         random: flights.random())
-      if await store.keep(loaded, replacing: found?.version, flight) {
-        noteSuccess(flight) { _ in }
-      } else {
+      let isKept = await store.keep(loaded, replacing: found?.version, flight)
+      // Do not load a fresh value again at once. In place of a stale one, each call loads its own.
+      if !isKept, prior?.isStale == false {
         noteFailure(flight)
+      } else {
+        noteSuccess(flight) { _ in }
       }
       flights.count { if found == nil { $0.freshCount += 1 } else { $0.refreshedCount += 1 } }
       return loaded
@@ -201,8 +203,7 @@ protocol LoadStore<Key, Value>: Sendable {
 
   /// Keeps a value, unless the flight is outdated or the key has a value of another version.
   ///
-  /// - Returns: `false` if the disk did not take the value. The next load then waits, as after a
-  ///   failed load.
+  /// - Returns: `false` if the disk did not take the value.
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
   ) async -> Bool
