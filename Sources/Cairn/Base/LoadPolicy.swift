@@ -25,7 +25,8 @@ public struct LoadPolicy: Sendable, Hashable {
   /// value. `nil`, the default, means no load before the lifetime ends.
   ///
   /// With 0 or less, every call may begin a load. With 1 or more, no call does so before the
-  /// lifetime ends.
+  /// lifetime ends, nor if the cache keeps no loaded values, because it follows another process or
+  /// its disk takes no more writes.
   public var refreshAhead: Double?
 
   /// How long a value is still returned after its lifetime ends, while it is reloaded in the
@@ -65,8 +66,7 @@ public struct LoadPolicy: Sendable, Hashable {
   ///
   /// Without a stale value, each call that finds no load in progress begins one. The process
   /// remembers the failures of up to 65,536 keys. A write or a removal of a key clears its
-  /// failures. If the disk does not take the result, a refresh ahead counts as failed here, and so
-  /// does a load that found the value not modified.
+  /// failures.
   public var firstRetryDelay: Duration = .seconds(1)
 
   /// The longest delay after a failed load. Default 60 s. See `firstRetryDelay`.

@@ -9,12 +9,14 @@ extension DiskCache {
   /// - Parameters:
   ///   - start: the newest version when the load began.
   ///   - damage: the error from reading the value to replace, if that value is damaged.
-  /// - Returns: `false` if the disk did not take the value.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
-    _ damage: CacheError?, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool {
-    await keeping(flight) { [self] (entered) throws(CacheError) in
+    _ damage: CacheError?,
+    _ flight: Flight<Loaded<Value>?>
+  ) async {
+    // An outdated load counts as outdated even after a close.
+    if flight.isOutdated { return flights.noteOutdated() }
+    await keeping { [self] (entered) throws(CacheError) in
       if let damage {
         try keyCoder.encode(key) { (key) throws(CacheError) in
           try dropDamaged(key, damage, &entered)
@@ -28,11 +30,12 @@ extension DiskCache {
   }
 
   /// Extends the lifetime of one version's value, even if it has expired, unless the flight is
-  /// outdated. Returns like `keep`.
+  /// outdated.
   func renew(
     _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool {
-    await keeping(flight) { [self] (entered) throws(CacheError) in
+  ) async {
+    if flight.isOutdated { return flights.noteOutdated() }
+    await keeping { [self] (entered) throws(CacheError) in
       var inMemory: TierExtension<Key, Value>?
       if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
       let isKept = try flights.keeping { () throws(CacheError) in
@@ -50,7 +53,7 @@ extension DiskCache {
 
   /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
-    await keeping(nil) { [self] (entered) throws(CacheError) in
+    await keeping { [self] (entered) throws(CacheError) in
       let inMemory = try tierKey(key)
       defer { held?.invalidate(inMemory, through: version, .removed) }
       try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -67,31 +70,16 @@ extension DiskCache {
 
   /// Writes on one of the cache's own threads, because any write may wait for room.
   ///
-  /// Writes nothing for an outdated flight. A cache that follows another process does not keep
-  /// loaded values.
-  ///
-  /// - Returns: `false` if the disk did not take the write.
-  @discardableResult
+  /// A cache that follows another process does not keep loaded values.
   private func keeping(
-    _ flight: Flight<Loaded<Value>?>?,
     _ body: @escaping @Sendable (inout EnteredWrites) throws(CacheError) -> Void
-  ) async -> Bool {
-    // An outdated load counts as outdated even after a close.
-    if let flight, flight.isOutdated {
-      flights.noteOutdated()
-      return true
-    }
-    if store.isFollowing {
-      flights.noteUnkept()
-      return false
-    }
-    do throws(CacheError) {
-      try await finishing(nil, body)
-      return true
-    } catch {
+  ) async {
+    if store.isFollowing { return flights.noteUnkept() }
+    do throws(CacheError) { try await finishing(nil, body) } catch {
       flights.noteUnkept()
       // The store has logged once that the disk takes no more writes.
       var isNew = !error.isOfStoppedDisk
+      if !isNew { events.hasStopped.store(true, ordering: .relaxed) }
       if case .store(.noSpace) = error {
         // Log once while the disk is full. The statistics count the rest.
         isNew = events.hasRoom.exchange(false, ordering: .relaxed)
@@ -99,7 +87,6 @@ extension DiskCache {
       if isNew {
         events.log(.warning, .writing, "a loaded value could not be kept: \(error)")
       }
-      return false
     }
   }
 

@@ -43,6 +43,8 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let keptCount = Atomic<UInt64>(0)
   /// Whether the disk had room for the last loaded value, if known.
   let hasRoom = Atomic(true)
+  /// Whether a loaded value has found that the disk takes no more writes.
+  let hasStopped = Atomic(false)
 
   init(
     path: String, keyCoder: KeyCoder<Key>, log: DiagnosticLog, marks: TagMarks,

@@ -26,6 +26,10 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   var standardLifetime: Int64? { cache.lifetime?.milliseconds }
 
+  var keepsValues: Bool {
+    !cache.store.isFollowing && !cache.events.hasStopped.load(ordering: .relaxed)
+  }
+
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>? {
     // The last check before the loader is called.
     if purpose == .prior { begun.start.store(cache.store.lastVersion, ordering: .relaxed) }
@@ -38,7 +42,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool {
+  ) async {
     await cache.keep(
       loaded, forKey: key, replacing: version, since: begun.start.load(ordering: .relaxed),
       begun.damage.withLock { $0 }, flight)
@@ -46,7 +50,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool {
+  ) async {
     await cache.renew(key, version: version, to: lifetime, flight)
   }
 

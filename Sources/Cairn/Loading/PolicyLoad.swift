@@ -65,9 +65,12 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       if acceptsAbsence, let record, record.absenceEnd > now { return .given }
       return .loaded
     }
-    return policy.freshness(
+    let decision = policy.freshness(
       expires: found.expires, validated: validated(found, record), at: now,
       retryTime: record?.retryTime ?? .min)
+    // While the value is fresh, a load whose result is lost helps nobody.
+    if decision == .givenAndLoaded, found.expires > now, !store.keepsValues { return .given }
+    return decision
   }
 
   private func validated(
@@ -127,27 +130,19 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       loaded.options.lifetime = policy.jittered(
         loaded.options.lifetime ?? .standard, standard: store.standardLifetime,
         random: flights.random())
-      let isKept = await store.keep(loaded, replacing: found?.version, flight)
-      // Do not load a fresh value again at once. In place of a stale one, each call loads its own.
-      if !isKept, prior?.isStale == false {
-        noteFailure(flight)
-      } else {
-        noteSuccess(flight) { _ in }
-      }
+      await store.keep(loaded, replacing: found?.version, flight)
+      noteSuccess(flight) { _ in }
       flights.count { if found == nil { $0.freshCount += 1 } else { $0.refreshedCount += 1 } }
       return loaded
     case .notModified(let prior, let lifetime):
       let jittered = policy.jittered(
         lifetime, standard: store.standardLifetime, random: flights.random())
       let end = jittered.length(standard: store.standardLifetime, at: now())
-      if await store.renew(version: prior.version, to: end, flight) {
-        let now = now()
-        noteSuccess(flight) { record in
-          record.version = prior.version
-          record.validated = now
-        }
-      } else {
-        noteFailure(flight)
+      await store.renew(version: prior.version, to: end, flight)
+      let now = now()
+      noteSuccess(flight) { record in
+        record.version = prior.version
+        record.validated = now
       }
       flights.count {
         $0.refreshedCount += 1
@@ -198,21 +193,19 @@ protocol LoadStore<Key, Value>: Sendable {
   /// The default lifetime of entries in milliseconds, or `nil` for no end.
   var standardLifetime: Int64? { get }
 
+  /// Whether loaded values can be kept.
+  var keepsValues: Bool { get }
+
   /// The value of the key: fresh, or stale for less time than any policy allows.
   func held(_ purpose: HeldPurpose) throws -> HeldValue<Value>?
 
   /// Keeps a value, unless the flight is outdated or the key has a value of another version.
-  ///
-  /// - Returns: `false` if the disk did not take the value.
   func keep(
-    _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool
+    _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>) async
 
-  /// Extends the lifetime of one version's value, unless the flight is outdated. Returns like
-  /// `keep`.
+  /// Extends the lifetime of one version's value, unless the flight is outdated.
   func renew(
-    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool
+    version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>) async
 
   /// Removes one version's value, unless the flight is outdated.
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async

@@ -6,6 +6,7 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
   let key: Key
 
   var standardLifetime: Int64? { cache.lifetime?.milliseconds }
+  var keepsValues: Bool { true }
 
   func held(_ purpose: HeldPurpose) -> HeldValue<Value>? {
     cache.heldValue(forKey: key, isRead: purpose == .answer)
@@ -13,16 +14,14 @@ struct MemoryLoadStore<Key: Hashable & Sendable, Value: Sendable>: LoadStore {
 
   func keep(
     _ loaded: Loaded<Value>, replacing version: UInt64?, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool {
+  ) async {
     cache.keep(loaded, forKey: key, replacing: version, flight)
-    return true
   }
 
   func renew(
     version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
-  ) async -> Bool {
+  ) async {
     if !cache.renew(key, version: version, to: lifetime, flight) { cache.flights.noteOutdated() }
-    return true
   }
 
   func drop(version: UInt64?, _ flight: Flight<Loaded<Value>?>) async {

@@ -163,11 +163,11 @@ extension Engine {
             &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
         } else {
           // While the new record is appended, the processor fetches the record it replaces.
-          let glimpse = lookup.prefetchRecord(ofHash: hash)
+          let seen = lookup.prefetchRecord(ofHash: hash)
           try writer.makeRoom(hash, key: key, now: now)
           (location, version) = try appender.append(
             &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
-          existing = try lookup.locate(hash, seen: glimpse, key: key, now: now)
+          existing = try lookup.locate(hash, seen: seen, key: key, now: now)
         }
         writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
         if let existing { isSlowed = appender.allowance.spend(existing.byteCount ?? 0) }

@@ -172,42 +172,25 @@ struct Lookup: Sendable {
 
   // MARK: Prefetching
 
-  /// Prefetches the first bytes of the record of a key with this hash. Returns the glimpse of it,
-  /// which stays valid as long as the caller holds the log's lock.
+  /// Prefetches the first bytes of the record of a key with this hash. Returns the first entry with
+  /// the hash, or `nil` if only a lookup under the shard's lock can tell. While the caller holds
+  /// the log's lock, only the tick of the entry may change.
   @inline(__always)
   @discardableResult
-  func prefetchRecord(ofHash hash: UInt64) -> Glimpse? {
+  func prefetchRecord(ofHash hash: UInt64) -> SeenEntry.Look? {
     guard let pin = Pin() else { return nil }
     defer { pin.endUnderLock() }
-    guard let glimpse = glimpse(hash) else { return nil }
-    if let entry = glimpse.place?.entry, let segment = glimpse.segment {
-      segment.withObject { $0.prefetch(entry.location, count: Self.prefetchByteCount) }
+    guard let seen = index.look(hash, pinnedSegment) else { return nil }
+    if case .entry(let place) = seen.found, let segment = seen.value {
+      segment.withObject { $0.prefetch(place.entry.location, count: Self.prefetchByteCount) }
     }
-    return glimpse
+    return seen.found
   }
 
   /// The size of a small record. The processor fetches the rest of a large record by itself.
   static var prefetchByteCount: Int { 256 }
 
   // MARK: Writes
-
-  /// The first entry with a hash, if any, and the segment of its record, both from one moment. Valid
-  /// as long as the pin or the log's lock: under the lock, only the tick of an entry may change, and
-  /// a segment that an entry names stays in the table.
-  struct Glimpse {
-    let place: SeenEntry?
-    let segment: Unretained<Segment>?
-  }
-
-  /// Looks for a hash without a lock. Call under a pin.
-  ///
-  /// - Returns: `nil` if only a lookup under the shard's lock can tell.
-  @inline(__always)
-  func glimpse(_ hash: UInt64) -> Glimpse? {
-    guard let seen = index.look(hash, pinnedSegment) else { return nil }
-    guard case .entry(let place) = seen.found else { return Glimpse(place: nil, segment: nil) }
-    return Glimpse(place: place, segment: seen.value)
-  }
 
   /// The index entry of a key. An unreadable record with the key's hash counts as the key's, so a
   /// write replaces it. (The hash has 48 bits, so the chance that the record belongs to another key
@@ -225,13 +208,13 @@ struct Lookup: Sendable {
   /// Like the form above, but begins with what the caller has seen under the log's lock.
   @inline(__always)
   func locate(
-    _ hash: UInt64, seen glimpse: Glimpse?, key: RawSpan, now: Timestamp
+    _ hash: UInt64, seen look: SeenEntry.Look?, key: RawSpan, now: Timestamp
   ) throws(StoreError) -> Existing? {
-    if let glimpse {
-      guard let place = glimpse.place else { return nil }
-      if let existing = existing(place, glimpse.segment, hash, key: key, now: now) {
-        return existing
-      }
+    if let look, let pin = Pin() {
+      defer { pin.endUnderLock() }
+      guard case .entry(let place) = look else { return nil }
+      let segment = pinnedSegment(place.entry.location)
+      if let existing = existing(place, segment, hash, key: key, now: now) { return existing }
     }
     var damage: StoreError?
     return try locateUnderLock(hash, key: key, now: now, damage: &damage)
@@ -259,9 +242,9 @@ struct Lookup: Sendable {
   ) throws(StoreError) -> Existing? {
     if let pin = Pin() {
       defer { pin.endUnderLock() }
-      if let glimpse = glimpse(hash) {
-        guard let place = glimpse.place else { return nil }
-        if let existing = existing(place, glimpse.segment, hash, key: key, now: now) {
+      if let seen = index.look(hash, pinnedSegment) {
+        guard case .entry(let place) = seen.found else { return nil }
+        if let existing = existing(place, seen.value, hash, key: key, now: now) {
           return existing
         }
       }

@@ -60,13 +60,12 @@ struct PinTests {
   /// A write to a full or slow disk may take long.
   @Test("A put has no pin while it writes to a file")
   func put() throws {
-    let directory = try TemporaryDirectory()
-    let system = FaultyFileSystem()
-    let store = try Store(directory.store, .small { $0.access = .systemCalls }, fileSystem: system)
+    let scene = try StoreScene()
+    let store = try scene.open { $0.access = .systemCalls }
     try store.setValue("v", forKey: "key")
     let isBegun = Flag()
     let isFreedMeanwhile = Flag()
-    system.setHook { event in
+    scene.fileSystem.setHook { event in
       guard event.call == .write, !isBegun.value.exchange(true, ordering: .relaxed) else {
         return nil
       }

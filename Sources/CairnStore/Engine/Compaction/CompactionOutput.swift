@@ -77,8 +77,10 @@ final class CompactionOutput {
     // Allocate before the write, to tell a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
     allocatedByteCount = end
-    let bytes = buffer
-    try file.write(bytes.rawSpan, at: bufferOffset)
+    do {
+      let bytes = buffer
+      try file.write(bytes.rawSpan, at: bufferOffset)
+    }
     bufferOffset = end
     buffer.removeAll(keepingCapacity: true)
   }

@@ -41,14 +41,14 @@ extension Compactor {
     // the reader or the work that holds them ends soon.
     if search.failureCount < (mayGain && !isRemoval ? 6 : 1) { return true }
     guard !isRemoval, let lastResort = lastResort.withLock({ $0 }) else { return false }
-    // Other work may take the room that an eviction makes. The allowance ends the attempts.
-    if try lastResort.makeRoom(search.byteCount, &search.allowance) {
-      search.hasEvicted = true
+    // Other work may take the room that an eviction makes.
+    if search.evictionCount < 16, try lastResort.makeRoom(search.byteCount, &search.allowance) {
+      search.evictionCount += 1
       // The next attempt then also waits for the current work, which may have the reserve.
       search.failureCount = 0
       return true
     }
-    if search.hasEvicted { lastResort.noteFailure() }
+    if search.evictionCount > 0 { lastResort.noteFailure() }
     return false
   }
 

@@ -341,9 +341,9 @@ struct RoomSearch {
   let byteCount: Int
   /// How often the search found no room.
   var failureCount = 0
-  /// Whether a cache has evicted entries for the write, and how many more it may evict. `nil`
+  /// How often a cache has evicted entries for the write, and how many more it may evict. `nil`
   /// means a tenth.
-  var hasEvicted = false
+  var evictionCount = 0
   var allowance: Int?
 }
 
