@@ -58,9 +58,9 @@ final class FollowPageTests {
       let image = try Image(of: path)
       let name = try #require(image.segmentNames.first)
       let last = try #require(image.records(in: name).last)
+      let file = image.files[name] ?? []
       let header = try SegmentHeader(
-        decoding: (image.files[name] ?? []).rawSpan.extracting(0..<SegmentHeader.byteCount),
-        file: name)
+        decoding: file.rawSpan.extracting(0..<SegmentHeader.byteCount), file: name)
       // Only the page with the head of the forged record is in the file.
       var record = RecordHeader(kind: .put)
       record.keyByteCount = 6

@@ -23,12 +23,12 @@ struct CRC32CTests {
 
   @Test("The published vectors are reproduced", arguments: vectors)
   func publishedVector(vector: Vector) {
-    #expect(CRC32C.checksum(of: vector.bytes.rawSpan) == vector.checksum)
+    #expect(vector.bytes.withBytes { CRC32C.checksum(of: $0) } == vector.checksum)
   }
 
   @Test("The portable path reproduces the published vectors too", arguments: vectors)
   func portableVector(vector: Vector) {
-    #expect(~PortableCRC32C.update(~0, with: vector.bytes.rawSpan) == vector.checksum)
+    #expect(vector.bytes.withBytes { ~PortableCRC32C.update(~0, with: $0) } == vector.checksum)
   }
 
   @Test("Both paths agree on every length up to 4,200 bytes")
@@ -115,7 +115,7 @@ struct CRC32CTests {
   func word() {
     var asWord = CRC32C()
     asWord.update(UInt64(0x0807_0605_0403_0201))
-    #expect(asWord.value == CRC32C.checksum(of: [UInt8](1...8).rawSpan))
+    #expect(asWord.value == [UInt8](1...8).withBytes { CRC32C.checksum(of: $0) })
     let register = PortableCRC32C.update(~0, with: UInt64(0x0807_0605_0403_0201))
     #expect(~register == asWord.value)
   }

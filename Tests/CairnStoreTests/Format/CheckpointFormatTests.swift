@@ -70,7 +70,7 @@ struct CheckpointFormatTests {
     #expect(hex(248..<272) == "e81800000000000002000000010000000df0feca01000000")
     #expect(hex(272..<280) == "2019000000000000")
     let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<(bytes.count - 4)))
-    #expect(bytes.rawSpan.load(UInt32.self, at: bytes.count - 4) == checksum)
+    #expect(bytes.withBytes { $0.load(UInt32.self, at: $0.byteCount - 4) } == checksum)
     #expect(try decode(bytes, fileByteCount: checkpoint.byteCount) == checkpoint)
   }
 

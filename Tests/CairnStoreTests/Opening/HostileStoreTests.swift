@@ -326,7 +326,8 @@ struct HostileStoreTests {
   func limitOfNextManifest() throws {
     let scene = try StoreScene()
     try scene.open().close()
-    var next = try Manifest(decoding: scene.bytes(of: FileName.nextManifest).rawSpan)
+    let bytes = try scene.bytes(of: FileName.nextManifest)
+    var next = try Manifest(decoding: bytes.rawSpan)
     next.nextID = FormatVersion.highestSequence - 100
     try #require(next.continues(scene.manifest(), in: next.bootIdentifier))
     try Data(next.encoded()).write(to: scene.url(FileName.nextManifest))

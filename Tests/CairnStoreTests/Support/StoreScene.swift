@@ -64,7 +64,8 @@ final class StoreScene: Sendable {
   }
 
   func manifest() throws -> Manifest {
-    try Manifest(decoding: bytes(of: "MANIFEST").rawSpan)
+    let bytes = try bytes(of: "MANIFEST")
+    return try Manifest(decoding: bytes.rawSpan)
   }
 
   func editManifest(_ change: (inout Manifest) -> Void) throws {
@@ -77,7 +78,8 @@ final class StoreScene: Sendable {
   func reboot() throws { try editManifest { $0.bootIdentifier[0] ^= 1 } }
 
   func segmentHeader() throws -> SegmentHeader {
-    try SegmentHeader(decoding: bytes(of: Self.segment).rawSpan, file: Self.segment)
+    let bytes = try bytes(of: Self.segment)
+    return try SegmentHeader(decoding: bytes.rawSpan, file: Self.segment)
   }
 
   /// Expects that an open fails because of damage, and that a check finds the damage too.
