@@ -210,11 +210,13 @@ struct Lookup: Sendable {
   func locate(
     _ hash: UInt64, seen look: SeenEntry.Look?, key: RawSpan, now: Timestamp
   ) throws(StoreError) -> Existing? {
-    if let look, let pin = Pin() {
-      defer { pin.endUnderLock() }
+    if let look {
       guard case .entry(let place) = look else { return nil }
-      let segment = pinnedSegment(place.entry.location)
-      if let existing = existing(place, segment, hash, key: key, now: now) { return existing }
+      if let pin = Pin() {
+        defer { pin.endUnderLock() }
+        let segment = pinnedSegment(place.entry.location)
+        if let existing = existing(place, segment, hash, key: key, now: now) { return existing }
+      }
     }
     var damage: StoreError?
     return try locateUnderLock(hash, key: key, now: now, damage: &damage)
