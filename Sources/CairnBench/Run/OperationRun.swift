@@ -6,7 +6,7 @@ import Glibc
 /// A hidden subcommand that performs only one kind of operation, so that `Fuzz/instructions` can
 /// count the instructions of each kind.
 enum OperationRun: String, CaseIterable {
-  case fill, overwrite, get, absent, interval, durable, batch, trim, compaction
+  case fill, overwrite, remove, get, absent, interval, durable, batch, trim, compaction
   case open = "open-after-kill"
   case diskSet = "disk-set"
   case diskGet = "disk-get"
@@ -112,6 +112,11 @@ enum OperationRun: String, CaseIterable {
             }
           }
         }
+      }
+    case .remove:
+      for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }
+      try countedOperations {
+        for key in keys.dropFirst(Self.keyCount) { try store.removeValue(forKey: key) }
       }
     case .trim:
       for key in keys.dropFirst(Self.keyCount) { try store.setValue(Self.value, forKey: key) }

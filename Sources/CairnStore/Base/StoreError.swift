@@ -194,8 +194,8 @@ extension StoreError: CustomStringConvertible {
     case .invalidKey(let count, let limit):
       "a key has \(count) bytes; it must have 1 to \(limit)"
     case .valueTooLarge(let count, let limit):
-      "a value has \(count) bytes; at most \(limit) are allowed by valueByteLimit, or by byteLimit, "
-        + "which includes the key"
+      "a value has \(count) bytes; at most \(limit) are allowed by valueByteLimit, or by byteLimit "
+        + "or diskByteLimit, which include the key"
     case .metadataTooLarge(let count, let limit):
       "metadata has \(count) bytes; the limit is \(limit)"
     case .batchTooLarge(let count, let limit):
