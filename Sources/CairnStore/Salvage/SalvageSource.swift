@@ -298,6 +298,13 @@ struct SalvageSource {
           durable: segment.durableByteCount)
       }
       try tail.resolve(sameBoot: sameBoot)
+      // In the same boot, a written batch proves that the segments before it were written too.
+      if sameBoot, let cut = tail.cut {
+        for case let later? in open[(cut.index + 1)...]
+        where try SalvageTail.endOfWrittenBatch(at: SegmentHeader.byteCount, in: later) != nil {
+          return false
+        }
+      }
       for (segment, extent) in zip(open, tail.extents) { segment?.cut = extent.end }
       highestSequence = Int64(clamping: tail.highestSequence)
       report.tornByteCount = tail.tornByteCount

@@ -23,6 +23,7 @@ struct CacheLifetimeTests {
   @Test("In memory", arguments: ends)
   func memory(lifetime: Lifetime, end: Timestamp?) async throws {
     var configuration = MemoryCacheConfiguration.unlimited
+    configuration.respondsToMemoryPressure = false
     configuration.lifetime = .seconds(100)
     configuration.clock = scene.clock
     let cache = MemoryCache<String, Int>(configuration: configuration)

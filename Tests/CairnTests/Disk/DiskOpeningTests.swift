@@ -102,6 +102,7 @@ struct DiskOpeningTests {
   func descriptions() async throws {
     let cache: DiskCache<String, String> = try scene.cache {
       $0.memory = MemoryTierConfiguration(countLimit: 10, costLimit: nil)
+      $0.memory?.respondsToMemoryPressure = false
     }
     try await cache.setValue("v", forKey: "key")
     #expect(try await cache.value(forKey: "loaded") { "w" } == "w")
