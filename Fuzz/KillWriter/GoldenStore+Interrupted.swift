@@ -59,7 +59,9 @@ extension GoldenStore {
       // The log continues in the first new segment; the second is the compaction's output.
       if synced.count == 2, !isWritten {
         isWritten = true
-        if let error = storeError({ try writeMeanwhile(to: store) }) { fail("\(error)") }
+        // The checkpoint's manifest lists the output as pending.
+        let error = storeError { try writeMeanwhile(to: store, checkpoint: moment == .compacting) }
+        if let error { fail("\(error)") }
         if moment == .compacting { image = disk.settled() }
       }
       if call == .unlink, known.contains(name), moment == .compacted { image = disk.settled() }
@@ -87,11 +89,12 @@ extension GoldenStore {
     return try? Manifest(decoding: bytes.rawSpan)
   }
 
-  private static func writeMeanwhile(to store: Store) throws {
+  private static func writeMeanwhile(to store: Store, checkpoint: Bool) throws {
     for number in 0..<30 {
       try store.setValue(
         value("meanwhile \(number)", byteCount: 3000), forKey: "meanwhile \(number)")
     }
+    if checkpoint { try store.checkpoint() }
     try store.write { batch in
       for key in keysOfHalfBatch { try batch.setValue(value(key, byteCount: 600), forKey: key) }
     }

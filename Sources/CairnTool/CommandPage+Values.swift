@@ -89,9 +89,8 @@ extension CommandPage {
         """),
     ],
     notes: """
-      A longer lifetime writes only a small record. A shorter lifetime, or a lifetime for a key
-      without one, writes the value again and gives it a new version. If a cache wrote an entry
-      with tags, its lifetime can only be extended.
+      A new lifetime writes the value again and gives it a new version. An entry with tags must
+      wait until the cache that wrote it has finished the removal of a tag.
       """,
     examples: [
       "cairn expire sessions.cairn",

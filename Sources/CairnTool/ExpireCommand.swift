@@ -49,26 +49,23 @@ enum ExpireCommand {
     }
   }
 
-  /// Makes a key expire this long from now. An extension leaves the value and its version
-  /// unchanged. Anything else writes the value again.
+  /// Makes a key expire this long from now.
   ///
   /// - Returns: whether the key exists.
   private static func setLifetime(
     _ lifetime: Duration, forKey key: [UInt8], in store: Store
   ) throws -> Bool {
-    guard let info = try store.info(forKey: key) else { return false }
-    let end = SystemClock().now().advanced(by: lifetime)
-    if let expires = info.expires, expires <= end {
-      return try store.extendLifetime(forKey: key, to: lifetime)
-    }
-    guard let entry = try store.entry(forKey: key) else { return false }
-    // A new version would undo the removal of a tag that is still being swept.
-    let bytes = entry.metadata
-    let metadata = try? CacheMetadata(decoding: bytes.rawSpan, wantsRest: true)
-    let isUnknown = metadata == nil && bytes.first == CacheMetadata.mark
-    guard !isUnknown, metadata?.tags.isEmpty ?? true else {
-      throw CommandFailure(
-        .failure, "\(DisplayText.line(key)): the lifetime of entries with tags can only grow")
+    guard let metadata = try store.entry(forKey: key)?.metadata else { return false }
+    if metadata.first == CacheMetadata.mark {
+      guard let known = try? CacheMetadata(decoding: metadata.rawSpan, wantsRest: true) else {
+        throw CommandFailure(
+          .failure, "\(DisplayText.line(key)): a later version of Cairn wrote this entry")
+      }
+      // A new version would undo the removal of a tag that is still being swept.
+      if try !known.tags.isEmpty && store.contains(ReservedKey.marks) {
+        throw CommandFailure(
+          .failure, "\(DisplayText.line(key)): the cache has not finished the removal of a tag")
+      }
     }
     return try store.update(forKey: key, options: .lifetime(.after(lifetime))) { $0 } != nil
   }

@@ -27,7 +27,7 @@ from collections import namedtuple
 HIGHEST_NUMBER = 1 << 62
 HIGHEST_INTEGER = (1 << 63) - 1  # what higher costs and idle limits count as
 HEADER_SIZE = 72
-PUT, TOMBSTONE, ROLL, EXTENSION = 1, 2, 3, 4
+PUT, TOMBSTONE, ROLL = 1, 2, 3
 EXPIRY, IDLE_LIMIT, COST, METADATA, BATCH, SYNC_MARK = (1 << bit for bit in range(6))
 
 
@@ -108,7 +108,7 @@ class Manifest:
 # Sections 5 and 6: segments and records.
 
 Record = namedtuple("Record", "segment offset end kind flags sequence written expiry idle cost "
-                    "index count mark key metadata value value_end sound extended", defaults=(None,))
+                    "index count mark key metadata value value_end sound")
 
 
 class Segment:
@@ -159,7 +159,7 @@ class Segment:
             return None
         (checksum, value_checksum, sequence, written, value_size, key_size, kind,
          flags) = struct.unpack_from("<IIIIIHBB", self.data, offset)
-        if not PUT <= kind <= EXTENSION or flags > 0x3F:
+        if not PUT <= kind <= ROLL or flags > 0x3F:
             return None
         position = offset + 24
         optional = {EXPIRY: None, IDLE_LIMIT: None, COST: None, METADATA: 0, SYNC_MARK: 0}
@@ -180,9 +180,6 @@ class Segment:
                 optional[flag] = fields[0]
         if kind == ROLL:
             if key_size or value_size or flags:
-                return None
-        elif kind == EXTENSION:
-            if not key_size or value_size or flags & 0xF != EXPIRY | COST:
                 return None
         elif key_size == 0 or kind == TOMBSTONE and value_size:
             return None
@@ -377,10 +374,8 @@ def is_same_boot(manifest):
 # Section 14: the checkpoint. All of the log is read, so it is needed for its ends only; the rest is compared.
 
 Covered = namedtuple("Covered", "id salt end granule granules live puts live_puts tombstones "
-                     "tombstone_bytes newest_tombstone extensions live_extensions lowest highest "
-                     "expiry idle")
-CAN_EXPIRE, EXTENDED = 1, 4
-NEVER_EXTENDED = -1 << 63
+                     "tombstone_bytes newest_tombstone lowest highest expiry idle")
+CAN_EXPIRE = 1
 
 
 def siphash(secret, data):
@@ -439,24 +434,23 @@ class Checkpoint:
             return
         (uuid, own_id, floor, self.last, self.tick, count, samples,
          segments) = struct.unpack_from("<16s5Q2I", data, 16)
-        self.require(size == 80 + 16 * samples + 128 * segments + 24 * 256 + 8, 12, "size")
+        self.require(size == 80 + 16 * samples + 112 * segments + 20 * 256 + 8, 12, "size")
         self.require((uuid, own_id) == (manifest.uuid, manifest.checkpoint_id), 16, "another's")
         self.require(floor == manifest.floor, 40, "floor")
         self.require(self.last <= HIGHEST_NUMBER and self.tick < 1 << 44, 48, "bounds")
         ticks = [tick for tick, _ in struct.iter_unpack("<Qq", data[80:80 + 16 * samples])]
         self.require(ticks == sorted(ticks) and max(ticks, default=0) <= self.tick, 80, "samples")
         start = 80 + 16 * samples
-        table = start + 128 * segments
+        table = start + 112 * segments
         self.segments = [Covered(*fields)
-                         for fields in struct.iter_unpack("<QQQIIQQQQQQQQQQqQ", data[start:table])]
+                         for fields in struct.iter_unpack("<QQQIIQQQQQQQQqQ", data[start:table])]
         self.check_segments(manifest, start)
         end, total = size, 0
-        for offset, entries, expiring, crc, extensions in struct.iter_unpack(
-                "<QIIII", data[table:size - 8]):
-            length = 16 * entries + 24 * extensions
-            self.require(offset == end and extensions <= expiring <= entries <= 1 << 24
+        for offset, entries, expiring, crc in struct.iter_unpack("<QIII", data[table:size - 8]):
+            length = 16 * entries
+            self.require(offset == end and expiring <= entries <= 1 << 24
                          and end + length <= len(data), table, "shards")
-            self.shards.append((offset, entries, expiring, crc, extensions))
+            self.shards.append((offset, entries, expiring, crc))
             end, total = end + length, total + entries
         self.require(total == count == sum(known.live_puts for known in self.segments), table,
                      "counts")
@@ -476,11 +470,11 @@ class Checkpoint:
         self.starts = {}  # the segment of each granule
         for number, known in enumerate(self.segments):
             for what, holds in self.bounds(known):
-                self.require(holds, offset + 128 * number, what)
+                self.require(holds, offset + 112 * number, what)
             for granule in range(known.granule, known.granule + known.granules):
-                self.require(granule not in self.starts, offset + 128 * number, "an overlap")
+                self.require(granule not in self.starts, offset + 112 * number, "an overlap")
                 self.starts[granule] = known
-            self.require(known.id < manifest.next_id, offset + 128 * number, "an id never given")
+            self.require(known.id < manifest.next_id, offset + 112 * number, "an id never given")
         table = {known.id: known for known in self.segments}
         self.require(len(table) == len(self.segments), offset, "an id twice")
         for entry in manifest.sealed + manifest.open:
@@ -500,9 +494,8 @@ class Checkpoint:
         yield "end beyond its granules", known.end <= known.granules * (64 << 20)
         yield "live bytes", known.live <= size
         yield "tombstone bytes", known.tombstone_bytes <= size - known.live
-        yield "records", 24 * (known.puts + known.tombstones + known.extensions) <= size
+        yield "records", 24 * (known.puts + known.tombstones) <= size
         yield "live puts", known.live_puts <= known.puts
-        yield "extensions in force", known.live_extensions <= known.extensions
         yield "numbers", known.lowest <= known.highest <= self.last
         yield "newest tombstone", known.newest_tombstone <= known.highest
         yield "tombstones", bool(known.tombstones) == bool(known.newest_tombstone)
@@ -520,28 +513,19 @@ class Checkpoint:
         first, second = struct.unpack_from("<QQ", data, start)
         tick = first & 0xFFFFFF | (second >> 4 & 0xFFFFF) << 24
         place, flags = self.place(second >> 24), second & 15
-        self.require(place and tick <= self.tick and flags in (0, CAN_EXPIRE, CAN_EXPIRE | EXTENDED),
-                     offset, "an entry")
+        self.require(place and tick <= self.tick and flags in (0, CAN_EXPIRE), offset, "an entry")
         return first >> 24, place, flags, tick
 
     def entries(self, number):
-        """The entries of a shard: hash, place, flags, and to when the lifetime was extended."""
-        offset, count, expiring, crc, extension_count = self.shards[number]
-        end = offset + 16 * count
-        data = self.data[offset:end + 24 * extension_count]
+        """The entries of a shard: hash, place and flags."""
+        offset, count, expiring, crc = self.shards[number]
+        data = self.data[offset:offset + 16 * count]
         self.require(crc32c(data) == crc, offset, "checksum of a shard")
         entries = [self.entry(data, 16 * index, offset + 16 * index)[:3] for index in range(count)]
         hashes = [entry[0] for entry in entries]
         self.require(hashes == sorted(hashes) and expiring == sum(
             entry[2] & CAN_EXPIRE for entry in entries), offset, "entries")
-        ends = {}
-        for put, expiry, record in struct.iter_unpack("<QqQ", data[16 * count:]):
-            location = record >> 24
-            self.require(location == 0 or self.place(location), end, "an extension's record")
-            ends[self.place(put)] = expiry, location and self.place(location)
-        extended = [entry[1] for entry in entries if entry[2] & EXTENDED]
-        self.require(len(ends) == extension_count and set(extended) == set(ends), end, "extensions")
-        return [entry + ends.get(entry[1], (NEVER_EXTENDED, 0)) for entry in entries]
+        return entries
 
     def check_oldest(self):
         if self.oldest:
@@ -566,11 +550,10 @@ class Checkpoint:
         found = (sum(record.kind == PUT for record in records), len(tombstones),
                  sum(record.end - record.offset for record in tombstones),
                  max((record.sequence for record in tombstones), default=0),
-                 sum(record.kind == EXTENSION for record in records),
                  min(numbers, default=0), max(numbers, default=0))
         self.require(found == (known.puts, known.tombstones, known.tombstone_bytes,
-                               known.newest_tombstone, known.extensions, known.lowest,
-                               known.highest), 80, "counts of a segment")
+                               known.newest_tombstone, known.lowest, known.highest),
+                     80, "counts of a segment")
 
     def compare(self, manifest, records, newest, rolls):
         """Whether an open through it finds what the log says; `records` are by id and offset."""
@@ -600,7 +583,7 @@ class Checkpoint:
                 expected[hash & 0xFF][place] = hash >> 24, record
         for number, (offset, *_) in enumerate(self.shards):
             known, left_out = expected[number], set()
-            for hash, place, flags, end, extension in self.entries(number):
+            for hash, place, flags in self.entries(number):
                 live[place[0]] += 1
                 if place[0] not in listed:
                     left_out.add(hash)
@@ -618,7 +601,6 @@ class Checkpoint:
                     continue
                 self.require((flags & CAN_EXPIRE) == (
                     record.expiry is not None or record.idle is not None), offset, "flags")
-                self.check_end(number, end, extension, record, now, table, records, listed)
             for (id, place), (hash, record) in known.items():
                 # An open reads what is not covered; what is older than the checkpoint it knows by it.
                 is_read = place >= table[id] if id in table else (
@@ -631,17 +613,6 @@ class Checkpoint:
     def hash_bits(manifest, record):
         hash = siphash(manifest.secret, record.key)
         return hash & 0xFF | hash >> 24 << 8
-
-    def check_end(self, number, end, extension, record, now, table, records, listed):
-        offset = self.shards[number][0]
-        actual = now.expiry if now.extended else NEVER_EXTENDED
-        is_later = now.extended and end < actual and not (
-            now.extended.offset < table.get(now.extended.segment.entry.id, 0))
-        self.require(end == actual or is_later, offset, "an end")
-        if extension and extension[0] in listed:
-            other = records.get(extension)
-            self.require(other and other.kind == EXTENSION and other.expiry == end
-                         and other.key == record.key, offset, "an extension")
 
 
 # Section 8: what counts.
@@ -683,7 +654,7 @@ def read_store(path, same_boot=None):
         open_ends, seen_in_tail = ends_of_log(opened, same_boot, covered)
         ends += open_ends
         seen = max(seen, seen_in_tail)
-    newest, extensions, records, rolls = {}, [], {}, {}
+    newest, records, rolls = {}, {}, {}
     for segment, end in zip(sealed + opened, ends):
         if segment.flaw:
             continue
@@ -695,9 +666,6 @@ def read_store(path, same_boot=None):
             records[segment.entry.id, record.offset] = record
             if not record.sound:
                 damaged.append(f"damaged: {segment.name} at offset {record.offset}: value")
-            if record.kind == EXTENSION:
-                extensions.append(record)
-                continue
             known = newest.get(record.key)
             if record.sequence > max(manifest.floor, known.sequence if known else 0):
                 newest[record.key] = record
@@ -706,14 +674,6 @@ def read_store(path, same_boot=None):
         is_ahead = not manifest.clean and not segment.entry.sealed and end == HEADER_SIZE
         if segment.base_sequence > seen + 1 and not is_ahead:
             raise Corrupt(segment.name, 48, "base sequence")
-    for extension in extensions:
-        record = newest.get(extension.key)
-        if record is None or record.kind != PUT or record.expiry is None:
-            continue
-        # In an extension the field of the cost holds the version of the put.
-        if extension.cost == record.sequence < extension.sequence and (
-                extension.expiry > record.expiry):
-            newest[record.key] = record._replace(expiry=extension.expiry, extended=extension)
     if checkpoint and checkpoint.is_known:
         try:
             checkpoint.compare(manifest, records, newest, rolls)

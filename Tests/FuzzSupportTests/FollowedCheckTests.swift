@@ -68,7 +68,7 @@ struct FollowedCheckTests {
       !isExplained([FollowedEvent(.caughtUp, done: first), read(a, 0)], timeline))
     let early = FollowedEvent(.read, key: b, begun: first, number: second, version: 3)
     #expect(!isExplained([early], timeline))
-    #expect(!isExplained([read(a, first, version: 2), read(a, first, version: 3)], timeline))
+    #expect(!isExplained([read(a, first, version: 3), read(a, first, version: 2)], timeline))
   }
 
   @Test("A view is of one moment")

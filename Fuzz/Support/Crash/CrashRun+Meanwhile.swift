@@ -80,7 +80,7 @@ extension Operation {
   /// before it.
   var writesAside: Bool {
     switch self {
-    case .put, .compareAndSet, .update, .batch: true
+    case .put, .compareAndSet, .update, .batch, .extend: true
     default: false
     }
   }

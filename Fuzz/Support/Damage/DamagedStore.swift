@@ -185,7 +185,7 @@ package struct DamagedStore: Sendable {
       for name in ["a lifetime", "a batch 1"] { try put(name, 25) }
       try maintain { _ = try $0.compact() }
       try variety("cut")
-      // A removal and an extension at the end of a segment. What they refer to stays at its start.
+      // A removal and a longer lifetime at the end of a segment. What they replace stays at its start.
       try put("copied", 200)
       try perform { store, _ in
         try store.extendLifetime(forKey: "cut lifetime", to: .seconds(800))
@@ -207,7 +207,6 @@ package struct DamagedStore: Sendable {
       try put("\(name) metadata", 0, EntryOptions(metadata: [9]))
       try put("removed", 30)
       try perform { store, _ in try store.removeValue(forKey: "removed") }
-      // One extension stays in force. The other has no effect once the batch has set another value.
       for (key, seconds) in [("lifetime", 700), ("all", 2000)] {
         try perform { store, _ in
           try store.extendLifetime(forKey: "\(name) \(key)", to: .seconds(seconds))

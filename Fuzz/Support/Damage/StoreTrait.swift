@@ -7,7 +7,6 @@ package enum StoreTrait: String, CaseIterable, Sendable {
   case spareManifest = "a spare manifest"
   case reserve = "a reserve"
   case checkpoint = "a checkpoint"
-  case checkpointExtension = "a checkpoint's extension"
   case checkpointOldest = "a checkpoint's oldest entries"
   case overtakenCheckpoint = "a checkpoint of a segment that was compacted since"
   case openSegment = "an open segment"
@@ -20,9 +19,6 @@ package enum StoreTrait: String, CaseIterable, Sendable {
   case tombstone = "a tombstone"
   case keptTombstone = "a tombstone that a compaction kept"
   case roll = "a roll"
-  case `extension` = "an extension"
-  case deadExtension = "an extension of what is not the newest value"
-  case copiedExtension = "an extension that a compaction kept"
   case expiry = "an expiry"
   case idleLimit = "an idle limit"
   case cost = "a cost"
@@ -43,9 +39,6 @@ extension DamagedStore {
     guard let manifest else { return traits }
     if let checkpoint {
       traits.insert(.checkpoint)
-      if checkpoint.shards.contains(where: { $0.extensionCount > 0 }) {
-        traits.insert(.checkpointExtension)
-      }
       if checkpoint.oldestCount > 0 { traits.insert(.checkpointOldest) }
       let listed = Set(manifest.sealedSegments.map(\.id) + manifest.openSegments.map(\.id))
       if checkpoint.segments.contains(where: { !listed.contains($0.id) && $0.livePutCount > 0 }) {
@@ -69,9 +62,6 @@ extension DamagedStore {
       }
       traits.insert(.compactedSegment)
       if found.contains(where: { $0.header.kind == .tombstone }) { traits.insert(.keptTombstone) }
-      if found.contains(where: { $0.header.kind == .extension }) {
-        traits.insert(.copiedExtension)
-      }
       if zip(found, found.dropFirst()).contains(where: { $0.version > $1.version }) {
         traits.insert(.unorderedNumbers)
       }
@@ -86,19 +76,12 @@ extension DamagedStore {
     case .put: traits.insert(.put)
     case .tombstone: traits.insert(.tombstone)
     case .roll: traits.insert(.roll)
-    case .extension:
-      let isNewest = history.last?[record.key]?.info.version == header.target
-      traits.insert(isNewest ? .extension : .deadExtension)
     }
     let flags: [(RecordFlags, StoreTrait)] = [
       (.batch, .batch), (.syncMark, .syncMark), (.expiry, .expiry), (.idleLimit, .idleLimit),
       (.cost, .cost), (.metadata, .metadata),
     ]
-    for (flag, trait) in flags where header.flags.contains(flag) {
-      // In an extension, these fields have another meaning.
-      if header.kind == .extension, [.expiry, .cost].contains(trait) { continue }
-      traits.insert(trait)
-    }
+    for (flag, trait) in flags where header.flags.contains(flag) { traits.insert(trait) }
     return traits
   }
 }

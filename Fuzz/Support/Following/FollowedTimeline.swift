@@ -221,7 +221,7 @@ package struct FollowedCheck {
     if read.number == 0 { return }
     if let last = versions[read.key] {
       let isRight =
-        read.number == last.number ? read.version == last.version : read.version > last.version
+        read.number == last.number ? read.version >= last.version : read.version > last.version
       if !isRight { throw FuzzFailure("\(read) after version \(last.version)") }
     }
     versions[read.key] = (read.number, read.version)

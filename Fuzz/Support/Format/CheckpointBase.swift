@@ -89,10 +89,11 @@ struct CheckpointBase: Sendable {
     ]
     fields += stride(from: 32, to: 72, by: 8).map { EncodedField($0, 8) }
     // Shards are located by their sizes, so that most changes pass the first checks.
-    let table = size - 8 - Checkpoint.shardCount * 24
+    let table = size - 8 - Checkpoint.shardCount * Checkpoint.shardByteCount
     fields += stride(from: Checkpoint.fixedByteCount, to: table, by: 8).map { EncodedField($0, 8) }
-    for place in stride(from: table, to: size - 8, by: 24) where checkpoint[place + 8] > 0 {
-      fields += [8, 12, 20].map { EncodedField(place + $0, 4) }
+    for place in stride(from: table, to: size - 8, by: Checkpoint.shardByteCount)
+    where checkpoint[place + 8] > 0 {
+      fields += [8, 12].map { EncodedField(place + $0, 4) }
     }
     fields += stride(from: size, to: checkpoint.count - 7, by: 8).map { EncodedField($0, 8) }
     return fields

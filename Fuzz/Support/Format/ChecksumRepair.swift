@@ -69,14 +69,12 @@ package enum ChecksumRepair {
       samples: Int(bytes.number(at: 72, count: 4)), segments: Int(bytes.number(at: 76, count: 4)))
     guard size <= bytes.count else { return }
     if shape { bytes.set(UInt64(size), at: 12, count: 4) }
-    let table = size - 8 - Checkpoint.shardCount * 24
+    let table = size - 8 - Checkpoint.shardCount * Checkpoint.shardByteCount
     var start = size
     var entryCount: UInt64 = 0
-    for place in stride(from: table, to: size - 8, by: 24) {
+    for place in stride(from: table, to: size - 8, by: Checkpoint.shardByteCount) {
       let count = bytes.number(at: place + 8, count: 4)
-      let byteCount =
-        Int(count) * Checkpoint.entryByteCount
-        + Int(bytes.number(at: place + 20, count: 4)) * Checkpoint.extensionByteCount
+      let byteCount = Int(count) * Checkpoint.entryByteCount
       if shape { bytes.set(UInt64(start), at: place, count: 8) }
       let offset = bytes.number(at: place, count: 8)
       if offset <= UInt64(bytes.count), byteCount <= bytes.count - Int(offset) {

@@ -77,7 +77,6 @@ package struct EncodingGenerator {
   // MARK: Records
 
   package mutating func recordHeader() -> RecordHeader {
-    if random.once(in: 5) { return extensionHeader() }
     var header = RecordHeader(kind: random.once(in: 4) ? .tombstone : .put)
     header.sequenceDelta = UInt32(random.below(1 << 16))
     header.writtenDelta = UInt32(random.below(1 << 16))
@@ -94,16 +93,6 @@ package struct EncodingGenerator {
     if header.flags.contains(.idleLimit) { header.idleLimit = UInt64(random.below(3)) }
     if header.flags.contains(.cost) { header.cost = random.next() }
     if header.flags.contains(.metadata) { header.metadataByteCount = random.below(40) }
-    return header
-  }
-
-  private mutating func extensionHeader() -> RecordHeader {
-    var header = RecordHeader(kind: .extension)
-    header.writtenDelta = UInt32(random.below(1 << 16))
-    header.keyByteCount = 1 + random.below(random.once(in: 8) ? 300 : 4)
-    header.flags = .expiry
-    header.expires = SegmentCheck.now.millisecondsSinceEpoch + Int64(random.below(5)) - 2
-    header.target = random.next()
     return header
   }
 
@@ -158,11 +147,6 @@ package struct EncodingGenerator {
       var record = record
       record.sequenceDelta = delta
       let start = encoding.bytes.count
-      if record.kind == .extension {
-        // The target is usually one of the last records, or a later one.
-        let version = header.baseSequence + UInt64(delta) + 1
-        record.target = version - min(version, UInt64(generator.random.below(6)))
-      }
       let encoded = generator.encode(&record, at: start, seed: header.recordSeed)
       encoding.bytes += encoded.bytes
       encoding.fields += encoded.fields.map { EncodedField(start + $0.offset, $0.size) }

@@ -193,23 +193,12 @@ package struct ReferenceLog {
   /// Section 8: the record that decides for each key, with its sequence number.
   func newest(ends: [Int]) -> [[UInt8]: (record: ReferenceRecord, sequence: UInt64)] {
     var newest: [[UInt8]: (record: ReferenceRecord, sequence: UInt64)] = [:]
-    var extensions: [(record: ReferenceRecord, sequence: UInt64)] = []
     for (index, segment) in segments.enumerated() {
       for record in extents[index].records where record.end <= ends[index] {
         let sequence = segment.sequence(of: record)
-        if record.kind == 4 {
-          extensions.append((record, sequence))
-          continue
-        }
         if let known = newest[record.key], known.sequence >= sequence { continue }
         newest[record.key] = (record, sequence)
       }
-    }
-    for (record, sequence) in extensions {
-      guard let known = newest[record.key], known.record.kind == 1, let end = known.record.expires,
-        known.sequence == record.cost, record.cost < sequence, let later = record.expires
-      else { continue }
-      newest[record.key]?.record.expires = max(end, later)
     }
     return newest
   }

@@ -39,7 +39,7 @@ package struct ReferenceRecord: Hashable {
     self.offset = offset
     kind = bytes[offset + 22]
     flags = bytes[offset + 23]
-    guard (1...4).contains(kind), flags < 0x40 else { return nil }
+    guard (1...3).contains(kind), flags < 0x40 else { return nil }
     sequenceDelta = bytes.number(at: offset + 8, count: 4)
     let valueSize = Int(bytes.number(at: offset + 16, count: 4))
     let keySize = Int(bytes.number(at: offset + 20, count: 2))
@@ -65,7 +65,6 @@ package struct ReferenceRecord: Hashable {
     switch kind {
     case 1: if keySize == 0 { return nil }
     case 2: if keySize == 0 || valueSize != 0 { return nil }
-    case 4: if keySize == 0 || valueSize != 0 || flags & 0x0F != 0x05 { return nil }
     default: if keySize != 0 || valueSize != 0 || flags != 0 { return nil }
     }
     headEnd = position + keySize + metadataSize

@@ -91,6 +91,8 @@ package struct KeyState: Hashable, Sendable {
   package var highestVersion: UInt64 = 0
   /// The end of the value; never `atOnce`.
   package var ending = HistoryOperation.Ending.never
+  /// Whether an extension may have given the value a higher version.
+  package var mayBeRewritten = false
 
   package init() {}
 
@@ -119,7 +121,7 @@ package struct KeyState: Hashable, Sendable {
       (.compareAndRemove(let expected), .pending):
       value == 0 ? nil : seeing(expected)?.erased
     case (.compareAndRemove(let expected), .removed(false)):
-      value != 0 && version == expected ? nil : self
+      value != 0 && version == expected && !mayBeRewritten ? nil : self
     case (.take, .found(let value, _)): value == self.value ? erased : nil
     case (.take, .pending): erased
     case (.extend, .extended(let wasThere)): wasThere == (value != 0) ? extended : nil
@@ -147,6 +149,7 @@ package struct KeyState: Hashable, Sendable {
     state.value = ending == .atOnce ? 0 : value
     state.version = 0
     state.ending = ending == .atOnce ? .never : ending
+    state.mayBeRewritten = false
     return state
   }
 
@@ -155,6 +158,7 @@ package struct KeyState: Hashable, Sendable {
   private var extended: KeyState {
     var state = self
     if ending == .soon { state.ending = .never }
+    state.mayBeRewritten = value != 0
     return state
   }
 
@@ -163,9 +167,11 @@ package struct KeyState: Hashable, Sendable {
   private func seeing(_ version: UInt64, orNothing: Bool = false) -> KeyState? {
     if version == 0 { return orNothing && value != 0 ? nil : self }
     if value == 0 { return nil }
-    if self.version != 0 { return self.version == version ? self : nil }
-    if version <= highestVersion { return nil }
     var state = self
+    state.mayBeRewritten = false
+    if self.version == version { return state }
+    if self.version != 0, !mayBeRewritten { return nil }
+    if version <= highestVersion { return nil }
     state.version = version
     state.highestVersion = version
     return state

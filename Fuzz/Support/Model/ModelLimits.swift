@@ -15,7 +15,7 @@ package struct ModelLimits {
 
 extension ModelEntry {
   /// The maximum bytes of the log that the entry takes: its record, with the fields that a batch
-  /// and a sync add, and the record of an extension.
+  /// and a sync add.
   func byteCountLimit(key: [UInt8]) -> Int {
     var header = RecordHeader(kind: .put)
     header.keyByteCount = key.count
@@ -25,12 +25,8 @@ extension ModelEntry {
     header.metadataByteCount = metadata.count
     if cost != nil { header.flags.insert(.cost) }
     if idleLimit != nil { header.flags.insert(.idleLimit) }
-    if expires == nil { return header.byteCount }
-    header.flags.insert(.expiry)
-    var record = RecordHeader(kind: .extension)
-    record.keyByteCount = key.count
-    record.flags = [.expiry, .cost, .syncMark]
-    return header.byteCount + record.byteCount
+    if expires != nil { header.flags.insert(.expiry) }
+    return header.byteCount
   }
 }
 

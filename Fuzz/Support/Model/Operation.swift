@@ -110,15 +110,16 @@ package enum Operation {
     case .update(let key, let value, _):
       let old = state[key].flatMap { $0.hasExpired(now) ? nil : $0 }
       guard var entry = old ?? value.map({ ModelEntry(value: $0) }) else { return nil }
-      // The entry no longer counts as possibly extended: the new record contains the end.
       entry.version = nil
       if let value { entry.value = value }
       next.write(value == nil ? nil : entry, to: key, at: now)
     case .extend(let key, let lifetime, _):
-      guard let entry = state[key], !entry.hasExpired(now), let expires = entry.expires,
+      guard var entry = state[key], !entry.hasExpired(now), let expires = entry.expires,
         expires < now.advanced(by: lifetime)
       else { return nil }
-      next[key]?.expires = now.advanced(by: lifetime)
+      entry.expires = now.advanced(by: lifetime)
+      entry.version = nil
+      next.write(entry, to: key, at: now)
     case .batch(let changes, _):
       if changes.isEmpty { return nil }
       for change in changes { next.write(change.entry, to: change.key, at: now) }

@@ -18,16 +18,6 @@ struct SalvageHistory {
     var isSettled: Bool
   }
 
-  /// An extension as it was written.
-  struct Extension {
-    var file: String
-    var head: Range<Int>
-    /// The version of the put that it extends.
-    var version: UInt64
-    var expires: Timestamp
-    var isSettled: Bool
-  }
-
   /// A record that does not count.
   struct Stray {
     var file: String
@@ -47,10 +37,6 @@ struct SalvageHistory {
   var records: [[UInt8]: [Written]] = [:]
   /// Every value that the key ever had, by version.
   var values: [[UInt8]: [UInt64: SalvageValue]] = [:]
-  /// The extensions of each key's values in the store's files.
-  var extensions: [[UInt8]: [Extension]] = [:]
-  /// All ends that the lifetime of a value ever had, by the value's version.
-  var ends: [UInt64: Set<Timestamp>] = [:]
   /// The records of each key where an open does not look: in segments that the manifest does not
   /// list, which are the old or the new files of a compaction, and beyond the lengths that it
   /// lists.
@@ -134,18 +120,19 @@ struct SalvageHistory {
       throw FuzzFailure("a value differs from what was just written")
     }
     values[key, default: [:]][entry.info.version] = SalvageValue(entry)
-    if let expires = entry.info.expires { ends[entry.info.version, default: []].insert(expires) }
   }
 
   private mutating func extend(_ key: [UInt8], in store: Store, _ random: inout FuzzRandom) throws {
-    let before = try store.info(forKey: key)
+    let before = try store.entry(forKey: key)
     let isThere = try store.extendLifetime(
       forKey: key, to: .seconds(100_000 + random.below(2000)))
-    let after = try store.info(forKey: key)
-    guard isThere == (before != nil), before?.version == after?.version,
-      (before?.expires == nil) == (after?.expires == nil)
+    let after = try store.entry(forKey: key)
+    guard isThere == (before != nil), before?.value == after?.value,
+      before?.metadata == after?.metadata, before?.info.cost == after?.info.cost,
+      before?.info.idleLimit == after?.info.idleLimit,
+      (before?.info.expires == nil) == (after?.info.expires == nil)
     else { throw FuzzFailure("an extension changes more than the lifetime") }
-    if let after, let expires = after.expires { ends[after.version, default: []].insert(expires) }
+    if let after { values[key, default: [:]][after.info.version] = SalvageValue(after) }
   }
 
   /// Compacts the store completely, by some or all pieces, or both ways with writes in between.
@@ -315,14 +302,6 @@ struct SalvageHistory {
       if version < last { isUnordered = true }
       last = version
       if !isSettled { noteLast(record, version, at: offset, in: file) }
-      if record.kind == .extension {
-        extensions[rest.extracting(record.keyRange).copied(), default: []].append(
-          Extension(
-            file: file, head: offset..<value, version: record.target,
-            expires: Timestamp(millisecondsSinceEpoch: record.expires), isSettled: isSettled))
-        offset += record.byteCount
-        continue
-      }
       let range = value..<(value + record.valueByteCount)
       records[rest.extracting(record.keyRange).copied(), default: []].append(
         Written(

@@ -221,19 +221,11 @@ package struct SalvageRun {
       let known = history.values[key] ?? [:]
       guard let entry else { throw FuzzFailure("the copy has a damaged value") }
       let value = SalvageValue(entry)
-      /// Whether the version once had this value, with one of the ends of its lifetime.
-      func was(_ version: UInt64, _ other: SalvageValue) -> Bool {
-        var other = other
-        if let expires = value.expires, history.ends[version]?.contains(expires) ?? false {
-          other.expires = expires
-        }
-        return other == value
-      }
-      guard known.contains(where: { was($0.key, $0.value) }) else {
+      guard known.values.contains(value) else {
         throw FuzzFailure("a key has a value or attributes that it never had")
       }
       if !report.warnings.contains(.versionsChanged),
-        !(known[entry.info.version].map { was(entry.info.version, $0) } ?? false)
+        known[entry.info.version] != value
       {
         throw FuzzFailure("the version of an entry has changed without a warning")
       }
@@ -270,13 +262,6 @@ package struct SalvageRun {
   ) throws {
     func isIntact(_ range: Range<Int>, of file: String) -> Bool {
       self.isIntact(range, of: file, history, disk)
-    }
-    /// Whether the copy of an entry ends no earlier than its readable extensions say.
-    func isExtended(_ entry: Entry, _ key: [UInt8]) -> Bool {
-      (history.extensions[key] ?? []).allSatisfy {
-        $0.version != entry.info.version || !$0.isSettled || !isIntact($0.head, of: $0.file)
-          || !isIntact(0..<72, of: $0.file) || (entry.info.expires ?? .distantFuture) >= $0.expires
-      }
     }
     func isMissing(_ file: String) -> Bool {
       disk.contents(of: "\(SimulatedProcess.path)/\(file)") == nil
@@ -325,9 +310,6 @@ package struct SalvageRun {
       else { continue }
       highest = max(highest, newest.version)
       if let entry = copy.entries[key] ?? nil {
-        if keepsVersions, !isExtended(entry, key) {
-          throw FuzzFailure("an entry's lifetime ends before its extension says")
-        }
         // If the segment of a copy has a damaged header, the original may be found again.
         let isNewest =
           newest.bytes == entry.value

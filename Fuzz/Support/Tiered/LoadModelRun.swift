@@ -256,10 +256,14 @@ package struct LoadModelRun {
       if load.isOutdated { break }
       model.forget(key)
       // A value that has meanwhile become too old for all policies is renewed if it still exists.
-      let isLeft = try load.entry?.version == cache.info(forKey: key)?.version
-      guard var entry = model.entries[key] ?? (isLeft ? load.entry : nil),
+      let renewed = try cache.info(forKey: key)
+      guard var entry = model.entries[key] ?? (renewed == nil ? nil : load.entry),
         entry.version == load.call.prior?.version
       else { break }
+      // The value was written again, unless its lifetime is longer.
+      if let version = renewed?.version, version != entry.version {
+        (entry.version, entry.written) = (version, model.now)
+      }
       entry.validated = model.now
       entry.expires = max(entry.expires, model.now + jittered)
       model.entries[key] = entry

@@ -175,7 +175,9 @@ package struct TieredModelRun {
       isThere =
         try cache.extendLifetime(forKey: key, to: .milliseconds(length))
     }
-    try expect(isThere, model.extend(key, by: length), "an extension of \(key)")
+    let version = try cache.storedInfo(forKey: key)?.version
+    try expect(
+      isThere, model.extend(key, by: length, version: version), "an extension of \(key)")
     if isThere { tally["extensions"] += 1 }
   }
 

@@ -85,6 +85,16 @@ package struct CacheMetadata: Equatable, Sendable {
       && bytes.load(UInt8.self, at: 0) == mark
   }
 
+  /// The tags in metadata on disk.
+  static func tags(in bytes: RawSpan) -> [[UInt8]] {
+    var tags: [[UInt8]] = []
+    forEachTag(in: bytes) { tag in
+      tags.append(tag.copied())
+      return true
+    }
+    return tags
+  }
+
   /// Calls `body` with each tag in metadata on disk, until `body` returns `false`.
   ///
   /// - Returns: whether the visited tags are valid. `false` for metadata without tags.

@@ -36,18 +36,12 @@ extension DiskCache {
   ) async {
     if flight.isOutdated { return flights.noteOutdated() }
     await keeping { [self] (entered) throws(CacheError) in
-      var inMemory: TierExtension<Key, Value>?
-      if let held { inMemory = TierExtension(of: try tierKey(key), to: lifetime, in: held) }
       let isKept = try flights.keeping { () throws(CacheError) in
-        try keyCoder.encode(key) { (key) throws(CacheError) in
-          try callingStore { () throws(StoreError) in
-            try store.renewValue(
-              forKey: key, version: version, to: lifetime, &entered.pending
-            ) { !flight.isOutdated }
-          }
-        }
+        try extendLifetime(of: key, version: version, to: lifetime, durability: nil, &entered) {
+          !flight.isOutdated
+        } != nil
       }
-      if isKept { inMemory?.apply(version: version) } else { flights.noteOutdated() }
+      if !isKept { flights.noteOutdated() }
     }
   }
 

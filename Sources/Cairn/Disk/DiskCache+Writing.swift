@@ -282,8 +282,9 @@ extension DiskCache {
   }
 
   /// Extends a value's lifetime to `lifetime` from now, unless it already ends later. The call
-  /// never shortens a lifetime. It does not rewrite the value, change its version or its idle
-  /// limit, or count as an access.
+  /// never shortens a lifetime. It writes the value again, with its tags, metadata and idle limit,
+  /// so the entry gets a new version, and observers learn that the old one was replaced.
+  /// What a load of the key brings that began before is then not kept.
   ///
   /// - Returns: whether the key has a value.
   @discardableResult
@@ -320,30 +321,62 @@ extension DiskCache {
     ofKeys keys: [Key], to lifetime: Duration, durability: Durability?,
     _ entered: inout EnteredWrites
   ) throws(CacheError) -> Int {
-    var encoded: [[UInt8]] = []
-    var extensions: [(key: Key, TierExtension<Key, Value>)] = []
+    var count = 0
     for key in keys {
-      let bytes = try bytes(of: key)
-      try checkKey(bytes.rawSpan)
-      try settle(bytes.rawSpan)
-      encoded.append(bytes)
-      if let held {
-        extensions.append((key, TierExtension(of: try tierKey(key), to: lifetime, in: held)))
-      }
-    }
-    let count = try callingStore { () throws(StoreError) in
-      try store.enterExtensions(
-        ofKeys: encoded, to: lifetime, durability: durability, &entered.pending)
-    }
-    for (_, inMemory) in extensions { inMemory.apply() }
-    if count < encoded.count {
-      // The store did not report which keys have no value, so treat each one as if the caller had
-      // looked it up.
-      for (key, _) in extensions where (try? info(forKey: key)) == nil {
-        try noteShown(nil, of: key)
-      }
+      let version = try extendLifetime(
+        of: key, to: lifetime, durability: durability, &entered
+      ) { true }
+      if version == nil { try noteShown(nil, of: key) } else { count += 1 }
     }
     return count
+  }
+
+  /// Extends the lifetime of a value, unless one of its tags has been removed.
+  ///
+  /// - Parameters:
+  ///   - version: see `Store.enterExtension`.
+  ///   - isWanted: called under a lock, so it must only read.
+  /// - Returns: the version of the value that now lives that long, or `nil` if the key has no such
+  ///   value.
+  func extendLifetime(
+    of key: Key, version: UInt64? = nil, to lifetime: Duration, durability: Durability?,
+    _ entered: inout EnteredWrites, ifWanted isWanted: @escaping @Sendable () -> Bool
+  ) throws(CacheError) -> UInt64? {
+    try keyCoder.encode(key) { (bytes) throws(CacheError) -> UInt64? in
+      try checkKey(bytes)
+      if let tags = try settle(bytes)?.tags { marks.wait(for: tags) }
+      var removals: [RemovalEvent] = []
+      var renewed: Renewed?
+      do throws(CacheError) {
+        try callingStore { () throws(StoreError) in
+          renewed = try store.enterExtension(
+            ofKey: bytes, to: lifetime, version: version, durability: durability,
+            &entered.pending, removals: &removals
+          ) { [marks] metadata, version in
+            isWanted()
+              && !marks.forbids(
+                CacheMetadata.tags(in: metadata.rawSpan), since: version, isLoaded: false)
+          }
+        }
+      } catch {
+        drop(removals)
+        events.settle([], after: removals)
+        throw error
+      }
+      drop(removals)
+      guard let renewed else {
+        events.settle([], after: removals)
+        return nil
+      }
+      try noteShown(renewed.version, of: key)
+      if renewed.isWritten {
+        events.settle(
+          key, bytes, version: renewed.version, replacing: renewed.replaced, after: removals)
+      } else {
+        events.settle([], after: removals)
+      }
+      return renewed.version
+    }
   }
 
   // MARK: Bytes

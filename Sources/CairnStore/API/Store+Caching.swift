@@ -138,9 +138,8 @@ extension Store {
     ofKeys keys: some Sequence<some ByteSource>, to lifetime: Duration, durability: Durability?,
     _ pending: inout PendingWrite
   ) throws(StoreError) -> Int {
-    try count(keys) { (key, isOneOfMany) throws(StoreError) in
-      try engine.extendLifetime(
-        forKey: key, to: lifetime, durability: durability, isOneOfMany: isOneOfMany, &pending)
+    try count(keys) { (key, _) throws(StoreError) in
+      try engine.extendLifetime(forKey: key, to: lifetime, durability: durability, &pending)
     }
   }
 

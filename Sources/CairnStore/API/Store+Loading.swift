@@ -42,18 +42,24 @@ extension Store {
     }
   }
 
-  /// Makes the lifetime of one version of a value end `lifetime` from now, even if the value has
-  /// expired. Does not rewrite the value.
+  /// Makes the lifetime of a value end no earlier than `lifetime` from now.
   ///
-  /// - Parameter isWanted: as for `enterLoaded`.
-  /// - Returns: whether the key has that version and the renewal is wanted.
-  package func renewValue(
-    forKey key: RawSpan, version: UInt64, to lifetime: Duration, _ pending: inout PendingWrite,
-    ifWanted isWanted: @escaping @Sendable () -> Bool
-  ) throws(StoreError) -> Bool {
+  /// - Parameters:
+  ///   - version: the version that the key must have, even if it has expired. With `nil`, the key
+  ///     must have an unexpired value.
+  ///   - removals: receives the other removals of the write, even if the call throws. The observer
+  ///     is not called.
+  ///   - isWanted: whether the entry with this metadata and version is still wanted. Called under
+  ///     a lock, so it must only read.
+  /// - Returns: the value that now lives that long, or `nil` if the key has no such value.
+  package func enterExtension(
+    ofKey key: RawSpan, to lifetime: Duration, version: UInt64?, durability: Durability?,
+    _ pending: inout PendingWrite, removals: inout [RemovalEvent],
+    ifWanted isWanted: @escaping @Sendable (_ metadata: [UInt8], UInt64) -> Bool
+  ) throws(StoreError) -> Renewed? {
     try engine.extendLifetime(
-      forKey: key, to: lifetime, durability: nil,
-      renewal: Engine.Renewal(version: version, isWanted: isWanted), &pending)
+      forKey: key, Engine.Renewal(lifetime: lifetime, version: version, isWanted: isWanted),
+      durability: durability, &pending, removals: &removals)
   }
 
   /// Removes the value of a key if it has expired.

@@ -171,13 +171,12 @@ extension Store {
   }
 
   /// Makes a value's lifetime end `lifetime` from now, unless it already ends later. The call never
-  /// shortens a lifetime. It does not rewrite the value, change its version or idle limit, or count
-  /// as an access.
+  /// shortens a lifetime. It writes the value again, with its metadata, cost and idle limit, so the
+  /// entry gets a new version, and an observer learns that the old one was replaced.
   ///
   /// - Returns: whether the key has a value.
   /// - Throws: see `setValue`; `corrupt` if the record is damaged.
-  /// - Complexity: O(key). Appends a record with the key, or nothing if the lifetime already lasts
-  ///   that long.
+  /// - Complexity: O(key + value). Writes nothing if the lifetime already lasts that long.
   @discardableResult
   public func extendLifetime(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, to lifetime: Duration,
@@ -190,8 +189,8 @@ extension Store {
     }
   }
 
-  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`. Each
-  /// extension is a separate write, and one sync covers all of them.
+  /// Extends the lifetimes of many keys' values, each like `extendLifetime(forKey:to:)`. Each value
+  /// is a separate write, and one sync covers all of them.
   ///
   /// - Returns: the number of keys that have a value.
   @discardableResult

@@ -27,9 +27,6 @@ public struct EntryOptions: Sendable, Hashable {
   @usableFromInline var isMetadataGiven: Bool
   /// Whether the metadata is in the form that a cache stores, including its tags.
   @usableFromInline package var isMetadataEncoded = false
-  /// Whether the entry expires no earlier than the entry it replaces, whose lifetime may have been
-  /// extended since the update read it.
-  @usableFromInline package var keepsEnd = false
   /// Whether the entry has no idle limit, not even the configured one, because the entry that an
   /// update replaces has none.
   @usableFromInline package var isNeverIdle = false
@@ -104,7 +101,6 @@ extension EntryOptions {
     options.lifetime = lifetime ?? info.expires.map { .until($0) } ?? .unlimited
     options.idleLimit = idleLimit ?? info.idleLimit
     options.isNeverIdle = options.idleLimit == nil
-    options.keepsEnd = lifetime == nil
     return options
   }
 }

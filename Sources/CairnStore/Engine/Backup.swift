@@ -151,7 +151,7 @@ struct Backup {
     var writer = try CheckpointWriter(
       basis, samples: sampleCount, file: file, storeIdentifier: files[0].source.storeIdentifier)
     for shard in 0..<HashIndex.shardCount {
-      try writer.add(try snapshot.index.peekContents(ofShard: shard), shard: shard)
+      try writer.add(try snapshot.index.peekEntries(inShard: shard), shard: shard)
     }
     let (tick, samples) = recency.state(now: session.clock.now())
     return try writer.finish(tick: tick, samples: samples).checksum

@@ -1,23 +1,88 @@
-/// Extending the lifetimes of entries without rewriting their values.
+/// A value that lives as long as a renewal demands.
+package struct Renewed {
+  package var version: SequenceNumber
+  /// Whether it was written again.
+  package var isWritten = false
+  /// The value that it replaced, if removals are observed.
+  package var replaced: PendingWrite.Replacement?
+}
+
+/// Longer lifetimes. A value whose lifetime changes is written again.
 extension Engine {
-  /// Extends the lifetime of a key's value to `lifetime` from now, unless it already ends later, or
-  /// renews the value.
+  /// The value to write again, and how long it then lives.
+  struct Renewal: Sendable {
+    var lifetime: Duration
+    /// The version that the key must have, even if it has expired. With `nil`, the key must have an
+    /// unexpired value.
+    var version: SequenceNumber?
+    /// Whether the entry with this metadata and version is still wanted. Called under the log's
+    /// lock, so it must only read.
+    var isWanted: @Sendable (_ metadata: [UInt8], SequenceNumber) -> Bool = { _, _ in true }
+  }
+
+  /// Makes the lifetime of a key's value end no earlier than the renewal says. Writes the value
+  /// again, with its metadata, cost and idle limit, unless it already lives that long.
   ///
-  /// - Parameter isOneOfMany: whether one sync follows many extensions.
-  /// - Returns: whether the key has a value or, for a renewal, the renewal's version, still wanted.
+  /// - Parameter removals: receives what the limits evict, even if the call throws.
+  /// - Returns: the value that now lives that long, or `nil` if the key has no such value.
   func extendLifetime(
-    forKey key: RawSpan, to lifetime: Duration, durability: Durability?, renewal: Renewal? = nil,
-    isOneOfMany: Bool = false, _ pending: inout PendingWrite
-  ) throws(StoreError) -> Bool {
+    forKey key: RawSpan, _ renewal: Renewal, durability: Durability?, _ pending: inout PendingWrite,
+    removals: inout [RemovalEvent]
+  ) throws(StoreError) -> Renewed? {
+    try session.checkWritable()
     let durability = session.durability(durability)
-    let extended = try extend(
-      key, to: lifetime, forSync: durability == .durable && !isOneOfMany, renewal: renewal)
-    if extended.isThere {
-      // If no record was needed, this makes the write that set the current end durable.
-      pending.add(
-        PendingWrite(sequence: extended.sequence ?? log.lastSequence, durability: durability))
+    while true {
+      let now = lookup.clock.now()
+      guard let found = try lookup.findEvenExpired(key) else { return nil }
+      let version = found.record.sequence
+      if let wanted = renewal.version {
+        if version != wanted { return nil }
+      } else if lookup.hasExpired(found.header, tick: found.tick, now: now) {
+        return nil
+      }
+      let metadata = found.record.metadata.copied()
+      guard renewal.isWanted(metadata, version) else { return nil }
+      let end = now.advanced(by: renewal.lifetime)
+      guard let known = found.info.expires, known < end else {
+        // Makes the write that set the current end durable.
+        pending.add(PendingWrite(sequence: log.lastSequence, durability: durability))
+        return Renewed(version: version)
+      }
+      let value = try found.record.checkedValue()
+      let options = EntryOptions.lifetime(.until(end)).keeping(found.info, metadata: metadata)
+      let isWanted = { @Sendable in renewal.isWanted(metadata, version) }
+      let (result, entered) = try put(
+        value.rawSpan, forKey: key, options: options, durability: durability,
+        expecting: renewal.version == nil
+          ? .versionAndWanted(version, isWanted) : .recordAndWanted(version, isWanted),
+        &removals)
+      if case .stored(let version) = result {
+        // Here, because a call can extend the lifetimes of many large values.
+        var write = entered
+        if write.slowedByteCount > 0 {
+          writer.pressure.waitForCompaction(afterMakingDead: write.slowedByteCount)
+          write.slowedByteCount = 0
+        }
+        pending.add(write)
+        return Renewed(version: version, isWritten: true, replaced: write.replaced)
+      }
     }
-    return extended.isThere
+  }
+
+  /// Like the form above, and tells the observer.
+  ///
+  /// - Returns: whether the key has such a value.
+  func extendLifetime(
+    forKey key: RawSpan, to lifetime: Duration, durability: Durability?,
+    _ pending: inout PendingWrite
+  ) throws(StoreError) -> Bool {
+    try tellingRemovals { (removals) throws(StoreError) in
+      let renewed = try extendLifetime(
+        forKey: key, Renewal(lifetime: lifetime), durability: durability, &pending,
+        removals: &removals)
+      renewed?.replaced?.add(to: &removals, ofKey: key)
+      return (renewed != nil, pending)
+    }.0
   }
 
   /// Removes the value of a key if it has expired, and returns whether it had expired.
@@ -30,65 +95,5 @@ extension Engine {
     guard let sequence else { return false }
     pending.add(PendingWrite(sequence: sequence, durability: durability))
     return true
-  }
-
-  /// Renews the entry that has this version, even an expired one, if it is still wanted.
-  struct Renewal: Sendable {
-    let version: SequenceNumber
-    /// Called under the log's lock, so it must only read.
-    let isWanted: @Sendable () -> Bool
-  }
-
-  /// Appends an extension if one is needed, and returns its sequence number.
-  func extend(
-    _ key: RawSpan, to lifetime: Duration, forSync: Bool, renewal: Renewal?
-  ) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) {
-    try session.checkWritable()
-    defer { Reclamation.reclaimIfDue() }
-    let now = lookup.clock.now()
-    let template = try session.limits.extensionHeader(key: key, expires: now.advanced(by: lifetime))
-    let hash = lookup.hash.hash(key)
-    /// The entry to extend, if its lifetime is shorter, and whether the key has a value.
-    func look() throws(StoreError) -> (shorter: Existing?, isThere: Bool) {
-      guard let existing = try lookup.locate(hash, key: key, now: now, for: .absent) else {
-        return (nil, false)
-      }
-      if let renewal {
-        guard existing.sequence == renewal.version, renewal.isWanted() else { return (nil, false) }
-      } else if existing.hasExpired {
-        return (nil, false)
-      }
-      guard let expires = existing.expires, expires < template.expires else { return (nil, true) }
-      return (existing, true)
-    }
-    // An entry that lives long enough needs no record.
-    let first = try look()
-    if first.shorter == nil { return (first.isThere, nil) }
-    try evictor.checkLimits()
-    lookup.noteTimeIfNeeded(now)
-    var isSlowed = false
-    let result = try writer.withRoom(
-      byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: false
-    ) {
-      (appender: inout Appender) throws(StoreError) -> (isThere: Bool, sequence: SequenceNumber?) in
-      if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
-      let (shorter, isThere) = try look()
-      guard let shorter else { return (isThere, nil) }
-      var header = template
-      header.target = shorter.sequence
-      let (location, sequence) = try appender.append(
-        &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
-      _ = lookup.index.extend(
-        hash, at: shorter.location,
-        LifetimeExtension(
-          expires: header.expires, location: location,
-          byteCount: header.byteCount))
-      // Any previous extension is now dead. It has the same size.
-      isSlowed = appender.allowance.spend(header.byteCount)
-      return (true, sequence)
-    }
-    evictor.keepLimits()
-    if isSlowed { writer.pressure.waitForCompaction(afterMakingDead: template.byteCount) }
-    return result
   }
 }

@@ -87,9 +87,6 @@ extension Engine {
         let location = segment.location(at: offset)
         let isLive = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
           try lookup.index.load(shardOf: lookup.hash.hash(key))
-          if header.kind == .extension {
-            return lookup.index.location(lookup.hash.hash(key), extendedBy: location) != nil
-          }
           return lookup.index.find(lookup.hash.hash(key), at: location) { _ in }
         }
         offset += header.byteCount

@@ -117,17 +117,14 @@ extension Engine {
     lookup.noteTimeIfNeeded(now)
     var header = try limits.putHeader(key: key, value: value, options: options, now: now)
     let byteCount = header.byteCount
-    let keepsEnd = options.keepsEnd
     let isConditional = if case .anything = expectation { false } else { true }
-    // Whether the old value must be known before the new one is appended.
-    let looksFirst = isConditional || keepsEnd
     if isConditional {
       // Spares a hopeless write the lock. Checked again under it.
       let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
       if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
     }
     // A lookup in a loaded shard does not throw, so whatever is appended is also published.
-    if !looksFirst { try lookup.index.load(shardOf: hash) }
+    if !isConditional { try lookup.index.load(shardOf: hash) }
     // Set by the closures below.
     var replaced: PendingWrite.Replacement?
     var isSlowed = false
@@ -137,7 +134,7 @@ extension Engine {
     if !atOnce, byteCount >= limits.asideByteCount {
       let put = try writer.putAside(
         value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,
-        keepsEnd: keepsEnd, expecting: expectation, forSync: forSync)
+        expecting: expectation, forSync: forSync)
       replaced = put.replaced
       result = put.result
     } else {
@@ -150,15 +147,11 @@ extension Engine {
         let location: Location
         let version: SequenceNumber
         let existing: Existing?
-        if looksFirst {
+        if isConditional {
+          // The old value must be known before the new one is appended.
           existing = try lookup.locate(hash, key: key, now: now, for: expectation)
           if let mismatch = existing.mismatch(expectation) { return mismatch }
           if existing == nil { try lookup.index.makeRoom(hash) }
-          if keepsEnd, let end = existing?.expires, header.expires < end,
-            header.flags.contains(.expiry)
-          {
-            header.expires = end
-          }
           (location, version) = try appender.append(
             &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
         } else {

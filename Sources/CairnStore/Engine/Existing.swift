@@ -8,8 +8,6 @@ struct Existing: BitwiseCopyable {
   var byteCount: Int?
   var sequence: SequenceNumber
   var hasExpired: Bool
-  /// The end of the entry's lifetime, in milliseconds, or `nil` if there is none.
-  var expires: Int64?
 }
 
 /// The version that a write requires.
@@ -25,6 +23,8 @@ enum Expectation: Sendable {
   /// The key has this version, and the write is still wanted. The closure is called under the log's
   /// lock.
   case versionAndWanted(SequenceNumber, @Sendable () -> Bool)
+  /// Like `versionAndWanted`, but the value may have expired.
+  case recordAndWanted(SequenceNumber, @Sendable () -> Bool)
   /// The key's record has a damaged head and is at this location.
   case damaged(at: Location)
 }
@@ -49,6 +49,8 @@ extension Optional<Existing> {
         ? nil : .mismatch(current: current)
     case .versionAndWanted(let version, let isWanted):
       return current == version && isWanted() ? nil : .mismatch(current: current)
+    case .recordAndWanted(let version, let isWanted):
+      return self?.sequence == version && isWanted() ? nil : .mismatch(current: current)
     case .damaged: return .mismatch(current: current)
     }
   }

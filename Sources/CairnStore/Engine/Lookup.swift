@@ -5,8 +5,7 @@
 ///    may belong to any of them.
 /// 3. A read takes no lock and no reference: it uses the index under a pin (`Pin`). Some lookups
 ///    cannot be decided this way and are repeated under the lock of a shard, the only lock that a
-///    lookup takes. Examples are a second key with the same hash, an extended lifetime, an idle
-///    limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
+///    lookup takes. Examples are a second key with the same hash, an idle limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex
@@ -44,7 +43,7 @@ struct Lookup: Sendable {
       if let seen = index.look(hash, pinnedSegment) {
         guard case .entry(let place) = seen.found else { return nil }
         let entry = place.entry
-        if !entry.flags.contains(.extended), let segment = seen.value {
+        if let segment = seen.value {
           let offset = segment.withObject { $0.offset(of: entry.location) }
           if let bytes = try Record.bytes(in: segment, at: offset) {
             let record = try Record(of: bytes, at: offset, part: part)
@@ -61,7 +60,7 @@ struct Lookup: Sendable {
               {
                 index.touch(hash, entry)
               }
-              return try body(FoundRecord(record: record, tick: entry.tick, end: .min))
+              return try body(FoundRecord(record: record, tick: entry.tick))
             }
           }
         }
@@ -97,44 +96,46 @@ struct Lookup: Sendable {
     return try body(record)
   }
 
+  /// The record of a key, even if it has expired. Does not count as an access.
+  func findEvenExpired(_ key: RawSpan) throws(StoreError) -> FoundRecord? {
+    try session.limits.checkKey(key)
+    return try findUnderLock(
+      key, hash.hash(key), touch: .no, part: .all, now: Timestamp(millisecondsSinceEpoch: .min))
+  }
+
   @inline(never)
   private func findUnderLock(
     _ key: RawSpan, _ hash: UInt64, touch: HashIndex.Touch, part: Record.Part, now: Timestamp
   ) throws(StoreError) -> FoundRecord? {
     var entry = IndexEntry.empty
-    var end = Int64.min
-    while let segment = try next(hash, after: &entry, touch: touch, extendedTo: &end) {
+    while let segment = try next(hash, after: &entry, touch: touch) {
       let offset = segment.offset(of: entry.location)
       let record = try Record(in: consume segment, at: offset, part: part)
       guard record.hasKey(key), record.header.kind == .put else { continue }
       if entry.flags.contains(.canExpire) {
-        if hasExpired(record.header.extended(to: end), tick: entry.tick, now: now) { return nil }
+        if hasExpired(record.header, tick: entry.tick, now: now) { return nil }
         switch touch {
         case .yes: index.touch(hash, entry)
         case .unlessIdle where !record.header.flags.contains(.idleLimit): index.touch(hash, entry)
         case .unlessIdle, .no: break
         }
       }
-      return FoundRecord(record: record, tick: entry.tick, end: end)
+      return FoundRecord(record: record, tick: entry.tick)
     }
     return nil
   }
 
-  /// Advances `entry` to the next entry with the hash, or to the first. The entry, the end of its
-  /// lifetime and its segment are from one moment, because a compaction that moves a record may put
-  /// the end into the copy.
+  /// Advances `entry` to the next entry with the hash, or to the first. The entry and its segment
+  /// are from one moment.
   ///
   /// - Returns: the segment of the record, or `nil` if there is no further entry.
   @inline(__always)
   private func next(
-    _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch,
-    extendedTo end: inout Int64
+    _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch
   ) throws(StoreError) -> Segment? {
     while true {
       var segment: Segment?
-      let isFound = try index.find(
-        hash, after: entry.location, touch: touch, extendedTo: &end
-      ) { [table] in
+      let isFound = try index.find(hash, after: entry.location, touch: touch) { [table] in
         entry = $0
         segment = table.segment(at: $0.location)
       }
@@ -260,7 +261,7 @@ struct Lookup: Sendable {
     _ place: SeenEntry, _ segment: Unretained<Segment>?, _ hash: UInt64, key: RawSpan,
     now: Timestamp
   ) -> Existing? {
-    guard !place.entry.flags.contains(.extended), let segment else { return nil }
+    guard let segment else { return nil }
     let offset = segment.withObject { $0.offset(of: place.entry.location) }
     guard let bytes = try? Record.bytes(in: segment, at: offset),
       let record = try? Record(of: bytes, at: offset, part: .head), record.hasKey(key),
@@ -277,8 +278,7 @@ struct Lookup: Sendable {
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
   ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
-    var end = Int64.min
-    while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
+    while let segment = try next(hash, after: &entry, touch: .no) {
       let record: Record
       do {
         record = try Record(in: segment, at: segment.offset(of: entry.location), part: .head)
@@ -287,31 +287,28 @@ struct Lookup: Sendable {
         return Existing(
           hash: hash, location: entry.location, byteCount: nil, sequence: 0, hasExpired: false)
       }
-      if record.hasKey(key) { return existing(record, entry, hash, extendedTo: end, now: now) }
+      if record.hasKey(key) { return existing(record, entry, hash, now: now) }
     }
     return nil
   }
 
   @inline(__always)
   private func existing(
-    _ record: borrowing Record, _ entry: IndexEntry, _ hash: UInt64,
-    extendedTo end: Int64 = .min, now: Timestamp
+    _ record: borrowing Record, _ entry: IndexEntry, _ hash: UInt64, now: Timestamp
   ) -> Existing {
-    let header = record.header.extended(to: end)
+    let header = record.header
     let canExpire = entry.flags.contains(.canExpire)
     return Existing(
       hash: hash, location: entry.location, byteCount: header.byteCount, sequence: record.sequence,
-      hasExpired: canExpire && hasExpired(header, tick: entry.tick, now: now),
-      expires: canExpire && header.flags.contains(.expiry) ? header.expires : nil)
+      hasExpired: canExpire && hasExpired(header, tick: entry.tick, now: now))
   }
 
   // MARK: Compaction and removals
 
-  /// An index entry, the segment of its record, and the end of its extended lifetime.
+  /// An index entry, and the segment of its record.
   struct Place {
     var entry: IndexEntry
     var segment: Segment
-    var end = Int64.min
   }
 
   /// The first entry with this hash that `isSought` accepts, even if it has moved.
@@ -319,9 +316,8 @@ struct Lookup: Sendable {
     of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
   ) throws(StoreError) -> Place? {
     var entry = IndexEntry.empty
-    var end = Int64.min
-    while let segment = try next(hash, after: &entry, touch: .no, extendedTo: &end) {
-      let place = Place(entry: entry, segment: segment, end: end)
+    while let segment = try next(hash, after: &entry, touch: .no) {
+      let place = Place(entry: entry, segment: segment)
       if try isSought(place) { return place }
     }
     return nil
@@ -358,14 +354,12 @@ struct Lookup: Sendable {
   }
 }
 
-/// A record, its previous access, and the extended end of its lifetime.
+/// A record, and its previous access.
 struct FoundRecord: ~Copyable {
   var record: Record
   let tick: UInt64
-  let end: Int64
 
-  /// The record's header, with the end of lifetime that is in force.
-  var header: RecordHeader { record.header.extended(to: end) }
+  var header: RecordHeader { record.header }
 }
 
 extension RecordHeader {

@@ -37,8 +37,8 @@ private struct LiveEntries: EntryView {
   func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place] {
     try lookup.session.checkUsable()
     let entries = try lookup.index.entries(inShard: shard) { lookup.table.segment(at: $0) }
-    return entries.compactMap { entry, segment, end in
-      segment.map { Lookup.Place(entry: entry, segment: $0, end: end) }
+    return entries.compactMap { entry, segment in
+      segment.map { Lookup.Place(entry: entry, segment: $0) }
     }
   }
 
@@ -80,7 +80,7 @@ extension Reader {
   ) throws(StoreError) -> FoundRecord {
     FoundRecord(
       record: try Record.put(in: place.segment, at: place.entry.location, part: part),
-      tick: place.entry.tick, end: place.end)
+      tick: place.entry.tick)
   }
 
   func forEachKey(

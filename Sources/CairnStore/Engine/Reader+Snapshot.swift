@@ -43,8 +43,8 @@ final class SnapshotState: Sendable {
 
 extension SnapshotState: EntryView {
   func places(inShard shard: Int) throws(StoreError) -> [Lookup.Place] {
-    try index.entries(inShard: shard).compactMap { entry, end in
-      segment(at: entry.location).map { Lookup.Place(entry: entry, segment: $0, end: end) }
+    try index.entries(inShard: shard).compactMap { entry in
+      segment(at: entry.location).map { Lookup.Place(entry: entry, segment: $0) }
     }
   }
 
@@ -82,9 +82,7 @@ extension Reader {
     var entry = IndexEntry.empty
     while try snapshot.index.find(hash, after: entry.location, { entry = $0 }) {
       guard let segment = snapshot.segment(at: entry.location) else { continue }
-      let end = try snapshot.index.end(of: entry, inShard: HashIndex.shard(of: hash))
-      let found = try record(
-        at: Lookup.Place(entry: entry, segment: segment, end: end), part: part)
+      let found = try record(at: Lookup.Place(entry: entry, segment: segment), part: part)
       guard found.record.hasKey(key) else { continue }
       if snapshot.hasExpired(entry, found.header) { return nil }
       return found

@@ -10,8 +10,7 @@ extension Writer {
   @inline(never)
   func putAside(
     _ value: RawSpan, forKey key: RawSpan, metadata: RawSpan, header template: RecordHeader,
-    hash: UInt64, written now: Timestamp, keepsEnd: Bool, expecting expectation: Expectation,
-    forSync: Bool
+    hash: UInt64, written now: Timestamp, expecting expectation: Expectation, forSync: Bool
   ) throws(StoreError) -> AsidePut {
     try writingAside(byteCount: template.byteCount, isRemoval: false) {
       () throws(StoreError) -> AsidePut in
@@ -33,9 +32,6 @@ extension Writer {
       } _: { (appender, _) throws(StoreError) in
         var header = template
         let existing = try lookup.locate(hash, key: key, now: now)
-        if keepsEnd, let end = existing?.expires, header.flags.contains(.expiry) {
-          header.expires = max(header.expires, end)
-        }
         let (location, version) = try appender.appendHead(
           &header, key: key, metadata: metadata, written: now)
         publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)

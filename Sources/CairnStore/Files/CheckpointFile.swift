@@ -56,12 +56,12 @@ struct CheckpointFile: Sendable {
     return bytes
   }
 
-  /// The contents of a shard, checked against the header.
+  /// The entries of a shard, checked against the header.
   ///
   /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
-  func contents(
+  func entries(
     ofShard number: Int, in places: SegmentPlaces
-  ) throws(StoreError) -> ShardContents {
+  ) throws(StoreError) -> [IndexEntry] {
     let shard = header.shards[number]
     func corrupt(_ entry: Int, _ cause: Corruption.Cause) -> StoreError {
       .corrupt(
@@ -78,17 +78,12 @@ struct CheckpointFile: Sendable {
     entries.reserveCapacity(shard.count)
     var lastHash: UInt64 = 0
     var expirableCount = 0
-    var extended: Set<Location> = []
     for number in 0..<shard.count {
       let entry = IndexEntry(decoding: bytes, at: number * Checkpoint.entryByteCount)
       // A valid checksum does not prove that the fields make sense.
       guard !entry.isEmpty, entry.hash >= lastHash, entry.tick <= header.tick,
-        entry.flags.isSubset(of: [.canExpire, .extended]), places.contains(entry.location)
+        entry.flags.isSubset(of: .canExpire), places.contains(entry.location)
       else { throw corrupt(number, .badHeader) }
-      if entry.flags.contains(.extended) {
-        guard entry.flags.contains(.canExpire) else { throw corrupt(number, .badHeader) }
-        extended.insert(entry.location)
-      }
       lastHash = entry.hash
       if entry.flags.contains(.canExpire) { expirableCount += 1 }
       entries.append(entry)
@@ -96,32 +91,7 @@ struct CheckpointFile: Sendable {
     guard expirableCount == shard.expirableCount, IndexShard.canHold(entries) else {
       throw corrupt(0, .badHeader)
     }
-    let extensions = Self.extensions(in: bytes, of: shard, extended, places)
-    guard let extensions else { throw corrupt(shard.count, .badHeader) }
-    return ShardContents(entries: entries, extensions: extensions)
-  }
-}
-
-extension CheckpointFile {
-  /// The extensions after the entries of a shard, or `nil` if they do not match the entries.
-  private static func extensions(
-    in bytes: RawSpan, of shard: Checkpoint.Shard, _ extended: Set<Location>,
-    _ places: SegmentPlaces
-  ) -> [Location: LifetimeExtension]? {
-    var extensions: [Location: LifetimeExtension] = [:]
-    for number in 0..<shard.extensionCount {
-      let offset =
-        shard.count * Checkpoint.entryByteCount + number * Checkpoint.extensionByteCount
-      let last = bytes.load(UInt64.self, at: offset + 16)
-      let put = Location(rawValue: bytes.load(UInt64.self, at: offset))
-      let known = LifetimeExtension(
-        expires: bytes.load(Int64.self, at: offset + 8), location: Location(rawValue: last >> 24),
-        byteCount: Int(last & 0xFF_FFFF) << 3)
-      guard extended.contains(put), known.location == .none || places.contains(known.location),
-        extensions.updateValue(known, forKey: put) == nil
-      else { return nil }
-    }
-    return extensions.count == extended.count ? extensions : nil
+    return entries
   }
 }
 

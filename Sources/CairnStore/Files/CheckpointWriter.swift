@@ -15,7 +15,6 @@ struct CheckpointBasis {
   /// The size of the file without the header.
   var leastByteCount: Int {
     snapshot.count * Checkpoint.entryByteCount
-      + segments.reduce(0) { $0 + $1.liveExtensionCount } * Checkpoint.extensionByteCount
       + Checkpoint.oldestSectionByteCount(CheckpointWriter.oldestCount(of: snapshot.count))
   }
 }
@@ -69,9 +68,8 @@ struct CheckpointWriter: ~Copyable {
   /// How many of the oldest entries are stored again: enough to evict while the index is scanned.
   static func oldestCount(of count: Int) -> Int { min((count + 15) / 16, Checkpoint.oldestLimit) }
 
-  /// Adds the contents of the next shard.
-  mutating func add(_ contents: ShardContents, shard number: Int) throws(StoreError) {
-    let entries = contents.entries
+  /// Adds the entries of the next shard.
+  mutating func add(_ entries: [IndexEntry], shard number: Int) throws(StoreError) {
     var shard = Checkpoint.Shard()
     shard.offset = offset + buffer.count
     shard.count = entries.count
@@ -86,23 +84,10 @@ struct CheckpointWriter: ~Copyable {
         oldest?.add(RemovalCandidate(entry, inShard: number, rank: entry.tick))
       }
     }
-    add(contents.extensions, to: &shard)
     shard.checksum = CRC32C.checksum(
       of: buffer.rawSpan.extracting(start..<buffer.count))
     header.shards[number] = shard
     if buffer.count >= Self.pieceByteCount { try flush() }
-  }
-
-  /// Adds the extensions of a shard, ordered by the locations of their puts.
-  private mutating func add(
-    _ extensions: [Location: LifetimeExtension], to shard: inout Checkpoint.Shard
-  ) {
-    for (location, known) in extensions.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-      shard.extensionCount += 1
-      buffer.append(littleEndian: location.rawValue)
-      buffer.append(littleEndian: known.expires)
-      buffer.append(littleEndian: known.location.rawValue << 24 | UInt64(known.byteCount >> 3))
-    }
   }
 
   private mutating func addOldest() {

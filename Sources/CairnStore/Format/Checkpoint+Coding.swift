@@ -11,8 +11,8 @@ extension Checkpoint {
   package static let floorSequenceOffset = 40
   package static let lastSequenceOffset = 48
   private static let sampleByteCount = 16
-  private static let segmentByteCount = 128
-  private static let shardByteCount = 24
+  package static let segmentByteCount = 112
+  package static let shardByteCount = 20
   /// Far more than the largest store needs. Limits how much is read.
   package static let maximumHeaderByteCount = 64 << 20
 
@@ -58,8 +58,6 @@ extension Checkpoint {
       bytes.append(littleEndian: UInt64(segment.tombstoneCount))
       bytes.append(littleEndian: UInt64(segment.tombstoneByteCount))
       bytes.append(littleEndian: segment.highestTombstone)
-      bytes.append(littleEndian: UInt64(segment.extensionCount))
-      bytes.append(littleEndian: UInt64(segment.liveExtensionCount))
       bytes.append(littleEndian: segment.lowestSequence)
       bytes.append(littleEndian: segment.highestSequence)
       bytes.append(littleEndian: segment.earliestExpiry)
@@ -70,7 +68,6 @@ extension Checkpoint {
       bytes.append(littleEndian: UInt32(shard.count))
       bytes.append(littleEndian: UInt32(shard.expirableCount))
       bytes.append(littleEndian: shard.checksum)
-      bytes.append(littleEndian: UInt32(shard.extensionCount))
     }
     bytes.append(littleEndian: UInt32(oldestCount))
     bytes.append(littleEndian: CRC32C.checksum(of: bytes.rawSpan))
@@ -159,8 +156,6 @@ extension Checkpoint {
       segment.tombstoneCount = nextCount()
       segment.tombstoneByteCount = nextCount()
       segment.highestTombstone = next(UInt64.self)
-      segment.extensionCount = nextCount()
-      segment.liveExtensionCount = nextCount()
       segment.lowestSequence = next(UInt64.self)
       segment.highestSequence = next(UInt64.self)
       segment.earliestExpiry = next(Int64.self)
@@ -173,7 +168,6 @@ extension Checkpoint {
       shards[index].count = Int(next(UInt32.self))
       shards[index].expirableCount = Int(next(UInt32.self))
       shards[index].checksum = next(UInt32.self)
-      shards[index].extensionCount = Int(next(UInt32.self))
     }
     oldestCount = Int(next(UInt32.self))
     // A valid checksum does not prove that the fields make sense.
@@ -207,11 +201,8 @@ extension Checkpoint {
         segment.end % 8 == 0, segment.liveByteCount <= size,
         segment.putCount <= size / RecordHeader.fixedByteCount,
         segment.tombstoneCount <= size / RecordHeader.fixedByteCount,
-        segment.extensionCount <= size / RecordHeader.fixedByteCount,
-        segment.putCount + segment.tombstoneCount + segment.extensionCount
-          <= size / RecordHeader.fixedByteCount,
+        segment.putCount + segment.tombstoneCount <= size / RecordHeader.fixedByteCount,
         segment.livePutCount <= segment.putCount,
-        segment.liveExtensionCount <= segment.extensionCount,
         segment.tombstoneByteCount <= size - segment.liveByteCount,
         segment.highestTombstone <= segment.highestSequence,
         (segment.tombstoneCount == 0) == (segment.highestTombstone == 0),
@@ -230,7 +221,7 @@ extension Checkpoint {
     var end = headerByteCount
     for shard in shards {
       guard shard.offset == end, shard.expirableCount <= shard.count,
-        shard.extensionCount <= shard.expirableCount, shard.count <= Self.shardEntryLimit,
+        shard.count <= Self.shardEntryLimit,
         shard.count <= (fileByteCount - end) / Self.entryByteCount,
         shard.byteCount <= fileByteCount - end
       else { return false }

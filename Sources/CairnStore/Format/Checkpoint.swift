@@ -28,9 +28,6 @@ package struct Checkpoint: Sendable, Hashable {
     package var tombstoneByteCount = 0
     /// The sequence number of the newest tombstone; 0 if there is none.
     package var highestTombstone: SequenceNumber = 0
-    package var extensionCount = 0
-    /// How many extensions are in force. Their bytes count as live.
-    package var liveExtensionCount = 0
     /// 0 if there are no records.
     package var lowestSequence: SequenceNumber = 0
     package var highestSequence: SequenceNumber = 0
@@ -58,20 +55,15 @@ package struct Checkpoint: Sendable, Hashable {
     /// How many entries can expire.
     package var expirableCount = 0
     package var checksum: UInt32 = 0
-    /// How many extensions follow the entries.
-    package var extensionCount = 0
 
     package init() {}
 
-    package var byteCount: Int {
-      count * Checkpoint.entryByteCount + extensionCount * Checkpoint.extensionByteCount
-    }
+    package var byteCount: Int { count * Checkpoint.entryByteCount }
   }
 
   package static let magic: [UInt8] = [0x8B, 0x43, 0x52, 0x4E, 0x43, 0x0D, 0x0A, 0x1A]  // "CRNC"
   package static let shardCount = 256
   package static let entryByteCount = 16
-  package static let extensionByteCount = 24
   package static let oldestByteCount = 24
   /// No index has more entries in a shard, and no checkpoint repeats more of the oldest. The limits
   /// bound the memory that a forged file can take.

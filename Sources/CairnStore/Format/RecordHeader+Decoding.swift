@@ -26,10 +26,6 @@ extension RecordHeader {
     case .put: guard keyByteCount > 0 else { return nil }
     case .tombstone: guard keyByteCount > 0, valueByteCount == 0 else { return nil }
     case .roll: guard keyByteCount == 0, valueByteCount == 0, flags.isEmpty else { return nil }
-    case .extension:
-      guard keyByteCount > 0, valueByteCount == 0, flags.isSuperset(of: [.expiry, .cost]),
-        flags.isDisjoint(with: [.idleLimit, .metadata])
-      else { return nil }
     }
     guard byteCount <= limit else { return nil }
   }

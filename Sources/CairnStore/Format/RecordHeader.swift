@@ -6,8 +6,6 @@ package enum RecordKind: UInt8, Sendable {
   case tombstone = 2
   /// The end of a rolled segment.
   case roll = 3
-  /// A later end for the lifetime of a put.
-  case `extension` = 4
 }
 
 /// The optional fields after the fixed part of a record, in this order.
@@ -19,7 +17,7 @@ package struct RecordFlags: OptionSet, Sendable, Hashable {
   package static let expiry = RecordFlags(rawValue: 1 << 0)
   /// Idle limit: milliseconds, u64.
   package static let idleLimit = RecordFlags(rawValue: 1 << 1)
-  /// Cost, u64; in an extension, the version of the put that it extends.
+  /// Cost, u64.
   package static let cost = RecordFlags(rawValue: 1 << 2)
   /// Length of the metadata: u16.
   package static let metadata = RecordFlags(rawValue: 1 << 3)
@@ -128,27 +126,6 @@ package struct RecordHeader: Sendable, Hashable {
     let seconds = written.millisecondsSinceEpoch / 1000
     writtenDelta = UInt32(clamping: seconds - segment.baseTime)
   }
-
-  /// The version of the put that an extension extends.
-  package var target: SequenceNumber {
-    get { cost }
-    set {
-      cost = newValue
-      flags.insert(.cost)
-    }
-  }
-
-  /// The header of a put with an extended lifetime: the later of the two ends applies.
-  @inline(__always)
-  package func extended(to expires: Int64) -> RecordHeader {
-    guard expires > self.expires, flags.contains(.expiry) else { return self }
-    var header = self
-    header.expires = expires
-    return header
-  }
-
-  /// When the lifetime ends, in milliseconds; `Int64.min` if it has no end.
-  package var end: Int64 { flags.contains(.expiry) ? expires : .min }
 
   /// Whether the record can expire.
   package var canExpire: Bool { !flags.isDisjoint(with: [.expiry, .idleLimit]) }

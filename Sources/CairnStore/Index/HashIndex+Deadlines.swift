@@ -1,8 +1,8 @@
 /// When entries expire. A deadline is stored in its entry's shard and moves with the entry. A
 /// record is read only if its entry's deadline has come and is not exact.
 extension HashIndex {
-  /// Calls `body` under the shard's lock with each entry whose deadline has come, the state of
-  /// the deadline, and the entry's extended end of lifetime (`Int64.min`: not extended).
+  /// Calls `body` under the shard's lock with each entry whose deadline has come, and with the
+  /// state of the deadline.
   ///
   /// - Parameters:
   ///   - present: the present, or `nil` for `now`.
@@ -17,7 +17,7 @@ extension HashIndex {
     inShard number: Int, by now: Timestamp, present: Timestamp? = nil, loads: Bool,
     visitsPassed: Bool,
     earliest: (IndexEntry) -> Int64,
-    _ body: (IndexEntry, Deadline.State, Int64) -> Void
+    _ body: (IndexEntry, Deadline.State) -> Void
   ) throws(StoreError) -> Int {
     try shards[number].withLock { (shard) throws(StoreError) -> Int in
       if shard.expirableCount == 0 { return shard.count }
@@ -35,16 +35,12 @@ extension HashIndex {
 
   /// Sets the deadline found by reading an entry's record and last access, unless either has
   /// changed since.
-  ///
-  /// - Parameter end: the extended end of the entry's lifetime, as known at that read.
   package func settleDeadline(
-    _ deadline: Deadline, of hash: UInt64, _ entry: IndexEntry, extendedTo end: Int64,
-    by now: Timestamp
+    _ deadline: Deadline, of hash: UInt64, _ entry: IndexEntry, by now: Timestamp
   ) {
     shards[Self.shard(of: hash)].withLock { shard in
       guard let slot = shard.slot(of: Self.stored(hash), location: entry.location),
-        shard[slot].tick == entry.tick,
-        (shard.extensionOfEntry(at: slot)?.expires ?? .min) == end
+        shard[slot].tick == entry.tick
       else { return }
       shard.settleDeadline(deadline, at: slot, by: now.millisecondsSinceEpoch)
     }

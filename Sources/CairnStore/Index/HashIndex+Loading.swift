@@ -53,10 +53,10 @@ extension HashIndex {
     guard let source = source.withLock({ $0 }) else {
       preconditionFailure("an unloaded shard has a source")
     }
-    let contents = try source.contents(ofShard: number)
+    let entries = try source.entries(ofShard: number)
     let (count, expirableCount) = (shard.count, shard.expirableCount)
     // Loading is not a change: a snapshot sees the loaded entries.
-    try changing(&shard, number) { (shard) throws(StoreError) in try shard.load(contents) }
+    try changing(&shard, number) { (shard) throws(StoreError) in try shard.load(entries) }
     note(count, expirableCount, before: shard)
     noteLoaded()
   }
@@ -70,11 +70,11 @@ extension HashIndex {
     withExtendedLifetime(old) {}
   }
 
-  /// The contents of an unloaded shard, without loading it, or `nil` if it is loaded.
-  func peekUnloaded(_ number: Int) throws(StoreError) -> ShardContents? {
-    try shards[number].withLock { (shard) throws(StoreError) -> ShardContents? in
+  /// The entries of an unloaded shard, without loading it, or `nil` if it is loaded.
+  func peekUnloaded(_ number: Int) throws(StoreError) -> [IndexEntry]? {
+    try shards[number].withLock { (shard) throws(StoreError) -> [IndexEntry]? in
       guard shard.isUnloaded, let source = source.withLock({ $0 }) else { return nil }
-      return try source.contents(ofShard: number)
+      return try source.entries(ofShard: number)
     }
   }
 }

@@ -47,7 +47,6 @@ extension HashIndex {
         if change.old == .none {
           try shard.add(change.entry, deadline: nil)
         } else if let slot = shard.slot(of: change.entry.hash, location: change.old) {
-          forgetExtension(of: &shard, at: slot)
           shard.replace(at: slot, with: change.entry, deadline: nil)
         }
       }

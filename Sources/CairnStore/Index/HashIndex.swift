@@ -26,16 +26,8 @@ package final class HashIndex: Sendable {
   private let epoch = Atomic(UInt64(0))
   private let snapshots = Lock<[SnapshotParts]>([])
 
-  /// Called under the shard's lock for each extension that is no longer in force, unless
-  /// `removeAll` ended it.
-  let didForget: @Sendable (LifetimeExtension) -> Void
-
-  package init(
-    recency: RecencyClock, memory: MemoryBudget = .unlimited,
-    didForget: @escaping @Sendable (LifetimeExtension) -> Void = { _ in }
-  ) {
+  package init(recency: RecencyClock, memory: MemoryBudget = .unlimited) {
     self.recency = recency
-    self.didForget = didForget
     let origin = recency.lastNoted.millisecondsSinceEpoch
     let block = LockBlock<IndexShard>(count: Self.shardCount)
     versions = VersionedWords(count: Self.shardCount)
@@ -93,18 +85,6 @@ package final class HashIndex: Sendable {
   package func find(
     _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
   ) throws(StoreError) -> Bool {
-    var end = Int64.min
-    return try find(hash, after: location, touch: touch, extendedTo: &end, body)
-  }
-
-  /// Like the form above. Also sets `end` to the entry's extended end of lifetime (`Int64.min`: not
-  /// extended).
-  @inline(__always)
-  package func find(
-    _ hash: UInt64, after location: Location = .none, touch: Touch, extendedTo end: inout Int64,
-    _ body: (IndexEntry) -> Void
-  ) throws(StoreError) -> Bool {
-    end = .min
     let number = Self.shard(of: hash)
     return try shards[number].withLock { (shard) throws(StoreError) -> Bool in
       let stored = Self.stored(hash)
@@ -127,9 +107,6 @@ package final class HashIndex: Sendable {
           let tick = recency.tickOfRead(after: entry.tick)
         {
           shard.setTick(tick, at: slot)
-        }
-        if entry.flags.contains(.extended), let found = shard.extensionOfEntry(at: slot) {
-          end = found.expires
         }
         body(entry)
         return true
@@ -203,7 +180,6 @@ package final class HashIndex: Sendable {
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old, near: slot) else { return false }
       body()
-      forgetExtension(of: &shard, at: slot)
       shard.replace(
         at: slot,
         with: IndexEntry(
@@ -215,23 +191,14 @@ package final class HashIndex: Sendable {
 
   /// Gives an entry the new location of the same record, and changes nothing else. Returns `false`
   /// if the entry no longer names the old location.
-  ///
-  /// - Parameter end: the end of the lifetime in the record itself. A later extension stays.
-  package func relocate(
-    _ hash: UInt64, from old: Location, to new: Location, end: Int64 = .min
-  ) -> Bool {
+  package func relocate(_ hash: UInt64, from old: Location, to new: Location) -> Bool {
     change(Self.shard(of: hash)) { shard in
       let stored = Self.stored(hash)
       guard let slot = shard.slot(of: stored, location: old) else { return false }
       let entry = shard[slot]
-      let known = shard.setExtension(nil, at: slot)
       shard.replace(
         at: slot,
-        with: IndexEntry(
-          hash: stored, location: new, tick: entry.tick,
-          flags: entry.flags.subtracting(.extended)))
-      guard let known else { return true }
-      if known.expires > end { shard.setExtension(known, at: slot) } else { didForget(known) }
+        with: IndexEntry(hash: stored, location: new, tick: entry.tick, flags: entry.flags))
       return true
     }
   }
@@ -246,7 +213,6 @@ package final class HashIndex: Sendable {
         return false
       }
       body()
-      forgetExtension(of: &shard, at: slot)
       shard.remove(at: slot)
       return true
     }
@@ -260,20 +226,14 @@ package final class HashIndex: Sendable {
     try change(shard) { (shard) throws(StoreError) in try shard.removeTombstones() }
   }
 
-  @inline(__always)
-  func forgetExtension(of shard: inout IndexShard, at slot: Int) {
-    guard shard[slot].flags.contains(.extended) else { return }
-    if let known = shard.setExtension(nil, at: slot) { didForget(known) }
-  }
-
-  /// The entries of one shard, their extended ends of lifetime (`Int64.min`: not extended), and the
-  /// results of `resolve`, which is called under the shard's lock.
+  /// The entries of one shard, and the results of `resolve`, which is called under the shard's
+  /// lock.
   package func entries<Value>(
     inShard number: Int, _ resolve: (Location) -> Value?
-  ) throws(StoreError) -> [(entry: IndexEntry, value: Value?, end: Int64)] {
+  ) throws(StoreError) -> [(entry: IndexEntry, value: Value?)] {
     try shards[number].withLock { (shard) throws(StoreError) in
       if shard.isUnloaded { try load(&shard, number) }
-      return shard.allEntries().map { ($0, resolve($0.location), shard.end(of: $0)) }
+      return shard.allEntries().map { ($0, resolve($0.location)) }
     }
   }
 

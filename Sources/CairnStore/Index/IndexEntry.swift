@@ -48,8 +48,6 @@ package struct IndexEntry: BitwiseCopyable, Sendable {
     package static let canExpire = Flags(rawValue: 1)
     /// The record is a tombstone. Set only while the log is replayed.
     package static let tombstone = Flags(rawValue: 2)
-    /// The record's lifetime was extended. The shard stores the new end.
-    package static let extended = Flags(rawValue: 4)
   }
 
   @inline(__always) package var isEmpty: Bool { second >> 24 == 0 }

@@ -1,33 +1,5 @@
-/// Extended lifetimes and deadlines.
+/// When a shard's entries expire.
 extension IndexShard {
-  /// The extended end of an entry's lifetime, or `Int64.min` if not extended.
-  func end(of entry: IndexEntry) -> Int64 {
-    entry.flags.contains(.extended) ? extensions[entry.location]?.expires ?? .min : .min
-  }
-
-  /// The extension of the entry in a slot.
-  @inline(__always)
-  func extensionOfEntry(at slot: Int) -> LifetimeExtension? {
-    let entry = entries[slot]
-    return entry.flags.contains(.extended) ? extensions[entry.location] : nil
-  }
-
-  /// Sets or removes the extension of the entry in a slot, and returns the old one.
-  @discardableResult
-  mutating func setExtension(_ new: LifetimeExtension?, at slot: Int) -> LifetimeExtension? {
-    let entry = entries[slot]
-    var flags = entry.flags
-    if new == nil { flags.remove(.extended) } else { flags.insert(.extended) }
-    entries[slot] = IndexEntry(
-      hash: entry.hash, location: entry.location, tick: entry.tick, flags: flags)
-    let old = extensions[entry.location]
-    extensions[entry.location] = new
-    if new != nil { deadlines?.table.makeInexact(at: slot) }
-    return old
-  }
-
-  // MARK: Deadlines
-
   @inline(__always)
   mutating func noteDeadline(_ deadline: Deadline?, at slot: Int) {
     if let deadline {
@@ -95,32 +67,21 @@ extension IndexShard {
     }
   }
 
-  /// Calls `body` with each entry whose deadline has come, the state of the deadline, and the
-  /// entry's extended end of lifetime (`Int64.min`: not extended).
+  /// Calls `body` with each entry whose deadline has come, and with the state of the deadline.
   ///
   /// - Parameter visitsPassed: whether to include entries that have certainly expired.
   /// - Returns: the number of entries that have certainly expired.
   @inline(__always)
   mutating func forEachDue(
     by time: Int64, present: Int64, visitsPassed: Bool,
-    _ body: (IndexEntry, Deadline.State, Int64) -> Void
+    _ body: (IndexEntry, Deadline.State) -> Void
   ) -> Int {
     guard let deadlines else { return 0 }
     deadlines.table.prepare(for: present)
     let found = deadlines.table.forEachDue(by: time, visitsPassed: visitsPassed) { slot, state in
-      body(entries[slot], state, extensionOfEntry(at: slot)?.expires ?? .min)
+      body(entries[slot], state)
     }
     deadlines.table.noteLowest(found.lowest)
     return found.passedCount
-  }
-
-  /// The slot of the entry with this hash that the record at a location extends.
-  func slot(of hash: UInt64, extendedBy location: Location) -> Int? {
-    var slot = slot(of: hash)
-    while let found = slot {
-      if extensionOfEntry(at: found)?.location == location { return found }
-      slot = self.slot(of: hash, after: found)
-    }
-    return nil
   }
 }

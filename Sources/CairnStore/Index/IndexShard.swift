@@ -18,8 +18,6 @@ struct IndexShard: ~Copyable {
   var lacksDeadlines = false
   /// The capacity of the first allocation. Other capacities are this one times a power of two.
   private let firstCapacity: UInt8
-  /// The ends of extended lifetimes, by the location of the put.
-  var extensions: [Location: LifetimeExtension] = [:]
   /// The deadlines of entries that can expire, or `nil` if there are none. A copy of a shard has
   /// none.
   var deadlines: DeadlineBox?
@@ -66,7 +64,6 @@ struct IndexShard: ~Copyable {
     count = other.count
     expirableCount = other.expirableCount
     isUnloaded = other.isUnloaded
-    extensions = other.extensions
   }
 
   var byteCount: Int { entries.byteCount + (deadlines?.table.byteCount ?? 0) }
@@ -82,11 +79,9 @@ struct IndexShard: ~Copyable {
   /// Fills the empty table.
   ///
   /// - Throws: `outOfMemory`. The shard is then not loaded.
-  mutating func load(_ contents: ShardContents) throws(StoreError) {
+  mutating func load(_ loaded: [IndexEntry]) throws(StoreError) {
     precondition(capacity == 0)
-    let loaded = contents.entries
     if !loaded.isEmpty { try fill(with: loaded) }
-    extensions = contents.extensions
     isUnloaded = false
     count = loaded.count
     expirableCount = loaded.reduce(0) { $0 + ($1.flags.contains(.canExpire) ? 1 : 0) }
@@ -339,7 +334,6 @@ struct IndexShard: ~Copyable {
     count = 0
     expirableCount = 0
     isUnloaded = false
-    extensions = [:]
     deadlines = nil
     lacksDeadlines = false
   }

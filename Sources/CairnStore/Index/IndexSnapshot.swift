@@ -49,30 +49,15 @@ package final class IndexSnapshot: Sendable {
     }
   }
 
-  /// The entries of one shard, and their extended ends of lifetime, or `Int64.min` if not extended.
-  package func entries(
-    inShard shard: Int
-  ) throws(StoreError) -> [(entry: IndexEntry, end: Int64)] {
-    try withShard(shard) { shard in shard.allEntries().map { ($0, shard.end(of: $0)) } }
+  /// The entries of one shard.
+  package func entries(inShard shard: Int) throws(StoreError) -> [IndexEntry] {
+    try withShard(shard) { $0.allEntries() }
   }
 
-  /// The ends of extended lifetimes, by the location of the put.
-  package func extensions(ofShard shard: Int) throws(StoreError) -> [Location: LifetimeExtension] {
-    try withShard(shard) { $0.extensions }
-  }
-
-  /// The extended end of an entry's lifetime; `Int64.min`: not extended.
-  package func end(of entry: IndexEntry, inShard shard: Int) throws(StoreError) -> Int64 {
-    guard entry.flags.contains(.extended) else { return .min }
-    return try withShard(shard) { $0.end(of: entry) }
-  }
-
-  /// The contents of one shard, without loading it.
-  package func peekContents(ofShard shard: Int) throws(StoreError) -> ShardContents {
+  /// The entries of one shard, without loading it.
+  package func peekEntries(inShard shard: Int) throws(StoreError) -> [IndexEntry] {
     if let unloaded = try index.peekUnloaded(shard) { return unloaded }
-    return try withShard(shard) {
-      ShardContents(entries: $0.allEntries(), extensions: $0.extensions)
-    }
+    return try entries(inShard: shard)
   }
 
   private func withShard<Value>(

@@ -80,7 +80,7 @@ final class FrozenShard: Sendable {
     _ body: (borrowing IndexShard) -> Value
   ) throws(StoreError) -> Value {
     try shard.withLock { (shard) throws(StoreError) -> Value in
-      if shard.isUnloaded, let source { try shard.load(try source.contents(ofShard: number)) }
+      if shard.isUnloaded, let source { try shard.load(try source.entries(ofShard: number)) }
       return body(shard)
     }
   }

@@ -6,7 +6,6 @@ package struct SegmentOutline: Sendable {
     package var putCount = 0
     package var tombstoneCount = 0
     package var tombstoneByteCount = 0
-    package var extensionCount = 0
     package var lowestSequence = SequenceNumber.max
     package var highestSequence: SequenceNumber = 0
     package var highestTombstone: SequenceNumber = 0
@@ -41,7 +40,6 @@ package struct SegmentOutline: Sendable {
     switch header.kind {
     case .roll: return true
     case .put: next.putCount += 1
-    case .extension: next.extensionCount += 1
     case .tombstone:
       next.tombstoneCount += 1
       next.tombstoneByteCount += header.byteCount

@@ -24,8 +24,6 @@ package final class SegmentUsage: Sendable {
   private let tombstones = Atomic(0)
   private let tombstoneBytes = Atomic(0)
   private let highestTombstone = Atomic(UInt64(0))
-  private let extensions = Atomic(0)
-  private let liveExtensions = Atomic(0)
   private let endOffset = Atomic(SegmentHeader.byteCount)
   private let lowest = Atomic(UInt64.max)
   private let highest = Atomic(UInt64(0))
@@ -35,30 +33,22 @@ package final class SegmentUsage: Sendable {
 
   package init(total: UsageTotal) { self.total = total }
 
-  /// Bytes of records that hold a key's newest value, and of extensions that are in force.
+  /// Bytes of records that hold a key's newest value.
   package var liveByteCount: Int { liveBytes.load(ordering: .relaxed) }
   /// The exact number of puts that are not their key's newest record. Tombstones of their keys must
   /// be kept.
-  package var deadPutCount: Int {
-    putCount - livePutCount
-  }
+  package var deadPutCount: Int { putCount - livePutCount }
   package var livePutCount: Int { livePuts.load(ordering: .relaxed) }
   package var putCount: Int { puts.load(ordering: .relaxed) }
-  package var extensionCount: Int { extensions.load(ordering: .relaxed) }
   package var tombstoneCount: Int { tombstones.load(ordering: .relaxed) }
   package var tombstoneByteCount: Int { tombstoneBytes.load(ordering: .relaxed) }
   /// The sequence number of the newest tombstone, or 0.
   package var highestTombstoneSequence: SequenceNumber { highestTombstone.load(ordering: .relaxed) }
-  package var liveExtensionCount: Int { liveExtensions.load(ordering: .relaxed) }
-  /// The exact number of extensions that are not in force and can be dropped.
-  package var deadExtensionCount: Int {
-    extensionCount - liveExtensionCount
-  }
   /// Whether nothing is lost without the segment, if tombstones below a number are not needed.
   package func canBeDropped(below barrier: SequenceNumber) -> Bool {
-    livePutCount == 0 && liveExtensionCount == 0 && highestTombstoneSequence < barrier
+    livePutCount == 0 && highestTombstoneSequence < barrier
   }
-  package var recordCount: Int { putCount + tombstoneCount + extensionCount }
+  package var recordCount: Int { putCount + tombstoneCount }
   /// The end of the records.
   package var end: Int { endOffset.load(ordering: .relaxed) }
   /// 0 if there are no records.
@@ -74,15 +64,8 @@ package final class SegmentUsage: Sendable {
   package func add(_ header: RecordHeader, sequence: SequenceNumber, end: Int, isLive: Bool) {
     endOffset.store(end, ordering: .relaxed)
     if header.kind == .roll { return }
-    if header.kind == .put {
-      puts.add(1)
-    }
-    if header.kind == .extension {
-      extensions.add(1)
-      if isLive { reviveExtension(byteCount: header.byteCount) }
-    } else if isLive {
-      revive(byteCount: header.byteCount)
-    }
+    if header.kind == .put { puts.add(1) }
+    if isLive { revive(byteCount: header.byteCount) }
     if header.kind == .tombstone { noteTombstone(header, sequence: sequence) }
     note(sequence)
     if header.canExpire, header.kind == .put { noteExpiry(header) }
@@ -177,8 +160,6 @@ package final class SegmentUsage: Sendable {
     tombstones.store(covered.tombstoneCount, ordering: .relaxed)
     tombstoneBytes.store(covered.tombstoneByteCount, ordering: .relaxed)
     highestTombstone.store(covered.highestTombstone, ordering: .relaxed)
-    extensions.store(covered.extensionCount, ordering: .relaxed)
-    liveExtensions.store(covered.liveExtensionCount, ordering: .relaxed)
     liveBytes.store(covered.liveByteCount, ordering: .relaxed)
     total.liveBytes.add(covered.liveByteCount)
     highest.store(covered.highestSequence, ordering: .relaxed)
@@ -196,7 +177,6 @@ package final class SegmentUsage: Sendable {
     tombstones.store(mark.tombstoneCount, ordering: .relaxed)
     tombstoneBytes.store(mark.tombstoneByteCount, ordering: .relaxed)
     highestTombstone.store(mark.highestTombstone, ordering: .relaxed)
-    extensions.store(mark.extensionCount, ordering: .relaxed)
     lowest.store(mark.lowestSequence, ordering: .relaxed)
     highest.store(mark.highestSequence, ordering: .relaxed)
   }
@@ -209,8 +189,6 @@ package final class SegmentUsage: Sendable {
     covered.tombstoneCount = tombstoneCount
     covered.tombstoneByteCount = tombstoneByteCount
     covered.highestTombstone = highestTombstoneSequence
-    covered.extensionCount = extensions.load(ordering: .relaxed)
-    covered.liveExtensionCount = max(0, liveExtensionCount)
     covered.liveByteCount = max(0, liveByteCount)
     covered.lowestSequence = lowestSequence
     covered.highestSequence = highestSequence
@@ -263,24 +241,9 @@ package final class SegmentUsage: Sendable {
     total.liveBytes.add(-byteCount)
   }
 
-  /// Counts an extension as in force.
-  package func reviveExtension(byteCount: Int) {
-    liveExtensions.add(1)
-    liveBytes.add(byteCount)
-    total.liveBytes.add(byteCount)
-  }
-
-  /// Counts an extension as no longer in force.
-  package func killExtension(byteCount: Int) {
-    liveExtensions.add(-1)
-    liveBytes.add(-byteCount)
-    total.liveBytes.add(-byteCount)
-  }
-
   /// Counts nothing as live any more. Changes nothing, even without the log's lock, if that is so.
   func killAll() {
     livePuts.store(0, ordering: .relaxed)
-    liveExtensions.store(0, ordering: .relaxed)
     let byteCount = liveBytes.exchange(0, ordering: .relaxed)
     if byteCount != 0 { total.liveBytes.add(-byteCount) }
   }
@@ -300,8 +263,7 @@ extension SegmentUsage: CustomStringConvertible {
   func description(liveByteCount: Int) -> String {
     "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
       + "\(liveByteCount) bytes, \(tombstoneCount) tombstones of \(tombstoneByteCount) bytes to "
-      + "\(highestTombstoneSequence), \(liveExtensionCount) of "
-      + "\(extensions.load(ordering: .relaxed)) extensions, \(recordCount) records to \(end), "
+      + "\(highestTombstoneSequence), \(recordCount) records to \(end), "
       + "numbers \(lowestSequence)...\(highestSequence)"
   }
 }

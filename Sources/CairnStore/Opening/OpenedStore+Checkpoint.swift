@@ -53,9 +53,6 @@ extension OpenedStore {
       }
     }
     for covered in header.segments { byID[covered.id]?.usage.restore(covered) }
-    for known in source.droppedExtensionsInPlace {
-      files.table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
-    }
     if header.tick > IndexEntry.tickLimit / 16 {
       source.forgetOldest()
       do throws(StoreError) { try index.compressTicks() } catch {

@@ -109,9 +109,7 @@ extension OpenedStore {
     hash = SipHash(secret: manifest.hashSecret)
     let table = SegmentTable()
     let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
-    index = HashIndex(recency: recency, memory: environment.memory) { known in
-      table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
-    }
+    index = HashIndex(recency: recency, memory: environment.memory)
     // Segments keep this file open, and thus the lock that protects their files.
     files = SegmentFiles(
       directory: directory, lockFile: keepsFiles ? followed.page?.file ?? lockFile : nil,

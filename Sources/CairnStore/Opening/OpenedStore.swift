@@ -137,9 +137,7 @@ struct OpenedStore {
     let table = SegmentTable()
     // A custom clock stands still between its steps, however many entries are read.
     let recency = RecencyClock(now: clock.now(), exactCount: clock.isSystem ? 256 : .max)
-    index = HashIndex(recency: recency, memory: environment.memory) { known in
-      table.segment(at: known.location)?.usage.killExtension(byteCount: known.byteCount)
-    }
+    index = HashIndex(recency: recency, memory: environment.memory)
     files = SegmentFiles(
       directory: directory, lockFile: lock, pageFile: page?.file ?? withdrawnPage,
       storeIdentifier: manifest.storeIdentifier,

@@ -11,7 +11,6 @@ struct Replay: ~Copyable {
   private let source: CheckpointSource?
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
-  private var extensions = ExtensionsByTarget()
   /// The last record with a known access, and the tick from which later records count.
   private let lastKnownSequence: SequenceNumber
   private let firstTick: UInt64
@@ -43,7 +42,6 @@ struct Replay: ~Copyable {
   /// - Parameter keepsTombstones: whether the index keeps an entry for each removed key.
   mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
     try enterStretch()
-    for (version, known) in extensions.known { try extend(version, known) }
     let tick = Self.tick(of: highestSequence, first: firstTick, after: lastKnownSequence)
     if let tick { index.recency.skip(past: tick) }
     for (shard, hasTombstones) in hasTombstones.enumerated()
@@ -89,14 +87,7 @@ struct Replay: ~Copyable {
     let sequence = segment.sequence(of: header)
     highestSequence = max(highestSequence, sequence)
     let location = segment.location(at: offset)
-    if header.kind == .extension {
-      if sequence > floor {
-        try scanner.withKey(of: header, at: offset) {
-          extensions.add(
-            header, sequence: sequence, hash: hash.hash($0), at: location, floor: floor)
-        }
-      }
-    } else if sequence > floor {
+    if sequence > floor {
       try scanner.withKey(of: header, at: offset) {
         stretch.add(header, key: $0, hash: hash.hash($0), sequence: sequence, at: location)
       }
@@ -124,7 +115,6 @@ struct Replay: ~Copyable {
     }
     replacedDamage += damage
     var hasTombstones = hasTombstones
-    var copies: [ReplayStretch.Member] = []
     var live = LiveRecords(table: table)
     try stretch.enter { member, replacesEntry in
       let isTombstone = member.flags.contains(.tombstone)
@@ -132,13 +122,10 @@ struct Replay: ~Copyable {
       // A compaction has copied the record since the checkpoint. Such a copy is used only if the
       // checkpoint has an entry for it. A tombstone that the checkpoint covers has removed all
       // other copies, even those made before the tombstone. Of two copies of a key, the newer one
-      // replaces the other, and takes its tick and its extension.
+      // replaces the other, and takes its tick.
       if let source, member.sequence <= lastKnownSequence {
         known = source.droppedTick(of: member.hash)
         if known == nil, !replacesEntry { return nil }
-        if known != nil, !isTombstone, source.droppedExtension(of: member.hash) != nil {
-          copies.append(member)
-        }
       }
       if isTombstone {
         hasTombstones[HashIndex.shard(of: member.hash)] = true
@@ -151,68 +138,6 @@ struct Replay: ~Copyable {
     }
     live.flush()
     self.hasTombstones = hasTombstones
-    for copy in copies { try extendCopy(copy) }
-  }
-
-  /// Restores the end of lifetime of a put that a compaction copied from the checkpoint, if that
-  /// end is later.
-  private func extendCopy(_ copy: ReplayStretch.Member) throws(StoreError) {
-    guard let dropped = source?.droppedExtension(of: copy.hash),
-      let segment = table.segment(at: copy.location)
-    else { return }
-    let record = try Record(
-      in: segment, at: segment.offset(of: copy.location), part: .head, byCalls: true)
-    guard record.header.flags.contains(.expiry), dropped.expires > record.header.expires else {
-      return
-    }
-    _ = index.extend(copy.hash, at: copy.location, dropped)
-    table.segment(at: dropped.location)?.usage.reviveExtension(byteCount: dropped.byteCount)
-  }
-
-  /// The head of a record, or `nil` if it is damaged and the checkpoint covers it: a read of its
-  /// key then throws the error.
-  private func soundRecord(
-    in segment: Segment, at location: Location
-  ) throws(StoreError) -> Record? {
-    do {
-      return try Record(
-        in: segment, at: segment.offset(of: location), part: .head, byCalls: true)
-    } catch {
-      guard case .corrupt = error, source?.covers(location) ?? false else { throw error }
-      return nil
-    }
-  }
-
-  /// Extends the end of a put's lifetime, if the put is still its key's newest record.
-  private func extend(
-    _ version: SequenceNumber, _ known: ExtensionsByTarget.Known
-  ) throws(StoreError) {
-    var entry = IndexEntry.empty
-    var segment: Segment?
-    while try index.find(
-      known.hash, after: entry.location, touch: .no,
-      {
-        entry = $0
-        segment = table.segment(at: $0.location)
-      })
-    {
-      guard let segment, !entry.flags.contains(.tombstone) else { continue }
-      guard let record = try soundRecord(in: segment, at: entry.location) else { continue }
-      guard record.sequence == version,
-        record.header.flags.contains(.expiry), known.lifetime.expires > record.header.expires
-      else { continue }
-      if let other = index.lifetimeExtension(known.hash, at: entry.location),
-        // The checkpoint may know the end, but not where the extension's record is now.
-        other.expires > known.lifetime.expires
-          || other.expires == known.lifetime.expires && other.location != .none
-      {
-        return
-      }
-      _ = index.extend(known.hash, at: entry.location, known.lifetime)
-      table.segment(at: known.lifetime.location)?.usage
-        .reviveExtension(byteCount: known.lifetime.byteCount)
-      return
-    }
   }
 
   /// The tick of a record's entry. Recency follows the order of writes, in whatever order a

@@ -76,15 +76,6 @@ final class WriteLimits: Sendable {
     return header
   }
 
-  func extensionHeader(key: RawSpan, expires: Timestamp) throws(StoreError) -> RecordHeader {
-    try checkKey(key)
-    var header = RecordHeader(kind: .extension)
-    header.keyByteCount = key.byteCount
-    header.flags = [.expiry, .cost]
-    header.expires = expires.millisecondsSinceEpoch
-    return header
-  }
-
   /// The header of a put, without the parts that depend on its place in the log.
   ///
   /// - Complexity: O(value): it computes the value's checksum.

@@ -15,8 +15,6 @@ struct SalvageIndex: ~Copyable {
     var sequence: ClosedRange<Int64>
     var offset: Int
     var written: Int64?
-    /// When the record's lifetime ends, in milliseconds; `Int64.min` if it has no end.
-    var expires: Int64
     /// The segment's index in the list, or -1 if the newest record may be in one of several
     /// segments.
     var segment: Int32
@@ -34,16 +32,10 @@ struct SalvageIndex: ~Copyable {
   mutating func add(
     _ new: Entry, key: RawSpan, isSound: (Entry) throws(StoreError) -> Bool
   ) throws(StoreError) {
-    let bytes = key
     let key = key.copied()
     guard let old = entries[key] else {
       entries[key] = new
       return
-    }
-    if old.sequence == new.sequence, old.sequence.count == 1, old.expires != new.expires {
-      // A compaction gave its copy the later end, and the extension's record may no longer exist.
-      extend(
-        UInt64(clamping: new.sequence.lowerBound), key: bytes, to: max(old.expires, new.expires))
     }
     if let winner = try newer(old, new, isSound: isSound) { entries[key] = winner }
   }
@@ -70,28 +62,7 @@ struct SalvageIndex: ~Copyable {
     let isGone = old.state == .tombstone && new.state == .tombstone
     return Entry(
       sequence: max(oldFirst, newFirst)...max(old.sequence.upperBound, new.sequence.upperBound),
-      offset: 0, written: nil, expires: .min, segment: -1, state: isGone ? .tombstone : .lost)
-  }
-
-  private struct Target: Hashable {
-    var key: [UInt8]
-    var version: SequenceNumber
-  }
-
-  /// The extended ends of lifetimes, in milliseconds.
-  private var ends: [Target: Int64] = [:]
-
-  /// Adds an extension of the put with this version. The latest end applies.
-  mutating func extend(_ version: SequenceNumber, key: RawSpan, to expires: Int64) {
-    let target = Target(key: key.copied(), version: version)
-    ends[target] = max(ends[target] ?? .min, expires)
-  }
-
-  /// The extended end of a record's lifetime; `Int64.min` if it was not extended, or if it is
-  /// unknown whether an extension applies to it.
-  func end(of entry: Entry, key: [UInt8]) -> Int64 {
-    guard entry.sequence.count == 1, entry.sequence.lowerBound > 0 else { return .min }
-    return ends[Target(key: key, version: UInt64(entry.sequence.lowerBound))] ?? .min
+      offset: 0, written: nil, segment: -1, state: isGone ? .tombstone : .lost)
   }
 
   /// The number of keys known to have had a value that is lost.

@@ -130,16 +130,8 @@ struct Salvager: ~Copyable {
         let sequence = segment.sequence(of: record)
         highest = max(highest, sequence.lowerBound)
         if sequence.upperBound <= floor { continue }
-        if record.kind == .extension {
-          if offset >= segment.unprovenStart || record.target <= UInt64(floor) { continue }
-          try walk.withKey(of: record, at: offset) {
-            index.extend(record.target, key: $0, to: record.expires)
-          }
-          continue
-        }
         var entry = SalvageIndex.Entry(
           sequence: sequence, offset: offset, written: segment.written(record),
-          expires: record.kind == .put ? record.end : .min,
           segment: Int32(position), state: record.kind == .put ? .value : .tombstone)
         let isUnproven = offset >= segment.unprovenStart || sequence.lowerBound <= floor
         if isUnproven { entry.state = .lost }
@@ -249,11 +241,10 @@ struct Salvager: ~Copyable {
     to writer: inout SalvageWriter
   ) throws(StoreError) -> Bool {
     let segment = pool[Int(entry.segment)]
-    let end = index.end(of: entry, key: key)
     let copied = try segment.withScanner {
       (scanner) throws(StoreError) -> (isSound: Bool, header: RecordHeader?) in
       // Read again, because a failing disk may return different bytes than before.
-      guard let header = try scanner.header(at: entry.offset)?.extended(to: end),
+      guard let header = try scanner.header(at: entry.offset),
         let head = try scanner.head(of: header, at: entry.offset),
         Array(head[header.keyRange]) == key
       else { return (false, nil) }

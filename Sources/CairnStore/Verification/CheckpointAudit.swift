@@ -94,8 +94,7 @@ final class CheckpointAudit {
         usage.save(to: &found)
         found.end = usage.end
         // Live records are counted by entries. The others are not compared.
-        (found.liveByteCount, found.liveExtensionCount) =
-          (known.liveByteCount, known.liveExtensionCount)
+        found.liveByteCount = known.liveByteCount
         (found.earliestExpiry, found.shortestIdleLimit) =
           (known.earliestExpiry, known.shortestIdleLimit)
       }
@@ -120,15 +119,15 @@ final class CheckpointAudit {
     var differences = Differences()
     var inLog: [IndexEntry] = []
     for number in 0..<Checkpoint.shardCount {
-      let contents: ShardContents
-      do throws(StoreError) { contents = try file.contents(ofShard: number, in: places) } catch {
+      let entries: [IndexEntry]
+      do throws(StoreError) { entries = try file.entries(ofShard: number, in: places) } catch {
         // The damage has already been reported.
         guard case .corrupt = error else { throw error }
         entryCounts = nil
         continue
       }
       try index.copyEntries(ofShard: number, into: &inLog)
-      compare(contents, with: inLog, shard: number, &differences)
+      compare(entries, with: inLog, shard: number, &differences)
     }
     try check(differences.suspects, &differences)
     return wrongSegments()
@@ -143,8 +142,6 @@ final class CheckpointAudit {
     enum Claim {
       /// The entry is of this put, and a record after the checkpoint replaced it.
       case replacedPut(IndexEntry)
-      /// It is the record of an extension of the key with this hash.
-      case `extension`(LifetimeExtension, hash: UInt64)
       /// It is newer than the checkpoint: a put in a segment that the table does not list, if no
       /// omitted entry has its hash, or a tombstone with the hash of an omitted entry.
       case newer
@@ -187,7 +184,7 @@ final class CheckpointAudit {
   private func covers(_ location: Location) -> Bool { places.contains(location) }
 
   private func compare(
-    _ contents: ShardContents, with inLog: [IndexEntry], shard: Int,
+    _ entries: [IndexEntry], with inLog: [IndexEntry], shard: Int,
     _ differences: inout Differences
   ) {
     var known: [Location: IndexEntry] = [:]
@@ -198,24 +195,15 @@ final class CheckpointAudit {
       differences.suspects.append(
         Suspect(location: location, number: number, shard: shard, claim: claim))
     }
-    for (number, entry) in contents.entries.enumerated() {
+    for (number, entry) in entries.enumerated() {
       if let place = places.number(of: entry.location) { entryCounts?[place] += 1 }
       if segment(at: entry.location) == nil {
         leftOut[entry.hash] = number
       } else if let found = known.removeValue(forKey: entry.location) {
-        let hash = entry.hash << 24 | UInt64(shard)
-        let end = contents.extensions[entry.location]?.expires ?? .min
-        let inForce = index.lifetimeExtension(hash, at: entry.location)
-        let isKnownEnd =
-          end == inForce?.expires ?? .min
-          || inForce.map { end < $0.expires && !covers($0.location) } ?? false
-        if found.hash != entry.hash || !isKnownEnd
+        if found.hash != entry.hash
           || found.flags.contains(.canExpire) != entry.flags.contains(.canExpire)
         {
           differences.note(wrong: number, shard: shard)
-        }
-        if let known = contents.extensions[entry.location], known.location != .none {
-          add(known.location, number, .extension(known, hash: hash))
         }
       } else {
         add(entry.location, number, .replacedPut(entry))
@@ -250,7 +238,6 @@ final class CheckpointAudit {
     let table = files.table
     var reader = HeadReader()
     let (hash, floor, last) = (hash, floor, file.header.lastSequence)
-    // Skip records whose segments are gone: an open searches the log for an extension's record.
     try reader.read(count: suspects.count) {
       suspects[$0].location
     } segment: {
@@ -264,9 +251,6 @@ final class CheckpointAudit {
           header.kind == .put && HashIndex.stored(keyHash) == entry.hash
             && HashIndex.shard(of: keyHash) == suspects[number].shard
             && (floor + 1...max(floor + 1, last)).contains(sequence)
-        case .extension(let known, let hash):
-          header.kind == .extension && header.expires == known.expires
-            && header.byteCount == known.byteCount && keyHash & ~0xFF_FF00 == hash
         case .newer: sequence > last
         }
       if !isRight {

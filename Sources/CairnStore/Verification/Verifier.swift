@@ -168,7 +168,7 @@ struct Verifier: ~Copyable {
       let places = SegmentPlaces(file.header.segments)
       for shard in 0..<Checkpoint.shardCount {
         try verifier.noting { (_) throws(StoreError) in
-          _ = try file.contents(ofShard: shard, in: places)
+          _ = try file.entries(ofShard: shard, in: places)
         }
       }
       verifier.highestSequence = file.header.lastSequence

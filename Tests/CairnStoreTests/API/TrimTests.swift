@@ -156,7 +156,6 @@ struct TrimTests {
     #expect(try store.statistics().liveByteCount == 0)
   }
 
-  /// The bytes of extensions die with their entries.
   @Test(
     "A trim to bytes removes no more extended entries than it must, and reports what it removed")
   func extended() throws {

@@ -21,8 +21,6 @@ struct CheckpointFormatTests {
     segment.tombstoneCount = 1
     segment.tombstoneByteCount = 32
     segment.highestTombstone = 5
-    segment.extensionCount = 2
-    segment.liveExtensionCount = 1
     segment.lowestSequence = 4
     segment.highestSequence = 0x0506
     segment.earliestExpiry = 0x7766
@@ -35,8 +33,7 @@ struct CheckpointFormatTests {
         checkpoint.shards[index].count = 2
         checkpoint.shards[index].expirableCount = 1
         checkpoint.shards[index].checksum = 0xCAFE_F00D
-        checkpoint.shards[index].extensionCount = 1
-        offset += 32 + 24
+        offset += 32
       }
     }
     return checkpoint
@@ -51,11 +48,11 @@ struct CheckpointFormatTests {
   func golden() throws {
     let checkpoint = sample()
     let bytes = checkpoint.encodedHeader()
-    #expect(bytes.count == 80 + 16 + 128 + 256 * 24 + 8)
+    #expect(bytes.count == 80 + 16 + 112 + 256 * 20 + 8)
     func hex(_ range: Range<Int>) -> String {
       bytes[range].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
-    #expect(hex(0..<16) == "8b43524e430d0a1a01000000e8180000")
+    #expect(hex(0..<16) == "8b43524e430d0a1a01000000d8140000")
     #expect(hex(16..<32) == "0102030405060708090a0b0c0d0e0f10")
     #expect(hex(32..<56) == "020100000000000003000000000000000605000000000000")
     #expect(hex(56..<80) == "080700000000000002000000000000000100000001000000")
@@ -63,12 +60,11 @@ struct CheckpointFormatTests {
     #expect(hex(96..<120) == "090000000000000011100f0e0d0c0b0a3801000000000000")
     #expect(hex(120..<144) == "020000000100000050000000000000000300000000000000")
     #expect(hex(144..<168) == "020000000000000001000000000000002000000000000000")
-    #expect(hex(168..<192) == "050000000000000002000000000000000100000000000000")
-    #expect(hex(192..<200) == "0400000000000000")
-    #expect(hex(200..<224) == "060500000000000066770000000000004455000000000000")
-    #expect(hex(224..<248) == "e81800000000000000000000000000000000000000000000")
-    #expect(hex(248..<272) == "e81800000000000002000000010000000df0feca01000000")
-    #expect(hex(272..<280) == "2019000000000000")
+    #expect(hex(168..<184) == "05000000000000000400000000000000")
+    #expect(hex(184..<208) == "060500000000000066770000000000004455000000000000")
+    #expect(hex(208..<228) == "d814000000000000000000000000000000000000")
+    #expect(hex(228..<248) == "d81400000000000002000000010000000df0feca")
+    #expect(hex(248..<256) == "f814000000000000")
     let checksum = CRC32C.checksum(of: bytes.rawSpan.extracting(0..<(bytes.count - 4)))
     #expect(bytes.withBytes { $0.load(UInt32.self, at: $0.byteCount - 4) } == checksum)
     #expect(try decode(bytes, fileByteCount: checkpoint.byteCount) == checkpoint)
@@ -115,8 +111,6 @@ struct CheckpointFormatTests {
         other.livePutCount = 0
         checkpoint.segments.append(other)
       },
-      { $0.segments[0].extensionCount = 7 }, { $0.segments[0].liveExtensionCount = 3 },
-      { $0.shards[1].extensionCount = 2 }, { $0.shards[1].extensionCount = 0 },
       { $0.shards[1].expirableCount = 3 }, { $0.shards[1].count = 3 },
       { $0.shards[7].offset += 16 }, { $0.samples[0].tick = 0x0709 },
     ]

@@ -137,15 +137,12 @@ enum IndependentReader {
   }
 
   private static func addEmptyShards(to bytes: inout [UInt8], to offset: Int) {
-    while bytes.count + 24 <= offset {
-      let last = Array(bytes.suffix(24))
+    while bytes.count + 20 <= offset {
+      let last = Array(bytes.suffix(20))
       let place = last.rawSpan.load(UInt64.self, at: 0)
       let entries = last.rawSpan.load(UInt32.self, at: 8)
-      let extensions = last.rawSpan.load(UInt32.self, at: 20)
-      var next = [UInt8](repeating: 0, count: 24)
-      next.withMutableSpan {
-        $0.store(place + UInt64(entries) * 16 + UInt64(extensions) * 24, at: 0)
-      }
+      var next = [UInt8](repeating: 0, count: 20)
+      next.withMutableSpan { $0.store(place + UInt64(entries) * 16, at: 0) }
       bytes += next
     }
   }

@@ -171,23 +171,6 @@ struct RecordHeaderTests {
     #expect(Self.decoded(Self.record(flags: 1, kind: .roll, key: [], value: []).bytes) == nil)
   }
 
-  @Test("An extension has a key, an end, the version it extends, and nothing else")
-  func extensionFields() throws {
-    let needed = RecordFlags([.expiry, .cost]).rawValue
-    func decoded(_ flags: UInt8, key: [UInt8] = [1], value: [UInt8] = []) -> RecordHeader? {
-      Self.decoded(Self.record(flags: flags, kind: .extension, key: key, value: value).bytes)
-    }
-    let header = try #require(decoded(needed))
-    #expect(header.target == 12_345_678_901 && header.expires == -5)
-    #expect(decoded(needed | RecordFlags([.batch, .syncMark]).rawValue) != nil)
-    #expect(decoded(needed, key: []) == nil)
-    #expect(decoded(needed, value: [1]) == nil)
-    for flag in [RecordFlags.expiry, .cost] { #expect(decoded(needed & ~flag.rawValue) == nil) }
-    for flag in [RecordFlags.idleLimit, .metadata] {
-      #expect(decoded(needed | flag.rawValue) == nil)
-    }
-  }
-
   @Test("An index at or beyond the end of its batch is refused", arguments: [4, 5, UInt32.max])
   func batchPlace(index: UInt32) {
     var bytes = Self.record(flags: RecordFlags.batch.rawValue).bytes

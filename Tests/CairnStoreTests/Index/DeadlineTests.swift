@@ -79,16 +79,6 @@ struct DeadlineTests {
       locations.append(location)
     }
 
-    mutating func extend(using generator: inout FuzzRandom) {
-      guard let location = locations.randomElement(using: &generator),
-        let hash = known[location]?.hash
-      else { return }
-      let new = LifetimeExtension(
-        expires: origin + 9_000_000, location: Location(rawValue: 1 << 39), byteCount: 64)
-      #expect(index.extend(hash, at: Location(rawValue: location), new))
-      known[location]?.deadline?.isExact = false
-    }
-
     /// Compares the due entries with the expected ones.
     mutating func expectDue(by time: Int64) throws {
       var found: [UInt64: Deadline.State] = [:]
@@ -97,7 +87,7 @@ struct DeadlineTests {
         count += try index.forEachDue(
           inShard: shard, by: Timestamp(millisecondsSinceEpoch: time), loads: true,
           visitsPassed: true, earliest: { Self.earliest($0.location.rawValue) },
-          { entry, state, _ in
+          { entry, state in
             #expect(found.updateValue(state, forKey: entry.location.rawValue) == nil)
           })
       }
@@ -118,7 +108,7 @@ struct DeadlineTests {
         count -= try index.forEachDue(
           inShard: shard, by: Timestamp(millisecondsSinceEpoch: time), loads: true,
           visitsPassed: false, earliest: { _ in .min },
-          { entry, state, _ in others[entry.location.rawValue] = state })
+          { entry, state in others[entry.location.rawValue] = state })
       }
       #expect(count == 0, Seed.comment)
       #expect(others == expected.filter { $0.value != .passed }, Seed.comment)
@@ -136,7 +126,6 @@ struct DeadlineTests {
       case 0..<((step / 10_000) % 2 == 0 ? 5 : 1): pair.insert(hash, using: &generator)
       case 5: pair.replace(using: &generator)
       case 6: pair.relocate(using: &generator)
-      case 7: pair.extend(using: &generator)
       default: pair.remove(using: &generator)
       }
       if step % 500 == 0 {
@@ -161,7 +150,7 @@ struct DeadlineTests {
         inShard: shard, by: Timestamp(millisecondsSinceEpoch: time),
         present: Timestamp(millisecondsSinceEpoch: present ?? time), loads: true,
         visitsPassed: true, earliest: { _ in .min },
-        { entry, state, _ in found[entry.location.rawValue] = state })
+        { entry, state in found[entry.location.rawValue] = state })
     }
     return found
   }
@@ -192,7 +181,7 @@ struct DeadlineTests {
         _ = index.find(7, at: Location(rawValue: location)) { entry = $0 }
         index.settleDeadline(
           Deadline(time: Self.origin + end * day, isExact: true), of: 7, entry,
-          extendedTo: .min, by: Timestamp(millisecondsSinceEpoch: time))
+          by: Timestamp(millisecondsSinceEpoch: time))
       }
     }
     #expect(index.count == 0)
@@ -220,7 +209,7 @@ struct DeadlineTests {
       _ = index.find(7, at: Location(rawValue: UInt64(number))) { entry = $0 }
       index.settleDeadline(
         Deadline(time: Self.origin + number * day, isExact: true), of: 7, entry,
-        extendedTo: .min, by: Timestamp(millisecondsSinceEpoch: now))
+        by: Timestamp(millisecondsSinceEpoch: now))
     }
     #expect(try due(index, by: now) == [:])
     #expect(try due(index, by: Self.origin + 2 * day + 1000) == [1: .passed, 2: .passed])
@@ -243,7 +232,7 @@ struct DeadlineTests {
     #expect(try due(index, by: Self.origin + 2 * day + 1000) == [1: .passed, 2: .passed])
   }
 
-  @Test("A check that was overtaken by an access or an extension changes nothing")
+  @Test("A check that was overtaken by an access changes nothing")
   func overtaken() throws {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     let location = Location(rawValue: 1)
@@ -256,19 +245,14 @@ struct DeadlineTests {
     look()
     index.insert(8, location: Location(rawValue: 2), flags: [])
     index.touch(7, entry)
-    index.settleDeadline(settled, of: 7, entry, extendedTo: .min, by: now)
+    index.settleDeadline(settled, of: 7, entry, by: now)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .inexact])
     look()
-    index.settleDeadline(settled, of: 7, entry, extendedTo: .min, by: now)
+    index.settleDeadline(settled, of: 7, entry, by: now)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .passed])
     // Another thread found the entry in time, and reports its access now.
     index.insert(9, location: Location(rawValue: 3), flags: [])
     index.touch(7, entry)
-    #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .inexact])
-    look()
-    let new = LifetimeExtension(expires: .max, location: Location(rawValue: 9), byteCount: 64)
-    #expect(index.extend(7, at: location, new))
-    index.settleDeadline(settled, of: 7, entry, extendedTo: .min, by: now)
     #expect(try due(index, by: now.millisecondsSinceEpoch) == [1: .inexact])
   }
 
@@ -286,7 +270,7 @@ struct DeadlineTests {
       _ = index.find(7, at: Location(rawValue: number)) { entry = $0 }
       if number == 1 {
         index.settleDeadline(
-          Deadline(time: Self.origin + 4000, isExact: true), of: 7, entry, extendedTo: .min,
+          Deadline(time: Self.origin + 4000, isExact: true), of: 7, entry,
           by: now)
       } else {
         index.touch(7, entry)

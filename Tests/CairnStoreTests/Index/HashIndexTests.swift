@@ -350,9 +350,9 @@ struct HashIndexTests {
   @Test("A change that finds nothing leaves unloaded shards to lookups under the lock")
   func lookBeforeLoading() throws {
     final class Source: ShardSource {
-      func contents(ofShard shard: Int) -> ShardContents {
+      func entries(ofShard shard: Int) -> [IndexEntry] {
         let entry = IndexEntry(hash: 7, location: Location(rawValue: 9), tick: 1, flags: [])
-        return ShardContents(entries: shard == 5 ? [entry] : [])
+        return shard == 5 ? [entry] : []
       }
     }
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))

@@ -57,49 +57,4 @@ struct SalvageAfterCompactionTests {
     #expect(try copy.entry(forKey: "c")?.value == [3])
     try copy.close()
   }
-
-  /// Found by a review. The copy has the end that an extension gave the put, and the extension
-  /// itself is gone with its segment. The salvage took whichever of the put and its copy it found
-  /// first, with that record's end.
-  @Test("If an extension's segment is gone but its put's is not, the later end counts")
-  func laterEndOfCopy() throws {
-    let disk = SimulatedDisk()
-    let clock = ManualClock()
-    let process = SimulatedProcess.start(on: disk, seed: 1)
-    let path = SimulatedProcess.path
-    func segments() -> [String] { disk.names(at: path).filter { FileName.isSegment($0) }.sorted() }
-    do {
-      let store = try process.open(.simulated(clock))
-      try store.setValue([1], forKey: "a", lifetime: .seconds(3600))
-      for number in 0..<8 {
-        try store.setValue([UInt8](repeating: 1, count: 30_000), forKey: "filler \(number % 2)")
-      }
-      try store.extendLifetime(forKey: "a", to: .seconds(36_000))
-    }
-    try process.close()
-    let before = segments()
-    let first = "\(path)/\(before[0])"
-    let bytes = try #require(disk.contents(of: first))
-    let second = SimulatedProcess.start(on: disk, seed: 2)
-    try second.open(.simulated(clock)).compact()
-    try second.close()
-    // As a crash leaves it during the removal of the old files.
-    #expect(!segments().contains(before[0]))
-    disk.setContents(bytes, of: first)
-    for name in before.dropFirst() where segments().contains(name) {
-      disk.setContents(nil, of: "\(path)/\(name)")
-    }
-    disk.setContents(nil, of: "\(path)/\(FileName.manifest)")
-
-    let other = SimulatedProcess.start(on: disk, seed: 3)
-    defer { other.kill() }
-    _ = try Store.salvage(
-      path: path, to: "/copy", environment: other.environment, segmentByteLimit: 64 << 10,
-      clock: clock)
-    let copy = try Store(
-      path: "/copy", configuration: .simulated(clock), environment: other.environment,
-      readOnly: true)
-    #expect(try copy.info(forKey: "a")?.expires == clock.now().advanced(by: .seconds(36_000)))
-    try copy.close()
-  }
 }

@@ -124,19 +124,6 @@ struct CheckpointAuditTests {
     #expect(try errors(image).contains { $0.offset == newest.offset })
   }
 
-  @Test("An end that no extension has is wrong")
-  func end() throws {
-    let fixture = try CheckpointFixture()
-    let bytes = try #require(fixture.image.files[fixture.name])
-    let shard = try #require(try fixture.header.shards.first { $0.extensionCount > 0 })
-    let offset = shard.offset + shard.count * Checkpoint.entryByteCount + 8
-    for change in [-1000, 1000] as [Int64] {
-      let end = bytes.rawSpan.load(Int64.self, at: offset) + change
-      let image = try changing(fixture, [(offset, UInt64(bitPattern: end))])
-      try expectDifferences(image, fixture, count: 1...1)
-    }
-  }
-
   /// With a higher number, an open takes the records after the checkpoint for old copies and leaves
   /// them out.
   @Test("A last sequence number that is not that of its records is wrong", arguments: [-1, 1])

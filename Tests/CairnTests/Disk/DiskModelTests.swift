@@ -131,8 +131,10 @@ struct DiskModelTests {
         let isThere = try cache.extendLifetime(forKey: key, to: .milliseconds(end - now))
         let index = model.index(of: key, at: now)
         #expect(isThere == (index != nil), TestSeed.comment)
-        if let index, let expires = model.entries[index].expires {
-          model.entries[index].expires = max(expires, end)
+        if let index, let expires = model.entries[index].expires, expires < end {
+          var entry = model.entries.remove(at: index)
+          (entry.expires, entry.written, entry.accessed) = (end, now, now)
+          model.entries.append(entry)
         }
       case 21:
         let keys = (0..<3).map { _ in random.below(25) }

@@ -127,7 +127,7 @@ struct ConditionalLoadTests {
   // MARK: Not modified
 
   @Test(
-    "An unmodified value is renewed with its version, and is not rewritten",
+    "An unmodified value is renewed, with a new version on disk",
     arguments: LoadingKind.allCases)
   func notModified(_ kind: LoadingKind) async throws {
     let scene = LoadScene()
@@ -138,11 +138,11 @@ struct ConditionalLoadTests {
       return .loaded("page", options: EntryOptions(lifetime: .seconds(60), metadata: [7, 8]))
     }
     #expect(first?.value == "page")
-    let version = try info(cache)?.version
+    var version = try info(cache)?.version
     for round in 1...5 {
       scene.advance(by: .seconds(70))
       #expect(try info(cache) == nil)
-      let renewed = try await cache.loaded(forKey: "a", policy: nil) { prior in
+      let renewed = try await cache.loaded(forKey: "a", policy: nil) { [version] prior in
         let prior = try #require(prior)
         #expect(prior.value == "page" && prior.isStale && prior.version == version)
         #expect(prior.age == .seconds(70))
@@ -152,7 +152,8 @@ struct ConditionalLoadTests {
       #expect(renewed?.value == "page" && renewed?.isStale == false && renewed?.age == .zero)
       #expect(subject.loads.notModifiedCount == UInt64(round))
       let info = try info(cache)
-      #expect(info?.version == version)
+      if kind != .memory { #expect(info?.version ?? 0 > version ?? .max) }
+      version = info?.version
       #expect(info?.expires == scene.clock.now().advanced(by: .seconds(60)))
       scene.advance(by: .milliseconds(30))
       let found = try await cache.loaded(forKey: "a", policy: nil) { _ in .loaded("") }

@@ -306,6 +306,7 @@ struct TieredCacheTests {
     #expect(try cache.extendLifetimes(forKeys: ["a", "b", "c"], to: .seconds(2)) == 2)
     scene.advance(by: .seconds(1))
     #expect(try cache.value(forKey: "b") == 2 && cache.tier.contains("b"))
+    #expect(try cache.value(forKey: "a") == 1)
     scene.advance(by: .seconds(19))
     #expect(try cache.tier.contains("a"))
     #expect(try cache.value(forKey: "a") == 1 && cache.value(forKey: "b") == nil)

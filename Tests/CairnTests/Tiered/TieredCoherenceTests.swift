@@ -264,30 +264,6 @@ struct TieredCoherenceTests {
     #expect(try cache.statistics().missCount == 1)
   }
 
-  @Test("An extension of another value does not prolong a newer one")
-  func extensions() throws {
-    let cache: DiskCache<String, Int> = try scene.cache()
-    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
-    let ticket = cache.tier.held.ticket(forKey: key("a"))
-    let end = scene.clock.now().advanced(by: .seconds(100)).millisecondsSinceEpoch
-    try cache.setValue(2, forKey: "a", lifetime: .seconds(5))
-    cache.tier.held.extendLifetime(of: key("a"), to: end, ticket: ticket, version: nil)
-    #expect(try cache.audit() == [])
-  }
-
-  @Test("An extension does not bring back an older value that has expired")
-  func extendsNewest() throws {
-    let cache: DiskCache<String, Int> = try scene.cache()
-    try cache.setValue(1, forKey: "a", lifetime: .seconds(10))
-    // As if another thread had written a new value to disk, which memory has not received yet.
-    scene.clock.advance(by: .seconds(10))
-    let ticket = cache.tier.held.ticket(forKey: key("a"))
-    let end = scene.clock.now().advanced(by: .seconds(60)).millisecondsSinceEpoch
-    cache.tier.held.extendLifetime(of: key("a"), to: end, ticket: ticket, version: nil)
-    #expect(try cache.value(forKey: "a") == nil)
-    #expect(try cache.audit() == [])
-  }
-
   @Test(
     "A value in memory ends no later than on disk, and is fetched again if it ends earlier"
   )

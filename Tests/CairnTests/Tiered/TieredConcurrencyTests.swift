@@ -57,6 +57,17 @@ struct KeyHistory {
     let writes = events.compactMap { event -> (version: UInt64, start: Int, end: Int)? in
       if case .wrote(let version) = event.kind { (version, event.start, event.end) } else { nil }
     }
+    // An extension writes the value of the newest write again, with a higher version.
+    func written(_ version: UInt64) -> UInt64 {
+      writes.map(\.version).filter { $0 <= version }.max() ?? version
+    }
+    for index in events.indices {
+      switch events[index].kind {
+      case .saw(let version): events[index].kind = .saw(written(version))
+      case .removedVersion(let version): events[index].kind = .removedVersion(written(version))
+      default: break
+      }
+    }
     for (index, event) in events.enumerated() {
       switch event.kind {
       case .saw(let version):

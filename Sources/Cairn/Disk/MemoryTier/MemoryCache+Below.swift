@@ -224,25 +224,6 @@ extension MemoryCache {
     _ = look(key, isRead: false) { state, slot in state.touch(slot, at: now) }
   }
 
-  /// Extends the lifetime of a value to `expires` if that is later, unless its key has been
-  /// reported since the ticket was taken.
-  ///
-  /// - Parameter version: the version it must have, even if it has expired. With `nil`, it must be
-  ///   fresh: an expired value is older than the value whose lifetime was extended below.
-  func extendLifetime(of key: Key, to expires: Int64, ticket: CacheTicket, version: UInt64?) {
-    let now = clock.now()
-    lock.withLock { state in
-      let slot = state.table.find(key, hash: ticket.hash)
-      guard slot != noSlot, state.ticket(hash: ticket.hash) == ticket else { return }
-      let node = state.table.nodes[Int(slot)]
-      guard version.map({ $0 == node.version }) ?? !node.hasExpired(at: now),
-        expires > node.expires
-      else { return }
-      // The deadline in the heap may now be too early.
-      state.table.nodes[Int(slot)].expires = expires
-    }
-  }
-
   // MARK: Reads to report
 
   /// The number of list entries visited under one hold of the lock.

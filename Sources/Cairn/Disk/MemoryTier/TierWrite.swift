@@ -76,24 +76,3 @@ enum TierStep: Sendable {
   /// The write was not made. The caller receives the version that the key has instead.
   case show(version: UInt64?)
 }
-
-/// A lifetime extension for memory to apply once the extension is on disk. Made before the write,
-/// so that the value expires in memory no later than on disk.
-struct TierExtension<Key: Hashable & Sendable, Value: Sendable> {
-  private let key: TierKey<Key>
-  private let held: MemoryCache<TierKey<Key>, Value>
-  private let ticket: CacheTicket
-  private let times: EntryTimes
-
-  init(of key: TierKey<Key>, to lifetime: Duration, in held: MemoryCache<TierKey<Key>, Value>) {
-    self.key = key
-    self.held = held
-    ticket = held.ticket(forKey: key)
-    times = held.clock.times(.after(lifetime), idleLimit: nil)
-  }
-
-  /// - Parameter version: see `MemoryCache.extendLifetime`.
-  func apply(version: UInt64? = nil) {
-    held.extendLifetime(of: key, to: times.expires, ticket: ticket, version: version)
-  }
-}

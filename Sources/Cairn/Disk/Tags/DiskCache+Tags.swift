@@ -245,11 +245,7 @@ extension DiskCache {
         }
         return nil
       }
-      var tags: [[UInt8]] = []
-      CacheMetadata.forEachTag(in: record.metadata) { tag in
-        tags.append(tag.copied())
-        return true
-      }
+      let tags = CacheMetadata.tags(in: record.metadata)
       return tags.isEmpty ? nil : (tags, record.version)
     }
   }

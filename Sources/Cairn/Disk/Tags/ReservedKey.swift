@@ -6,7 +6,7 @@ package enum ReservedKey {
   private static let prefix: [UInt8] = [0] + Array("cairn/reserved/".utf8)
   private static var byteCount: Int { 16 }
   /// The key of the marks of removed tags.
-  static let marks: [UInt8] = prefix + Array("tags".utf8)
+  package static let marks: [UInt8] = prefix + Array("tags".utf8)
 
   /// Whether a key is one of them.
   @inline(__always)

@@ -226,9 +226,9 @@ final class Checkpointer: Sendable {
         basis, samples: sampleCount, file: file, storeIdentifier: log.files.storeIdentifier)
       for shard in 0..<HashIndex.shardCount {
         if isCancelled() { return nil }
-        let contents = try basis.snapshot.peekContents(ofShard: shard)
+        let entries = try basis.snapshot.peekEntries(inShard: shard)
         basis.snapshot.release(shard: shard)
-        try writer.add(contents, shard: shard)
+        try writer.add(entries, shard: shard)
       }
       let (tick, samples) = index.recency.state(now: session.clock.now())
       let written = try writer.finish(tick: tick, samples: samples)

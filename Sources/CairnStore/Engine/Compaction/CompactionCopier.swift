@@ -22,10 +22,6 @@ struct CompactionCopier: ~Copyable {
   /// Complete output segments.
   private(set) var finished: [Finished] = []
   private(set) var moves: [Move] = []
-  /// The moves of extensions.
-  private(set) var extensionMoves: [Move] = []
-  /// The extended ends of copied puts' lifetimes, by the number of the move.
-  private(set) var ends: [Int: Int64] = [:]
   private(set) var droppedTombstoneCount = 0
   /// The copied values that do not match their checksums, by the number of the output.
   private var damagedValues: [(key: [UInt8], output: Int, record: Int, offset: Int)] = []
@@ -114,16 +110,7 @@ struct CompactionCopier: ~Copyable {
       case .put:
         let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
         if compactor.lookup.isLive(hash, at: offset, in: segment) {
-          try copyPut(
-            header, at: offset, from: index, hash: hash, scanner: &scanner,
-            end: compactor.lookup.index.lifetimeExtension(
-              hash, at: segment.location(at: offset))?.expires)
-        }
-      case .extension:
-        let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
-        if mustKeepExtension(at: segment.location(at: offset), hash) {
-          extensionMoves.append(
-            try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
+          moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
         }
       }
       offset += header.byteCount
@@ -163,35 +150,6 @@ struct CompactionCopier: ~Copyable {
       try breatheSometimes()
     }
     outline.finish()
-  }
-
-  /// Copies a put, with its extended end of lifetime if it has one.
-  private mutating func copyPut(
-    _ header: RecordHeader, at offset: Int, from index: Int, hash: UInt64,
-    scanner: inout SegmentScanner, end: Int64?
-  ) throws(StoreError) {
-    var header = header
-    if let end {
-      header = header.extended(to: end)
-      ends[moves.count] = header.expires
-    }
-    moves.append(try append(header, at: offset, from: index, hash: hash, scanner: &scanner))
-  }
-
-  /// Whether an extension must be kept: it is in force, and its put stays in place. A copied put
-  /// already has the extended end. If the extension is not in force, a later extension or another
-  /// record of the key replaced it. The replacement is on disk before the extension is dropped,
-  /// because the sync before the switch covers it too.
-  private func mustKeepExtension(at location: Location, _ hash: UInt64) -> Bool {
-    var owner: Segment?
-    let put = compactor.lookup.index.location(hash, extendedBy: location) {
-      owner = compactor.lookup.table.segment(at: $0)
-    }
-    guard let put else { return false }
-    guard let input = inputs.first(where: { $0 === owner }) else { return true }
-    // The part before the cut stays.
-    guard let cut else { return false }
-    return input.offset(of: put) < cut.offset
   }
 
   /// Who needs a tombstone.

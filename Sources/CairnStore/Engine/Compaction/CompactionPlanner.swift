@@ -53,7 +53,7 @@ package struct CompactionPlanner: Sendable {
 
   /// Segments that contain no needed record. They are removed without being read.
   package func wholeDeadSegments() -> Set<SegmentID> {
-    var dead = segments.filter { ($0.isCandidate || $0.isDamaged) && !$0.hasLiveRecords }
+    var dead = segments.filter { ($0.isCandidate || $0.isDamaged) && $0.livePutCount == 0 }
     while true {
       let ids = Set(dead.map(\.id))
       let barrier = segments.reduce(.max) { ids.contains($1.id) ? $0 : min($0, $1.barrier) }
@@ -205,21 +205,17 @@ package struct CompactionPlanner: Sendable {
   /// barrier below some tombstones of the first. Those tombstones are left to `remainingRounds`.
   package func allRounds() -> [[SegmentID]] {
     let victims = segments.filter {
-      $0.isCandidate
-        && ($0.deadPutCount > 0 || $0.deadExtensionCount > 0 || $0.tombstoneByteCount > 0)
+      $0.isCandidate && ($0.deadPutCount > 0 || $0.tombstoneByteCount > 0)
     }
     return rounds(of: victims)
   }
 
-  /// What remains after all rounds: every segment with an extension that is not in force, or with
-  /// tombstones that no other segment needs.
+  /// What remains after all rounds: every segment with tombstones that no other segment needs.
   package func remainingRounds() -> [[SegmentID]] {
     rounds(
       of: segments.filter {
-        $0.isCandidate
-          && ($0.deadExtensionCount > 0
-            || $0.tombstoneByteCount > $0.heldByteCount
-              && $0.canDropTombstones(barrier(without: [$0.id])))
+        $0.isCandidate && $0.tombstoneByteCount > $0.heldByteCount
+          && $0.canDropTombstones(barrier(without: [$0.id]))
       })
   }
 

@@ -239,17 +239,12 @@ final class Compactor: Sendable {
   }
 
   /// Compacts the remainders of earlier rounds: tombstones that waited for a segment of a later
-  /// round, and extensions whose puts were copied with their ends. Such records may be anywhere,
-  /// even in the segment being written to.
+  /// round.
   private func compactRemainders(_ report: inout CompactionReport) throws(StoreError) {
-    // The extensions of records copied here may be in yet other segments. Each pass leaves fewer of
-    // them in force. Extensions that writers add in the meantime wait for another compaction.
     var passesLeft = log.withLock { $0.segments.count } + 1
     let next = log.withLock { $0.nextSequence }
     repeat {
       passesLeft -= 1
-      try supply.leaveActiveSegment { $0.deadExtensionCount > 0 }
-      try supply.sealRolledSegments()
       let rounds = try state.withLock { (state) throws(StoreError) in
         plan(&state).planner.remainingRounds()
       }

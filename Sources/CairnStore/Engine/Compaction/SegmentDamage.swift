@@ -21,8 +21,7 @@ struct SegmentDamage: Sendable {
   private let entries: [(hash: UInt64, location: Location)]
   private let hashes: Set<UInt64>
   private let lastUnknown: SequenceNumber
-  /// Whether each extension, and each tombstone, has a sound head.
-  private let hasAllExtensions: Bool
+  /// Whether each tombstone has a sound head.
   private let hasAllTombstones: Bool
 
   /// Reads the heads of a segment, and the index.
@@ -86,7 +85,6 @@ struct SegmentDamage: Sendable {
     }
     self.hashes = hashes
     lastUnknown = hasAllDeadPuts ? 0 : log.lastSequence
-    hasAllExtensions = segment.usage.extensionCount == found.extensionCount
     hasAllTombstones = segment.usage.tombstoneCount == found.tombstoneCount
     self.holes = holes
     self.entries = entries
@@ -105,8 +103,7 @@ struct SegmentDamage: Sendable {
   func canBePassed(
     _ usage: SegmentUsage, barrier: SequenceNumber, _ index: HashIndex
   ) -> Bool {
-    hasAllExtensions && (hasAllTombstones || usage.highestTombstoneSequence < barrier)
-      && !hasLiveEntries(index)
+    (hasAllTombstones || usage.highestTombstoneSequence < barrier) && !hasLiveEntries(index)
   }
 
   /// A record that is not live now is never live again.

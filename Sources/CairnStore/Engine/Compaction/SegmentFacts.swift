@@ -15,8 +15,6 @@ package struct SegmentFacts: Sendable {
   package let liveByteCount: Int
   package let livePutCount: Int
   package let deadPutCount: Int
-  package let liveExtensionCount: Int
-  package let deadExtensionCount: Int
   package let tombstoneByteCount: Int
   package let highestTombstone: SequenceNumber
   package let lowestSequence: SequenceNumber
@@ -28,10 +26,8 @@ package struct SegmentFacts: Sendable {
     livePutCount: Int, deadPutCount: Int, tombstoneByteCount: Int = 0,
     highestTombstone: SequenceNumber = 0,
     lowestSequence: SequenceNumber, highestSequence: SequenceNumber,
-    compactedAt: SequenceNumber = 0, liveExtensionCount: Int = 0, deadExtensionCount: Int = 0
+    compactedAt: SequenceNumber = 0
   ) {
-    self.liveExtensionCount = liveExtensionCount
-    self.deadExtensionCount = deadExtensionCount
     self.id = id
     self.isCandidate = isCandidate
     self.isSealed = isSealed
@@ -54,8 +50,7 @@ package struct SegmentFacts: Sendable {
       livePutCount: usage.livePutCount, deadPutCount: usage.deadPutCount,
       tombstoneByteCount: usage.tombstoneByteCount,
       highestTombstone: usage.highestTombstoneSequence, lowestSequence: usage.lowestSequence,
-      highestSequence: usage.highestSequence, compactedAt: segment.compactedAt,
-      liveExtensionCount: usage.liveExtensionCount, deadExtensionCount: usage.deadExtensionCount)
+      highestSequence: usage.highestSequence, compactedAt: segment.compactedAt)
   }
 
   /// Tombstones with this number or a higher one must be kept for as long as this segment stays.
@@ -68,13 +63,10 @@ package struct SegmentFacts: Sendable {
   /// barrier.
   package func canDropTombstones(_ barrier: SequenceNumber) -> Bool { highestTombstone < barrier }
 
-  /// Whether the segment contains a needed put or extension.
-  package var hasLiveRecords: Bool { livePutCount > 0 || liveExtensionCount > 0 }
-
   /// The minimum number of bytes that a compaction reclaims.
   package func gain(_ barrier: SequenceNumber) -> Int {
     let deadBytes =
-      deadPutCount == 0 && deadExtensionCount == 0
+      deadPutCount == 0
       ? 0 : max(0, byteCount - max(0, liveByteCount) - tombstoneByteCount)
     return deadBytes + (canDropTombstones(barrier) ? tombstoneByteCount - heldByteCount : 0)
   }

@@ -152,35 +152,21 @@ struct SegmentSwitch {
   func move(
     _ copier: borrowing CompactionCopier, from inputs: [Segment], to outputs: [Segment]
   ) {
-    let ends = copier.ends
-    move(copier.moves) { number, move in
+    move(copier.moves) { move in
       let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
       if output.isRetired { return }
       let old = input.location(at: Int(move.oldOffset) << 3)
       let new = output.location(at: Int(move.newOffset) << 3)
-      // If an entry now names another record, that record is newer. If an extension was made after
-      // the copy, it ends later than the copy and stays in force.
-      guard lookup.index.relocate(move.hash, from: old, to: new, end: ends[number] ?? .min) else {
-        return
-      }
+      // If an entry now names another record, that record is newer.
+      guard lookup.index.relocate(move.hash, from: old, to: new) else { return }
       output.usage.revive(byteCount: move.newByteCount)
       input.usage.kill(byteCount: move.oldByteCount)
-    }
-    move(copier.extensionMoves) { _, move in
-      let (input, output) = (inputs[Int(move.input)], outputs[Int(move.output)])
-      if output.isRetired { return }
-      let isInForce = lookup.index.relocateExtension(
-        move.hash, from: input.location(at: Int(move.oldOffset) << 3),
-        to: output.location(at: Int(move.newOffset) << 3), byteCount: move.newByteCount)
-      guard isInForce else { return }
-      output.usage.reviveExtension(byteCount: move.newByteCount)
-      input.usage.killExtension(byteCount: move.oldByteCount)
     }
   }
 
   /// Moves entries, a few at a time.
   private func move(
-    _ moves: [CompactionCopier.Move], _ body: (Int, CompactionCopier.Move) -> Void
+    _ moves: [CompactionCopier.Move], _ body: (CompactionCopier.Move) -> Void
   ) {
     var next = 0
     var groups = 0
@@ -188,7 +174,7 @@ struct SegmentSwitch {
       let end = min(next + Self.moveLimit, moves.count)
       // Under the log's lock, so that writers find an entry's record where they saw it.
       log.withLock { _ in
-        for number in next..<end { body(number, moves[number]) }
+        for number in next..<end { body(moves[number]) }
       }
       next = end
       groups += 1

@@ -95,18 +95,6 @@ struct LogFollower {
     case .tombstone:
       segment.usage.add(header, sequence: record.sequence, end: end, isLive: false)
       if let existing { writer.unpublish(existing) }
-    case .extension:
-      var isInForce = false
-      if let existing, existing.sequence == header.target, let expires = existing.expires {
-        isInForce = expires < header.expires
-      }
-      segment.usage.add(header, sequence: record.sequence, end: end, isLive: isInForce)
-      if isInForce, let existing {
-        _ = lookup.index.extend(
-          hash, at: existing.location,
-          LifetimeExtension(
-            expires: header.expires, location: location, byteCount: header.byteCount))
-      }
     case .roll: break
     }
   }

@@ -4,18 +4,15 @@ private struct UnsettledEntry {
   var entry: IndexEntry
   var shard: Int
   var segment: Segment
-  /// The extended end of its lifetime, or `Int64.min` if not extended.
-  var end: Int64
 
-  var hash: UInt64 { entry.hash << 24 | UInt64(shard) }
+  var hash: UInt64 { entry.hash(inShard: shard) }
 }
 
 /// Finds expired entries by the deadlines in the index.
 ///
 /// A record is read once its entry's deadline has passed, if the deadline is not exact. A deadline
-/// is not exact if the entry's lifetime was extended, if the entry has an idle limit, or if the
-/// open found only when the first lifetime in its segment ends. Reading the record makes the
-/// deadline exact, or later.
+/// is not exact if the entry has an idle limit, or if the open found only when the first lifetime in
+/// its segment ends. Reading the record makes the deadline exact, or later.
 final class Expiry: Sendable {
   private let session: Session
   private let lookup: Lookup
@@ -46,7 +43,7 @@ final class Expiry: Sendable {
   @inline(__always)
   func forEachDue(
     inShard shard: Int, _ look: ExpiryLook, visitsPassed: Bool = false,
-    _ body: (IndexEntry, Deadline.State, Int64) -> Void
+    _ body: (IndexEntry, Deadline.State) -> Void
   ) throws(StoreError) -> Int {
     try index.forEachDue(
       inShard: shard, by: look.now, present: look.present, loads: look.loads,
@@ -95,10 +92,10 @@ final class Expiry: Sendable {
     var isKnown = true
     for shard in 0..<HashIndex.shardCount {
       try session.checkUsable()
-      count += try forEachDue(inShard: shard, look) { [table] entry, state, end in
+      count += try forEachDue(inShard: shard, look) { [table] entry, state in
         isKnown = false
         guard state == .inexact, let segment = table.segment(at: entry.location) else { return }
-        body(UnsettledEntry(entry: entry, shard: shard, segment: segment, end: end))
+        body(UnsettledEntry(entry: entry, shard: shard, segment: segment))
       }
     }
     return isKnown ? count : nil
@@ -133,12 +130,10 @@ final class Expiry: Sendable {
       entries[$0].segment
     } _: { number, _, header, _ in
       let unsettled = entries[number]
-      let header = header.extended(to: unsettled.end)
       let accessed = times.time(of: unsettled.entry.tick)
       guard var deadline = header.deadline(accessed: { accessed }) else { return }
       if header.hasExpired(accessed: { accessed }, now: now) { deadline.isExact = true }
-      index.settleDeadline(
-        deadline, of: unsettled.hash, unsettled.entry, extendedTo: unsettled.end, by: now)
+      index.settleDeadline(deadline, of: unsettled.hash, unsettled.entry, by: now)
     } damaged: { (_, _, error) throws(StoreError) in
       guard error.isLoss else { throw error }
     }
@@ -156,16 +151,14 @@ final class Expiry: Sendable {
     for shard in 0..<HashIndex.shardCount {
       // Expired entries may be removed in the meantime, so find all entries of a shard at one
       // moment.
-      count += try forEachDue(inShard: shard, look) { [table] entry, _, end in
+      count += try forEachDue(inShard: shard, look) { [table] entry, _ in
         guard let segment = table.segment(at: entry.location) else { return }
-        unsettled.append(
-          UnsettledEntry(entry: entry, shard: shard, segment: segment, end: end))
+        unsettled.append(UnsettledEntry(entry: entry, shard: shard, segment: segment))
       }
       for unsettled in unsettled {
         let offset = unsettled.segment.offset(of: unsettled.entry.location)
         do throws(StoreError) {
-          let record = try Record(in: unsettled.segment, at: offset, part: .head)
-          let header = record.header.extended(to: unsettled.end)
+          let header = try Record(in: unsettled.segment, at: offset, part: .head).header
           if lookup.hasExpired(header, tick: unsettled.entry.tick, now: look.now) { count -= 1 }
         } catch { try passedOver.note(error) }
       }

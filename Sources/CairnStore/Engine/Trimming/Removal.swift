@@ -78,9 +78,6 @@ struct VictimGroup {
     var key: Range<Int>
     var recordByteCount: Int
     var sequence: SequenceNumber
-    /// The end of the lifetime as known when the victim was added, or `Int64.min` if there is no
-    /// end.
-    var end: Int64
     var hasExpired: Bool
   }
 
@@ -88,7 +85,7 @@ struct VictimGroup {
   private(set) var keys: [UInt8] = []
   /// An upper bound on the bytes of the tombstones.
   private(set) var byteCount = 0
-  /// The number of bytes in the records that become dead, including extensions.
+  /// The number of bytes in the records that become dead.
   private(set) var recordByteCount = 0
 
   var isFull: Bool { victims.count >= Self.victimLimit || byteCount >= Self.byteLimit }
@@ -102,7 +99,7 @@ struct VictimGroup {
 
   mutating func add(
     _ candidate: RemovalCandidate, _ record: borrowing Record, at location: Location,
-    end: Int64, extensionByteCount: Int, hasExpired: Bool
+    hasExpired: Bool
   ) {
     var header = RecordHeader(kind: .tombstone)
     header.keyByteCount = record.header.keyByteCount
@@ -113,8 +110,8 @@ struct VictimGroup {
         candidate: candidate, location: location, segmentID: record.segment.id, header: header,
         key: start..<keys.count,
         recordByteCount: record.header.byteCount, sequence: record.sequence,
-        end: end, hasExpired: hasExpired))
+        hasExpired: hasExpired))
     byteCount += header.byteCount + RecordHeader.syncMarkByteCount
-    recordByteCount += record.header.byteCount + extensionByteCount
+    recordByteCount += record.header.byteCount
   }
 }

@@ -80,13 +80,11 @@ final class Remover: Sendable {
     _ candidate: RemovalCandidate, for group: inout VictimGroup, in removal: inout Removal
   ) throws(StoreError) {
     var found: Lookup.Place?
-    var end = Int64.min
-    _ = lookup.index.find(candidate.hash, at: candidate.entry.location, extendedTo: &end) {
+    _ = lookup.index.find(candidate.hash, at: candidate.entry.location) {
       if let segment = lookup.table.segment(at: $0.location) {
         found = Lookup.Place(entry: $0, segment: segment)
       }
     }
-    found?.end = end
     if found == nil {
       // A compaction may have moved the record, which changes neither the entry's tick nor its
       // version.
@@ -100,11 +98,9 @@ final class Remover: Sendable {
       let record = try head(in: found.segment, at: found.entry.location, in: &removal),
       candidate.sequence == 0 || candidate.sequence == record.sequence
     else { return }
-    let tick = found.entry.tick
-    let header = record.header.extended(to: found.end)
     let hasExpired =
       candidate.entry.flags.contains(.canExpire)
-      && lookup.hasExpired(header, tick: tick, now: removal.now)
+      && lookup.hasExpired(record.header, tick: found.entry.tick, now: removal.now)
     if let reserved = session.configuration.reservedKey,
       record.key.byteCount == reserved.count, reserved.withBytes({ $0.equals(record.key) })
     {
@@ -116,18 +112,9 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    // Spare an entry whose lifetime has been extended since it was chosen.
+    // Spare an entry that has been read since it was chosen, if that postpones its end.
     if case .expired = removal.cause, !hasExpired { return }
-    group.add(
-      candidate, record, at: found.entry.location, end: header.end,
-      extensionByteCount: extensionByteCount(of: found, candidate.hash), hasExpired: hasExpired)
-  }
-
-  /// The size of the record that extends an entry's lifetime. That record becomes dead with the
-  /// entry.
-  private func extensionByteCount(of place: Lookup.Place, _ hash: UInt64) -> Int {
-    if place.end == .min { return 0 }
-    return lookup.index.lifetimeExtension(hash, at: place.entry.location)?.byteCount ?? 0
+    group.add(candidate, record, at: found.entry.location, hasExpired: hasExpired)
   }
 
   /// The head of a record. If the head is damaged or unreadable, counts it and returns `nil`.
@@ -164,8 +151,7 @@ final class Remover: Sendable {
         ).sequence
         _ = lookup.index.remove(victim.candidate.hash, location: place.location)
         place.segment.usage.kill(byteCount: place.byteCount)
-        removal.noteRemoved(
-          byteCount: place.byteCount + place.extensionByteCount, sequence: sequence)
+        removal.noteRemoved(byteCount: place.byteCount, sequence: sequence)
         if session.configuration.removalObserver != nil {
           removal.note(
             .entry(
@@ -188,16 +174,14 @@ final class Remover: Sendable {
   /// writers change it, and the log's lock keeps them out.
   private func unchanged(
     _ victim: VictimGroup.Victim, in removal: borrowing Removal
-  ) -> (location: Location, segment: Segment, byteCount: Int, extensionByteCount: Int)? {
+  ) -> (location: Location, segment: Segment, byteCount: Int)? {
     var found: Lookup.Place?
-    var end = Int64.min
-    _ = lookup.index.find(victim.candidate.hash, at: victim.location, extendedTo: &end) { entry in
+    _ = lookup.index.find(victim.candidate.hash, at: victim.location) { entry in
       // After `removeAll`, another segment may be at the same location.
       if let segment = lookup.table.segment(at: victim.location), segment.id == victim.segmentID {
         found = Lookup.Place(entry: entry, segment: segment)
       }
     }
-    found?.end = end
     var byteCount = victim.recordByteCount
     if found == nil {
       // A compaction may have moved the record since, and made it shorter.
@@ -205,20 +189,13 @@ final class Remover: Sendable {
         let record = try Record(
           in: place.segment, at: place.segment.offset(of: place.entry.location), part: .head)
         byteCount = record.header.byteCount
-        // The copy has the end that was known when it was made.
-        end = max(record.header.end, place.end)
         return record.sequence == victim.sequence
       }
     }
     guard let found, !removal.sparesRead || found.entry.tick == victim.candidate.entry.tick else {
       return nil
     }
-    // Keep the entry if an extension, at an earlier time, has found it alive in the meantime.
-    if victim.hasExpired, end > victim.end { return nil }
-    return (
-      found.entry.location, found.segment, byteCount,
-      extensionByteCount(of: found, victim.candidate.hash)
-    )
+    return (found.entry.location, found.segment, byteCount)
   }
 
   // MARK: Finding victims
@@ -232,10 +209,10 @@ final class Remover: Sendable {
   ) throws(StoreError) {
     try session.checkUsable()
     let entries = try lookup.index.entries(inShard: shard) { lookup.table.segment(at: $0) }
-    for (entry, segment, end) in entries {
+    for (entry, segment) in entries {
       guard let segment, mayMatter(segment) else { continue }
       guard let record = try head(in: segment, at: entry.location, in: &removal) else { continue }
-      body(entry, FoundRecord(record: record, tick: entry.tick, end: end))
+      body(entry, FoundRecord(record: record, tick: entry.tick))
     }
   }
 

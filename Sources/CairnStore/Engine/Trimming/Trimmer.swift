@@ -263,7 +263,7 @@ package final class Trimmer: Sendable {
     _ = try expiry.settleDeadlines(look)
     try remover.removeShardByShard(in: &expired) { (shard, _) throws(StoreError) in
       var victims: [RemovalCandidate] = []
-      _ = try expiry.forEachDue(inShard: shard, look, visitsPassed: true) { entry, _, _ in
+      _ = try expiry.forEachDue(inShard: shard, look, visitsPassed: true) { entry, _ in
         victims.append(RemovalCandidate(entry, inShard: shard, rank: entry.tick))
       }
       return victims

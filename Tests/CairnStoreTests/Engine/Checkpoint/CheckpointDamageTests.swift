@@ -136,12 +136,12 @@ struct CheckpointDamageTests {
     let bytes = try #require(fixture.image.files[fixture.name])
     let header = try fixture.header
     let segments = 80 + 16 * header.samples.count
-    let shards = segments + 128 * header.segments.count
+    let shards = segments + Checkpoint.segmentByteCount * header.segments.count
     // The offset and size of each field.
     var fields = [(12, 4), (32, 8), (40, 8), (48, 8), (56, 8), (64, 8), (72, 4), (76, 4), (80, 8)]
     fields += [(0, 8), (8, 8), (16, 8), (24, 4), (28, 4)].map { (segments + $0.0, $0.1) }
-    fields += (0..<12).map { (segments + 32 + 8 * $0, 8) }
-    fields += [(0, 8), (8, 4), (12, 4), (20, 4), (24, 8), (32, 4)].map { (shards + $0.0, $0.1) }
+    fields += (0..<10).map { (segments + 32 + 8 * $0, 8) }
+    fields += [(0, 8), (8, 4), (12, 4), (20, 8), (28, 4)].map { (shards + $0.0, $0.1) }
     for (offset, size) in fields {
       let old = (0..<size).reduce(UInt64(0)) { $0 | UInt64(bytes[offset + $1]) << UInt64(8 * $1) }
       for value in [0, old &+ 1, old &- 1, .max, 1 << 40] as [UInt64]
