@@ -2,7 +2,7 @@
 public struct StoreStatistics: Sendable, Hashable {
   /// Keys in the index, including expired keys not yet removed.
   public var indexedKeyCount: Int
-  /// Bytes of the records that hold a key's newest value or extend its lifetime. If a record was
+  /// Bytes of the records that hold a key's newest value. If a record was
   /// unreadable when its key was overwritten or removed, this count includes it until its segment
   /// is compacted.
   public var liveByteCount: Int
@@ -88,7 +88,7 @@ package struct StoreUsage: Sendable, Hashable {
 public struct SegmentStatistics: Sendable, Hashable {
   /// The number in the file's name, which is never reused.
   public var id: UInt64
-  /// Bytes of records that hold a key's newest value or extend its lifetime.
+  /// Bytes of records that hold a key's newest value.
   public var liveByteCount: Int
   /// Bytes of all other records.
   public var deadByteCount: Int

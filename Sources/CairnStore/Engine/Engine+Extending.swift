@@ -33,23 +33,32 @@ extension Engine {
     let durability = session.durability(durability)
     while true {
       let now = lookup.clock.now()
-      guard let found = try lookup.findEvenExpired(key) else { return nil }
-      let version = found.record.sequence
+      let found = try lookup.findEvenExpired(key, part: .head) {
+        (
+          info: $0.info, metadata: $0.record.metadata.copied(),
+          hasExpired: lookup.hasExpired($0.header, tick: $0.tick, now: now)
+        )
+      }
+      guard let (info, metadata, hasExpired) = found else { return nil }
+      let version = info.version
       if let wanted = renewal.version {
         if version != wanted { return nil }
-      } else if lookup.hasExpired(found.header, tick: found.tick, now: now) {
+      } else if hasExpired {
         return nil
       }
-      let metadata = found.record.metadata.copied()
       guard renewal.isWanted(metadata, version) else { return nil }
       let end = now.advanced(by: renewal.lifetime)
-      guard let known = found.info.expires, known < end else {
+      guard let known = info.expires, known < end else {
         // Makes the write that set the current end durable.
         pending.add(PendingWrite(sequence: log.lastSequence, durability: durability))
         return Renewed(version: version)
       }
-      let value = try found.record.checkedValue()
-      let options = EntryOptions.lifetime(.until(end)).keeping(found.info, metadata: metadata)
+      // A copy, because on a full disk the write may need the room of the record's segment.
+      let value = try lookup.findEvenExpired(key, part: .all) { (found) throws(StoreError) in
+        found.record.sequence == version ? try found.record.checkedValue() : nil
+      }
+      guard let value, let value else { continue }
+      let options = EntryOptions.lifetime(.until(end)).keeping(info, metadata: metadata)
       let isWanted = { @Sendable in renewal.isWanted(metadata, version) }
       let (result, entered) = try put(
         value.rawSpan, forKey: key, options: options, durability: durability,

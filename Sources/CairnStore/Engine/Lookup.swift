@@ -5,7 +5,8 @@
 ///    may belong to any of them.
 /// 3. A read takes no lock and no reference: it uses the index under a pin (`Pin`). Some lookups
 ///    cannot be decided this way and are repeated under the lock of a shard, the only lock that a
-///    lookup takes. Examples are a second key with the same hash, an idle limit, a segment without a mapping, and an entry that is not loaded or keeps changing.
+///    lookup takes. Examples are a second key with the same hash, an idle limit, a segment without a
+///    mapping, and an entry that is not loaded or keeps changing.
 struct Lookup: Sendable {
   let session: Session
   let index: HashIndex
@@ -96,11 +97,16 @@ struct Lookup: Sendable {
     return try body(record)
   }
 
-  /// The record of a key, even if it has expired. Does not count as an access.
-  func findEvenExpired(_ key: RawSpan) throws(StoreError) -> FoundRecord? {
+  /// The result of `body` for the record of a key, even if it has expired. Does not count as an
+  /// access.
+  func findEvenExpired<Result>(
+    _ key: RawSpan, part: Record.Part, _ body: (borrowing FoundRecord) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result? {
     try session.limits.checkKey(key)
-    return try findUnderLock(
-      key, hash.hash(key), touch: .no, part: .all, now: Timestamp(millisecondsSinceEpoch: .min))
+    let record = try findUnderLock(
+      key, hash.hash(key), touch: .no, part: part, now: Timestamp(millisecondsSinceEpoch: .min))
+    guard let record else { return nil }
+    return try body(record)
   }
 
   @inline(never)
