@@ -178,6 +178,33 @@ final class ExtensionTests: StoreSuite {
     #expect(try end(store, "key") == 105)
   }
 
+  @Test(
+    "A value that is written while an extension reads the old one stays", arguments: [1, 2])
+  func overtaken(read: Int) throws {
+    let system = FaultyFileSystem()
+    let store = try Store(
+      directory.store,
+      .small {
+        $0.clock = clock
+        $0.access = .systemCalls
+      }, fileSystem: system, background: queue)
+    try store.setValue("old", forKey: "key", lifetime: .seconds(10))
+    let reads = Mutex(0)
+    system.setHook { event in
+      // The first read is of the head, the second of the value.
+      let isNow = reads.withLock {
+        $0 += event.call == .read ? 1 : 0
+        return event.call == .read && $0 == read
+      }
+      if isNow { _ = try? store.setValue("new", forKey: "key") }
+      return nil
+    }
+    #expect(try store.extendLifetime(forKey: "key", to: .seconds(100)))
+    system.setHook(nil)
+    #expect(reads.withLock { $0 } >= read)
+    #expect(try store.text("key") == "new")
+  }
+
   @Test("A snapshot shows the ends of its moment, whatever comes after")
   func snapshot() throws {
     let store = try makeStore()
