@@ -30,7 +30,7 @@ let package = Package(
     // The store: bytes in, bytes out. No Foundation.
     .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
     // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
-    .target(name: "Cairn", dependencies: ["CairnStore"], swiftSettings: settings),
+    .target(name: "Cairn", dependencies: ["CairnStore", "CCairn"], swiftSettings: settings),
     // How the commands write text, numbers and progress.
     .target(name: "CommandText", dependencies: ["CairnStore"], swiftSettings: settings),
     .executableTarget(

@@ -29,6 +29,30 @@ struct EntryNode: Sendable {
 
   @inlinable init() {}
 
+  /// A new entry's node, used just now.
+  @inlinable
+  init(hash: UInt32) {
+    self.hash = hash
+    mark = 4
+  }
+
+  /// Sets the attributes of a write, and returns what it changes elsewhere.
+  @inlinable
+  @inline(__always)
+  mutating func set(
+    cost: Int, _ times: EntryTimes, version: UInt64
+  ) -> (cost: Int, isSmall: Bool, isInHeap: Bool) {
+    let old = (cost: self.cost, isSmall: isSmall, isInHeap: heapIndex != noSlot)
+    self.cost = cost
+    written = times.written
+    accessed = times.now
+    expires = times.expires
+    idleLimit = times.idleLimit
+    // Neither read nor with tags.
+    mark = version << 7 | mark & 0b101_0111
+    return old
+  }
+
   /// No higher version fits into the mark.
   @inlinable static var highestVersion: UInt64 { .max >> 7 }
 

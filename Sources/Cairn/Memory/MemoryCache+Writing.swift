@@ -66,7 +66,7 @@ extension MemoryCache: Caching {
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, version, observers, schedules) = lock.withLock { state in
       outdated = flights.outdate(key)
-      let found = state.table.find(key, hash: hash)
+      let found = state.table.findToWrite(key, hash: hash)
       let isInserted = state.put(
         value, forKey: key, hash: hash, at: found, times, cost: cost, version: nil, &removed)
       return (

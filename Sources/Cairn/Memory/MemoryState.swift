@@ -146,7 +146,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Inserting
 
-  /// Sets a value and enforces the limits. If that needs more than `mostRemoved` removals, the
+  /// Sets a value and enforces the limits. Inlined, like `refusal`. If that needs more than `mostRemoved` removals, the
   /// caller does the rest in groups, when it delivers these; see `MemoryCache.deliverSlowly`.
   ///
   /// - Parameters:
@@ -154,6 +154,7 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   ///   - cost: a negative cost counts as 0.
   /// - Returns: whether the value is held. If not, it is the last entry of `removed`.
   @inlinable
+  @inline(__always)
   mutating func put(
     _ value: consuming Value, forKey key: Key, hash: UInt32, at found: UInt32, _ times: EntryTimes,
     cost: Int, version: UInt64?, _ removed: inout Removed

@@ -65,6 +65,21 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     buckets.find(hash) { slot in holds(slot, key) }
   }
 
+  /// Like `find`. While the key is compared, the processor fetches what a write of the entry needs.
+  @inlinable
+  func findToWrite(_ key: Key, hash: UInt32) -> UInt32 {
+    let slot = buckets.find(hash) { slot in
+      nodes.prefetch(Int(slot))
+      return holds(slot, key)
+    }
+    if slot != noSlot {
+      let (newer, older) = (nodes[Int(slot)].newer, nodes[Int(slot)].older)
+      if newer != noSlot { nodes.prefetch(Int(newer)) }
+      if older != noSlot { nodes.prefetch(Int(older)) }
+    }
+    return slot
+  }
+
   /// The slot with this hash whose key `isSought` accepts.
   func find(hash: UInt32, where isSought: (Key) -> Bool) -> UInt32 {
     buckets.find(hash) { slot in key(slot).map(isSought) ?? false }
@@ -116,9 +131,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   mutating func insert(_ key: Key, _ value: Value, hash: UInt32, isSmall: Bool) -> UInt32 {
     let slot = takeSlot()
     payloads[Int(slot)] = EntryPayload(key: key, value: value)
-    nodes[Int(slot)] = EntryNode()
-    nodes[Int(slot)].hash = hash
-    nodes[Int(slot)].isRecent = true
+    nodes[Int(slot)] = EntryNode(hash: hash)
     buckets.enter(slot, hash: hash)
     if isSmall { list.pushSmall(slot, &nodes) } else { list.pushNewest(slot, &nodes) }
     count += 1
@@ -136,23 +149,13 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   mutating func set(
     _ slot: UInt32, cost: Int, _ times: EntryTimes, version: UInt64
   ) {
-    let index = Int(slot)
-    totalCost -= UInt128(nodes[index].cost)
-    totalCost += UInt128(cost)
-    if nodes[index].isSmall {
-      list.smallCost = list.smallCost - UInt128(nodes[index].cost) + UInt128(cost)
+    // One access to the node: each one finds its page anew.
+    let old = nodes[Int(slot)].set(cost: cost, times, version: version)
+    if old.cost != cost {
+      totalCost = totalCost - UInt128(old.cost) + UInt128(cost)
+      if old.isSmall { list.smallCost = list.smallCost - UInt128(old.cost) + UInt128(cost) }
     }
-    nodes[index].cost = cost
-    nodes[index].written = times.written
-    nodes[index].accessed = times.now
-    nodes[index].expires = times.expires
-    nodes[index].idleLimit = times.idleLimit
-    nodes[index].version = version
-    nodes[index].isRead = false
-    nodes[index].hasTags = false
-    if nodes[index].heapIndex != noSlot || times.expires != never
-      || times.idleLimit != never
-    {
+    if old.isInHeap || times.expires != never || times.idleLimit != never {
       deadlines.update(slot, &nodes)
     }
   }

@@ -1,3 +1,5 @@
+internal import CCairn
+
 /// Elements in pages of 4,096. Growing and shrinking move at most one page, however many elements
 /// there are.
 @usableFromInline
@@ -25,6 +27,13 @@ struct PagedArray<Element: ~Copyable>: ~Copyable {
     @inline(__always) _modify { yield &pages[index >> 12][index & (Self.pageCount &- 1)] }
   }
 
+  /// Lets the processor fetch the first cache line of an element.
+  @inlinable
+  @inline(__always)
+  func prefetch(_ index: Int) {
+    unsafe prefetchLine(pages[index >> 12].base + (index & (Self.pageCount &- 1)))
+  }
+
   @inlinable
   mutating func append(_ element: consuming Element) {
     if pages.count == 0 || pages[pages.count - 1].count == Self.pageCount {
@@ -47,3 +56,7 @@ struct PagedArray<Element: ~Copyable>: ~Copyable {
 }
 
 extension PagedArray: Sendable where Element: Sendable & ~Copyable {}
+
+/// Lets the processor fetch a cache line. Any address is allowed.
+@usableFromInline
+func prefetchLine(_ address: UnsafeRawPointer) { unsafe cairn_prefetch(address) }

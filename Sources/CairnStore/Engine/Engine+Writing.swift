@@ -106,7 +106,6 @@ extension Engine {
     expecting expectation: Expectation, _ removals: inout [RemovalEvent], atOnce: Bool = false
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
-    defer { Reclamation.reclaimIfDue() }
     // Throws if an earlier write left the store over its limits, and nothing can be evicted.
     if !atOnce { try evictor.checkLimits(&removals) }
     let durability = session.durability(durability)
@@ -122,57 +121,64 @@ extension Engine {
       // Spares a hopeless write the lock. Checked again under it.
       let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
       if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
+    } else {
+      // A lookup in a loaded shard does not throw, so whatever is appended is also published.
+      try lookup.index.load(shardOf: hash)
     }
-    // A lookup in a loaded shard does not throw, so whatever is appended is also published.
-    if !isConditional { try lookup.index.load(shardOf: hash) }
-    // Set by the closures below.
-    var replaced: PendingWrite.Replacement?
-    var isSlowed = false
     let metadata = options.metadataBytes.rawSpan
-    let result: CompareAndSetResult?
-    // A large value is appended outside the log's lock, then checked and published under it.
     if !atOnce, byteCount >= limits.asideByteCount {
+      // Appended outside the log's lock, then checked and published under it.
       let put = try writer.putAside(
         value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,
         expecting: expectation, forSync: forSync)
-      replaced = put.replaced
-      result = put.result
-    } else {
-      // The log stays locked while the body checks, appends and publishes.
-      result = try writer.withRoom(
-        byteCount: byteCount + RecordHeader.syncMarkByteCount, isRemoval: false, atOnce: atOnce
-      ) { (appender: inout Appender) throws(StoreError) -> CompareAndSetResult in
-        // A batch that was appended before may hold this key.
-        if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
-        let location: Location
-        let version: SequenceNumber
-        let existing: Existing?
-        if isConditional {
-          // The old value must be known before the new one is appended.
-          existing = try lookup.locate(hash, key: key, now: now, for: expectation)
-          if let mismatch = existing.mismatch(expectation) { return mismatch }
-          if existing == nil { try lookup.index.makeRoom(hash) }
-          (location, version) = try appender.append(
-            &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
-        } else {
-          // While the new record is appended, the processor fetches the record it replaces.
-          let seen = lookup.prefetchRecord(ofHash: hash)
-          try writer.makeRoom(hash, key: key, now: now)
-          (location, version) = try appender.append(
-            &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
-          existing = try lookup.locate(hash, seen: seen, key: key, now: now)
-        }
-        writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
-        if let existing { isSlowed = appender.allowance.spend(existing.byteCount ?? 0) }
-        replaced = writer.replacement(existing)
-        return .stored(version: version)
-      }
+      return entered(
+        put.result, replacing: put.replaced, durability: durability, slowedByteCount: 0, &removals,
+        atOnce: false)
     }
-    // Only `atOnce` gives up. The caller then looks at `left` alone.
-    guard let result else { return (.mismatch(current: nil), .left) }
+
+    let version: SequenceNumber
+    let existing: Existing?
+    var isSlowed = false
+    do {
+      // The log is locked in this block.
+      let turn = try writer.takeTurn(
+        byteCount: byteCount + RecordHeader.syncMarkByteCount, isRemoval: false, atOnce: atOnce)
+      guard let turn else { return (.mismatch(current: nil), .left) }
+      // A batch that was appended before may hold this key.
+      if turn.appender.unpublished != nil { try writer.publishPending(hash, &turn.appender) }
+      let location: Location
+      if isConditional {
+        // The old value must be known before the new one is appended.
+        existing = try lookup.locate(hash, key: key, now: now, for: expectation)
+        if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
+        if existing == nil { try lookup.index.makeRoom(hash) }
+        (location, version) = try turn.appender.append(
+          &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
+      } else {
+        // While the new record is appended, the processor fetches the record it replaces.
+        let seen = lookup.prefetchRecord(ofHash: hash)
+        try writer.makeRoom(hash, key: key, now: now)
+        (location, version) = try turn.appender.append(
+          &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
+        existing = try lookup.locate(hash, seen: seen, key: key, now: now)
+      }
+      writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
+      if let existing { isSlowed = turn.appender.allowance.spend(existing.byteCount ?? 0) }
+    }
+    return entered(
+      .stored(version: version), replacing: writer.replacement(existing), durability: durability,
+      slowedByteCount: isSlowed ? byteCount : 0, &removals, atOnce: atOnce)
+  }
+
+  /// What a put that is in the log and in the index still has to wait for. Enforces the limits.
+  @inline(__always)
+  private func entered(
+    _ result: CompareAndSetResult, replacing replaced: PendingWrite.Replacement?,
+    durability: Durability, slowedByteCount: Int, _ removals: inout [RemovalEvent], atOnce: Bool
+  ) -> (CompareAndSetResult, PendingWrite) {
     guard case .stored(let version) = result else { return (result, PendingWrite()) }
     var pending = PendingWrite(
-      sequence: version, durability: durability, slowedByteCount: isSlowed ? byteCount : 0)
+      sequence: version, durability: durability, slowedByteCount: slowedByteCount)
     pending.replaced = replaced
     pending.replaced?.index = removals.count
     if atOnce {
@@ -233,8 +239,7 @@ extension Engine {
     _ key: RawSpan, expecting expectation: Expectation, forSync: Bool, expired: Bool = false
   ) throws(StoreError) -> SequenceNumber? {
     try session.checkWritable()
-    defer { Reclamation.reclaimIfDue() }
-    let template = try session.limits.tombstoneHeader(key: key)
+    var header = try session.limits.tombstoneHeader(key: key)
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)
     @inline(__always)
@@ -246,32 +251,26 @@ extension Engine {
       return existing
     }
     // Removing an absent key writes nothing and begins no session. An entry with this hash almost
-    // certainly belongs to the key. While the entry is checked, the processor fetches the record.
-    var canExpire = false
-    let isFound = try lookup.index.find(hash, touch: .no) { [table = lookup.table] entry in
-      canExpire = entry.flags.contains(.canExpire)
-      table.prefetch(entry.location, count: Lookup.prefetchByteCount)
+    // certainly belongs to the key. While the log is locked, the processor fetches the record.
+    switch (lookup.prefetchRecord(ofHash: hash), expectation) {
+    case (.some(.none), _): return nil
+    case (.entry(let seen), .anything) where !seen.entry.flags.contains(.canExpire):
+      if expired { return nil }
+    default:
+      if try found() == nil { return nil }
     }
-    guard isFound, canExpire || !expired else { return nil }
-    if case .anything = expectation, !canExpire {
-    } else {
-      guard try found() != nil else { return nil }
+    let turn = try writer.takeTurn(
+      byteCount: header.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true)
+    if turn.appender.unpublished != nil { try writer.publishPending(hash, &turn.appender) }
+    guard let existing = try found() else { return nil }
+    let (_, sequence) = try turn.appender.append(
+      &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
+    writer.unpublish(existing)
+    _ = consume turn
+    if let event = writer.removalEvent(existing, key: key, cause: .removed) {
+      writer.removalObserver?(event)
     }
-    var event: RemovalEvent?
-    let removed = try writer.withRoom(
-      byteCount: template.byteCount + RecordHeader.syncMarkByteCount, isRemoval: true
-    ) { (appender: inout Appender) throws(StoreError) -> SequenceNumber? in
-      if appender.unpublished != nil { try writer.publishPending(hash, &appender) }
-      guard let existing = try found() else { return nil }
-      var header = template
-      let (_, sequence) = try appender.append(
-        &header, key: key, metadata: RawSpan(), value: RawSpan(), written: now, forSync: forSync)
-      writer.unpublish(existing)
-      event = writer.removalEvent(existing, key: key, cause: .removed)
-      return sequence
-    }
-    if let event { writer.removalObserver?(event) }
-    return removed
+    return sequence
   }
 
   /// Removes the key's value if it is damaged, and returns whether it was. A value written in the
@@ -343,9 +342,7 @@ extension Engine {
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
     var batch = batch
-    var events: [RemovalEvent] = []
     var deadByteCount = 0
-    var isSlowed = false
     for operation in batch.operations { try lookup.index.load(shardOf: operation.hash) }
     if writer.isLarge(batch) {
       let large = UnpublishedBatch(batch, now: now)
@@ -355,41 +352,39 @@ extension Engine {
       let last = first + UInt64(large.batch.operations.count) - 1
       return (first, PendingWrite(sequence: last, durability: durability))
     }
-    let first = try writer.withRoom(byteCount: batch.byteCount, isRemoval: isRemoval) {
-      (appender: inout Appender) throws(StoreError) -> SequenceNumber in
-      if appender.unpublished != nil {
-        for operation in batch.operations {
-          try writer.publishPending(operation.hash, &appender)
-        }
+    let turn = try writer.takeTurn(byteCount: batch.byteCount, isRemoval: isRemoval)
+    if turn.appender.unpublished != nil {
+      for operation in batch.operations {
+        try writer.publishPending(operation.hash, &turn.appender)
       }
-      try lookup.index.makeRoom(
-        for: batch.operations.lazy.filter(\.isPut).map(\.hash))
-      let (segment, start, first) = try appender.append(
-        &batch, written: now, forSync: durability == .durable)
-      for number in batch.operations.indices {
-        if number % Self.groupOperationCount == 0 { prefetch(batch, from: number) }
-        let operation = batch.operations[number]
-        // The batch is in the log, so nothing may throw now. Lookups in loaded shards do not.
-        try batch.withKey(of: operation) { (key) throws(StoreError) in
-          let existing = try lookup.locate(operation.hash, key: key, now: now)
-          if operation.isPut {
-            writer.publish(
-              operation.hash, at: segment.location(at: start + operation.offset),
-              deadline: batch.deadline(of: operation, accessed: now), replacing: existing)
-            deadByteCount += existing?.byteCount ?? 0
-          } else if let existing {
-            writer.unpublish(existing)
-          }
-          let cause: RemovalCause = operation.isPut ? .replaced : .removed
-          if let event = writer.removalEvent(existing, key: key, cause: cause) {
-            events.append(event)
-          }
-        }
-      }
-      if deadByteCount > 0 { isSlowed = appender.allowance.spend(deadByteCount) }
-      return first
     }
-    removals += events
+    try lookup.index.makeRoom(
+      for: batch.operations.lazy.filter(\.isPut).map(\.hash))
+    let (segment, start, first) = try turn.appender.append(
+      &batch, written: now, forSync: durability == .durable)
+    for number in batch.operations.indices {
+      if number % Self.groupOperationCount == 0 { prefetch(batch, from: number) }
+      let operation = batch.operations[number]
+      // The batch is in the log, so nothing may throw now. Lookups in loaded shards do not.
+      try batch.withKey(of: operation) { (key) throws(StoreError) in
+        let existing = try lookup.locate(operation.hash, key: key, now: now)
+        if operation.isPut {
+          writer.publish(
+            operation.hash, at: segment.location(at: start + operation.offset),
+            deadline: batch.deadline(of: operation, accessed: now), replacing: existing)
+          deadByteCount += existing?.byteCount ?? 0
+        } else if let existing {
+          writer.unpublish(existing)
+        }
+        let cause: RemovalCause = operation.isPut ? .replaced : .removed
+        if let event = writer.removalEvent(existing, key: key, cause: cause) {
+          removals.append(event)
+        }
+      }
+    }
+    var isSlowed = false
+    if deadByteCount > 0 { isSlowed = turn.appender.allowance.spend(deadByteCount) }
+    _ = consume turn
     evictor.keepLimits(&removals)
     return (
       first,

@@ -14,9 +14,8 @@ enum SyncedPart {
 ///
 /// 1. `Appender` is used only under this lock. The location in an index entry changes only under
 ///    this lock.
-/// 2. No thread waits for the disk under it, with three exceptions: a record that needs its own
-///    segment at once, a `removeAll` without a ready manifest, and the last attempt of a large
-///    write that other writes have overtaken.
+/// 2. No thread waits for the disk under it, with two exceptions: a `removeAll` without a
+///    ready manifest, and the last attempt of a large write that other writes have overtaken.
 /// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
 ///    recency clock, which are taken after it.
 final class LogWriter: Sendable {
@@ -54,22 +53,17 @@ final class LogWriter: Sendable {
     }
   }
 
-  /// Runs `body` if no other thread appends, and keeps others from appending while it runs.
-  /// Otherwise does nothing.
+  /// Takes the lock until the returned hold ends. Call `announce` before that.
   @inline(__always)
-  func withLockIfFree<Value, Failure: Error>(
-    _ body: (inout Appender) throws(Failure) -> Value?
-  ) throws(Failure) -> Value? {
-    defer { Reclamation.reclaimIfDue() }
-    return try appender.withLockIfFree { (appender) throws(Failure) in
-      defer { announce(&appender) }
-      return try body(&appender)
-    }
-  }
+  func hold() -> LockHold<Appender> { appender.hold() }
+
+  /// Takes the lock unless another thread keeps holding it.
+  @inline(__always)
+  func holdIfFree() -> LockHold<Appender>? { appender.holdIfFree() }
 
   /// Announces the end of the log, if it has moved. Everything before it is now in the page cache.
   @inline(__always)
-  private func announce(_ appender: inout Appender) {
+  func announce(_ appender: inout Appender) {
     guard let page = page.map({ Unretained($0) }), let position = appender.position,
       position != appender.announced
     else { return }
@@ -92,9 +86,7 @@ final class LogWriter: Sendable {
   ) throws(StoreError) -> Appender.Room {
     try appender.checkWritable(path: session.path)
     do throws(StoreError) {
-      return try appender.makeRoom(
-        byteCount: byteCount, isRemoval: isRemoval,
-        segmentByteLimit: session.configuration.segmentByteLimit, reserve: reserve)
+      return try appender.makeRoom(byteCount: byteCount, isRemoval: isRemoval, reserve: reserve)
     } catch { return .none(error) }
   }
 

@@ -180,8 +180,8 @@ struct Lookup: Sendable {
   // MARK: Prefetching
 
   /// Prefetches the first bytes of the record of a key with this hash. Returns the first entry with
-  /// the hash, or `nil` if only a lookup under the shard's lock can tell. While the caller holds
-  /// the log's lock, only the tick of the entry may change.
+  /// the hash, or `nil` if only a lookup under the shard's lock can tell. If the caller holds the
+  /// log's lock, only the tick of the entry may change meanwhile.
   @inline(__always)
   @discardableResult
   func prefetchRecord(ofHash hash: UInt64) -> SeenEntry.Look? {

@@ -33,26 +33,14 @@ final class SegmentSupply: Sendable {
 
   // MARK: Room for records
 
-  /// Prepares the log for appending records of this size.
-  ///
-  /// - Parameter body: run under the log's lock with a separate segment, if the records need one.
-  /// - Returns: the result of `body`, or `nil` if it was not run. The log may then have room.
-  @inline(never)
-  func make<Value>(
-    _ room: Appender.Room, byteCount: Int, isRemoval: Bool,
-    _ body: (inout Appender) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value? {
+  /// Makes what the log lacks.
+  func make(_ room: Appender.Room) throws(StoreError) {
     switch room {
-    case .ready: return nil
+    case .ready: break
     case .needsSession: try beginSession()
-    case .needsNext: try prepareNextSegment()
-    case .needsOwnSegment:
-      // The segment will be full at once, so the next segment must exist, even for a removal.
-      try prepareNextSegment()
-      return try inOwnSegment(byteCount: byteCount, isRemoval: isRemoval, body)
+    case .needsNext(let capacity): try prepareNextSegment(capacity: capacity)
     case .none(let error): throw error
     }
-    return nil
   }
 
   /// Begins a session if none has begun.
@@ -66,7 +54,7 @@ final class SegmentSupply: Sendable {
         session.alarm.startTiming()
         return
       }
-      _ = try make(room, byteCount: 0, isRemoval: isRemoval) { _ in }
+      try make(room)
     }
   }
 
@@ -148,7 +136,9 @@ final class SegmentSupply: Sendable {
 
   /// Makes the segment after the active one, unless it exists. Does not wait for a sync, unless all
   /// reserved places have been taken.
-  func prepareNextSegment() throws(StoreError) {
+  ///
+  /// - Parameter capacity: how much it must hold, if that is more than a segment usually does.
+  func prepareNextSegment(capacity: Int = 0) throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       while true {
         let (isNeeded, place) = log.withLock {
@@ -168,7 +158,7 @@ final class SegmentSupply: Sendable {
           }
           continue
         }
-        let segment = try createSegment(at: place)
+        let segment = try createSegment(at: place, capacity: capacity)
         // The segment is not written to for a while.
         segment.closeFile()
         log.withLock { appender in
@@ -181,13 +171,16 @@ final class SegmentSupply: Sendable {
 
   /// Creates the file of a segment at a place that the manifest lists. The caller holds
   /// `preparation`.
-  private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
+  private func createSegment(
+    at place: Manifest.OpenSegment, capacity: Int = 0
+  ) throws(StoreError) -> Segment {
     do throws(StoreError) {
       // If the directory is no longer this store's, the file would belong to another store.
       if session.lookForPlace() { throw .vanished(path: session.path) }
       // Remove the file left by a failed creation.
       try session.directory.unlink(FileName.segment(place.id))
       let next = log.withLock { $0.nextSequence }
+      let capacity = max(session.configuration.segmentByteLimit, (capacity + 4095) & ~4095)
       // A sync of the directory may have begun before the file had its name.
       defer { log.commits.noteName() }
       return try createSegment(allocating: Appender.firstAllocation) {
@@ -195,8 +188,7 @@ final class SegmentSupply: Sendable {
         try log.files.create(
           id: place.id, salt: place.salt, baseSequence: next,
           baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
-          capacity: session.configuration.segmentByteLimit,
-          allocating: min(byteCount, session.configuration.segmentByteLimit), durably: false,
+          capacity: capacity, allocating: min(byteCount, capacity), durably: false,
           by: log.reserve.createFile)
       }
     } catch {

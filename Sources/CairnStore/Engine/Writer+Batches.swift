@@ -22,13 +22,11 @@ extension Writer {
           end <= session.configuration.segmentByteLimit
         else { throw error }
         // On a full disk, the active segment has room for a removal.
-        first = try withRoom(byteCount: batch.batch.byteCount, isRemoval: true) {
-          (appender: inout Appender) throws(StoreError) in
-          let (segment, start, first) = try appender.append(
-            &batch.batch, written: batch.now, forSync: forSync)
-          place(batch, in: segment, at: start, &appender)
-          return first
-        }
+        let turn = try takeTurn(byteCount: byteCount, isRemoval: true)
+        let (segment, start, number) = try turn.appender.append(
+          &batch.batch, written: batch.now, forSync: forSync)
+        place(batch, in: segment, at: start, &turn.appender)
+        first = number
       }
       do throws(StoreError) { try publish(batch) } catch {
         if case .poisoned(let cause) = error { log.poison(cause) }

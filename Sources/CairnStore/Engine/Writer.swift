@@ -27,116 +27,52 @@ struct Writer: Sendable {
 
   // MARK: Room
 
-  /// Runs `body` under the log's lock with room for `byteCount` bytes of records.
-  ///
-  /// - Parameter atOnce: whether to give up rather than wait.
-  /// - Returns: the result of `body`, or `nil` if it was not run.
+  /// Waits for a write's turn. Compacts if the disk has no room for its records.
   @inline(__always)
-  func withRoom<Value>(
-    byteCount: Int, isRemoval: Bool, atOnce: Bool,
-    _ body: (inout Appender) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value? {
-    if atOnce { return try withRoomAtOnce(byteCount: byteCount, body) }
-    return try withRoom(byteCount: byteCount, isRemoval: isRemoval, body)
+  func takeTurn(byteCount: Int, isRemoval: Bool) throws(StoreError) -> WriteTurn {
+    let turn = WriteTurn(log.hold(), supply)
+    try checkWritable(turn)
+    if turn.appender.hasRoom(byteCount: byteCount, reserve: log.reserve) { return turn }
+    _ = consume turn
+    return try makeRoom(byteCount: byteCount, isRemoval: isRemoval)
   }
 
-  /// Runs `body` under the log's lock with room for `byteCount` bytes of records. Compacts if the
-  /// disk has no room.
+  /// Takes a write's turn. If it must not wait for it and would have to, returns `nil`.
   @inline(__always)
-  func withRoom<Value>(
-    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value {
-    var chores: Appender.Chores?
-    let value = try log.withLock { (appender) throws(StoreError) -> Value? in
-      try session.checkPlace()
-      try appender.checkWritable(path: session.path)
-      guard appender.hasRoom(byteCount: byteCount, reserve: log.reserve) else { return nil }
-      let value = try body(&appender)
-      chores = appender.takeChores(prefaulting: supply.prefaults)
-      return value
-    }
-    guard let value else {
-      return try makingRoom(byteCount: byteCount, isRemoval: isRemoval, body)
-    }
-    if let chores { supply.run(chores) }
-    alarm.startTiming()
-    return value
+  func takeTurn(
+    byteCount: Int, isRemoval: Bool, atOnce: Bool
+  ) throws(StoreError) -> WriteTurn? {
+    if !atOnce { return try takeTurn(byteCount: byteCount, isRemoval: isRemoval) }
+    guard let hold = log.holdIfFree() else { return nil }
+    let turn = WriteTurn(hold, supply)
+    try checkWritable(turn)
+    guard turn.appender.unpublished == nil, turn.appender.allowance.byteCount >= 0,
+      turn.appender.hasRoom(byteCount: byteCount, reserve: log.reserve)
+    else { return nil }
+    return turn
   }
 
-  /// Makes room, and runs `body` as soon as there is some.
+  @inline(__always)
+  private func checkWritable(_ turn: borrowing WriteTurn) throws(StoreError) {
+    try session.checkPlace()
+    try turn.appender.checkWritable(path: session.path)
+  }
+
+  /// Makes what the log lacks: the next segment, or room on the disk.
   @inline(never)
-  private func makingRoom<Value>(
-    byteCount: Int, isRemoval: Bool, _ body: (inout Appender) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value {
+  private func makeRoom(byteCount: Int, isRemoval: Bool) throws(StoreError) -> WriteTurn {
     var search = RoomSearch(byteCount: byteCount)
     while true {
-      var room = Appender.Room.ready
-      var chores: Appender.Chores?
-      let value = try log.withLock { (appender) throws(StoreError) -> Value? in
-        try session.checkPlace()
-        room = try log.room(forByteCount: byteCount, isRemoval: isRemoval, in: &appender)
-        guard case .ready = room else { return nil }
-        let value = try body(&appender)
-        chores = appender.takeChores(prefaulting: supply.prefaults)
-        return value
-      }
-      if let value {
-        if let chores { supply.run(chores) }
-        alarm.startTiming()
-        return value
-      }
-      if let value = try make(
-        room, byteCount: byteCount, isRemoval: isRemoval, &search, body)
-      {
-        return value
-      }
-    }
-  }
-
-  /// Runs `body` under the log's lock if the lock is free and there is room. Waits for nothing.
-  ///
-  /// - Returns: the result of `body`, or `nil` if it was not run.
-  @inline(__always)
-  func withRoomAtOnce<Value>(
-    byteCount: Int, _ body: (inout Appender) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value? {
-    var chores: Appender.Chores?
-    let value = try log.withLockIfFree { (appender) throws(StoreError) -> Value? in
+      let turn = WriteTurn(log.hold(), supply)
       try session.checkPlace()
-      try appender.checkWritable(path: session.path)
-      guard appender.unpublished == nil, appender.allowance.byteCount >= 0,
-        appender.hasRoom(byteCount: byteCount, reserve: log.reserve)
-      else { return nil }
-      let value = try body(&appender)
-      chores = appender.takeChores(prefaulting: supply.prefaults)
-      return value
-    }
-    if let chores { supply.run(chores) }
-    if value != nil { alarm.startTiming() }
-    return value
-  }
-
-  /// Makes what the log itself has not: makes the next segment or a segment for these records,
-  /// or runs a compaction.
-  ///
-  /// - Returns: the result of `body`, or `nil` if it was not run.
-  @inline(never)
-  private func make<Value>(
-    _ room: Appender.Room, byteCount: Int, isRemoval: Bool, _ search: inout RoomSearch,
-    _ body: (inout Appender) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value? {
-    var isInBody = false
-    do throws(StoreError) {
-      return try supply.make(room, byteCount: byteCount, isRemoval: isRemoval) {
-        (appender: inout Appender) throws(StoreError) -> Value in
-        isInBody = true
-        return try body(&appender)
+      let room = try log.room(forByteCount: byteCount, isRemoval: isRemoval, in: &turn.appender)
+      if case .ready = room { return turn }
+      _ = consume turn
+      do throws(StoreError) { try supply.make(room) } catch {
+        guard case .noSpace(_, _, let limit) = error, limit != .fileSize,
+          try compactor.findRoom(isRemoval: isRemoval, &search)
+        else { throw error }
       }
-    } catch {
-      guard case .noSpace(_, _, let limit) = error, limit != .fileSize, !isInBody,
-        try compactor.findRoom(isRemoval: isRemoval, &search)
-      else { throw error }
-      return nil
     }
   }
 

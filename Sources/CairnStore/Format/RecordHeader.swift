@@ -128,5 +128,8 @@ package struct RecordHeader: Sendable, Hashable {
   }
 
   /// Whether the record can expire.
-  package var canExpire: Bool { !flags.isDisjoint(with: [.expiry, .idleLimit]) }
+  package var canExpire: Bool {
+    // Without a set, which the compiler may make in memory.
+    @inline(__always) get { flags.contains(.expiry) || flags.contains(.idleLimit) }
+  }
 }

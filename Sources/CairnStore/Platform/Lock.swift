@@ -79,24 +79,25 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     return try unsafe body(&state.pointee)
   }
 
+  /// Takes the lock. The caller ends the hold, and keeps the lock alive until then.
+  @inline(__always)
+  package func hold() -> LockHold<State> {
+    unsafe pthread_mutex_lock(mutex)
+    return unsafe LockHold(mutex, state)
+  }
+
   /// How many times to try a lock that another thread holds: for about as long as a short append
   /// takes.
   private static var tryCount: Int { 2000 }
 
-  /// Runs `body` with exclusive access to the state, unless another thread keeps holding the lock.
-  ///
-  /// - Returns: the result of `body`, or `nil` if it was not run.
-  @inline(__always)
-  package func withLockIfFree<Result, Failure: Error>(
-    _ body: (inout State) throws(Failure) -> Result?
-  ) throws(Failure) -> Result? {
+  /// Takes the lock unless another thread keeps holding it.
+  package func holdIfFree() -> LockHold<State>? {
     var count = 0
     while unsafe pthread_mutex_trylock(mutex) != 0 {
       count += 1
       if count == Self.tryCount { return nil }
     }
-    defer { unsafe pthread_mutex_unlock(mutex) }
-    return try unsafe body(&state.pointee)
+    return unsafe LockHold(mutex, state)
   }
 
   /// Whether a thread held the lock at the time of the call.
@@ -158,6 +159,31 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
     unsafe pthread_cond_broadcast(condition)
   }
+}
+
+/// Exclusive access to the state of a lock, until `end`.
+@safe
+package struct LockHold<State: ~Copyable>: ~Copyable {
+  // SAFETY: the lock is held, and its owner stays alive.
+  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  private let pointer: UnsafeMutablePointer<State>
+
+  @inline(__always)
+  fileprivate init(
+    _ mutex: UnsafeMutablePointer<pthread_mutex_t>, _ pointer: UnsafeMutablePointer<State>
+  ) {
+    unsafe self.mutex = unsafe mutex
+    unsafe self.pointer = unsafe pointer
+  }
+
+  package var state: State {
+    @inline(__always) unsafeAddress { unsafe UnsafePointer(pointer) }
+    @inline(__always) nonmutating unsafeMutableAddress { unsafe pointer }
+  }
+
+  /// Releases the lock.
+  @inline(__always)
+  package func end() { unsafe pthread_mutex_unlock(mutex) }
 }
 
 /// Memory for many adjacent locks, each on separate cache lines. The last lock that is freed also

@@ -86,7 +86,7 @@ struct AwaitingTests {
         maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue()), readOnly: false)
     for number in 0..<40 {
       try await store.setValue(
-        "v", forKey: "key \(number)", lifetime: .seconds(1000), durability: .process)
+        "v", forKey: "key \(number)", lifetime: .hours(24), durability: .process)
     }
     try await store.sync()
     system.holdSyncs()
@@ -110,8 +110,8 @@ struct AwaitingTests {
     // Each has removed a key.
     for _ in tasks { _ = await iterator.next() }
     tasks += [
-      begin { try await store.extendLifetime(forKey: "key 5", to: .seconds(2000)) },
-      begin { try await store.extendLifetimes(forKeys: ["key 6"], to: .seconds(2000)) },
+      begin { try await store.extendLifetime(forKey: "key 5", to: .seconds(200_000)) },
+      begin { try await store.extendLifetimes(forKeys: ["key 6"], to: .seconds(200_000)) },
     ]
     // Before a trim removes these keys.
     let end = SystemClock().now().advanced(by: .seconds(1500))
@@ -283,7 +283,7 @@ struct AwaitingTests {
     let store = try open(.process)
     let version = try await store.setValue("1", forKey: "a", options: .cost(7))
     #expect(try store.info(forKey: "a")?.cost == 7)
-    try await store.setValue("2", forKey: "b", lifetime: .seconds(100), durability: .durable)
+    try await store.setValue("2", forKey: "b", lifetime: .hours(24), durability: .durable)
     #expect(try store.info(forKey: "b")?.expires != nil)
     #expect(
       try await store.compareAndSet("3", forKey: "a", expecting: version) == .stored(version: 3))
@@ -301,10 +301,10 @@ struct AwaitingTests {
       try batch.setValue("6", forKey: "d")
     }
     try await store.setValues(
-      [(key: "e", value: "7"), (key: "f", value: "8")], options: .lifetime(.seconds(100)))
+      [(key: "e", value: "7"), (key: "f", value: "8")], options: .lifetime(.hours(24)))
     #expect(try store.count() == 5)
-    #expect(try await store.extendLifetime(forKey: "e", to: .seconds(1000)))
-    #expect(try await store.extendLifetimes(forKeys: ["e", "f", "g"], to: .seconds(2000)) == 2)
+    #expect(try await store.extendLifetime(forKey: "e", to: .seconds(200_000)))
+    #expect(try await store.extendLifetimes(forKeys: ["e", "f", "g"], to: .seconds(300_000)) == 2)
     #expect(try await store.removeValue(forKey: "c"))
     #expect(try await !store.removeValue(forKey: "c", durability: .durable))
     let last = try #require(try store.info(forKey: "d")).version

@@ -130,34 +130,39 @@ final class Remover: Sendable {
     }
   }
 
-  /// Appends the tombstones of the unchanged victims.
+  /// Removes the unchanged victims, and tells the observer.
   private func take(
     _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
   ) throws(StoreError) {
     defer { if !removal.holdsEvents { tell(&removal) } }
+    try append(victims, keys: keys, in: &removal)
+  }
+
+  /// Appends the tombstones of the unchanged victims.
+  private func append(
+    _ victims: ArraySlice<VictimGroup.Victim>, keys: [UInt8], in removal: inout Removal
+  ) throws(StoreError) {
     let byteCount = victims.reduce(0) { $0 + $1.header.byteCount + RecordHeader.syncMarkByteCount }
-    try writer.withRoom(byteCount: byteCount, isRemoval: true) {
-      (appender: inout Appender) throws(StoreError) in
-      for victim in victims {
-        if appender.unpublished != nil {
-          try writer.publishPending(victim.candidate.hash, &appender)
-        }
-        guard let place = unchanged(victim, in: removal) else { continue }
-        var header = victim.header
-        // If the tombstones must be durable, one sync follows all of them.
-        let sequence = try appender.append(
-          &header, key: keys.rawSpan.extracting(victim.key), metadata: RawSpan(),
-          value: RawSpan(), written: removal.written, forSync: false
-        ).sequence
-        _ = lookup.index.remove(victim.candidate.hash, location: place.location)
-        place.segment.usage.kill(byteCount: place.byteCount)
-        removal.noteRemoved(byteCount: place.byteCount, sequence: sequence)
-        if session.configuration.removalObserver != nil {
-          removal.note(
-            .entry(
-              key: Array(keys[victim.key]), version: victim.sequence,
-              cause: victim.hasExpired ? .expired : removal.cause))
-        }
+    let turn = try writer.takeTurn(byteCount: byteCount, isRemoval: true)
+    for victim in victims {
+      if turn.appender.unpublished != nil {
+        try writer.publishPending(victim.candidate.hash, &turn.appender)
+      }
+      guard let place = unchanged(victim, in: removal) else { continue }
+      var header = victim.header
+      // If the tombstones must be durable, one sync follows all of them.
+      let sequence = try turn.appender.append(
+        &header, key: keys.rawSpan.extracting(victim.key), metadata: RawSpan(),
+        value: RawSpan(), written: removal.written, forSync: false
+      ).sequence
+      _ = lookup.index.remove(victim.candidate.hash, location: place.location)
+      place.segment.usage.kill(byteCount: place.byteCount)
+      removal.noteRemoved(byteCount: place.byteCount, sequence: sequence)
+      if session.configuration.removalObserver != nil {
+        removal.note(
+          .entry(
+            key: Array(keys[victim.key]), version: victim.sequence,
+            cause: victim.hasExpired ? .expired : removal.cause))
       }
     }
   }
