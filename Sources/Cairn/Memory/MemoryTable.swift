@@ -67,6 +67,7 @@ struct MemoryTable<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   /// Like `find`. While the key is compared, the processor fetches what a write of the entry needs.
   @inlinable
+  @inline(__always)
   func findToWrite(_ key: Key, hash: UInt32) -> UInt32 {
     let slot = buckets.find(hash) { slot in
       nodes.prefetch(Int(slot))
