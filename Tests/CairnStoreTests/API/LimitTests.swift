@@ -23,6 +23,32 @@ struct LimitTests {
   }
 
   @Test(
+    "The longest keys can be removed from the smallest segments, with the next one made or not",
+    arguments: [false, true])
+  func longestRemovedKey(isNextMade: Bool) throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    let keys = (0..<4).map { number in [UInt8(number)] + key(65_534) }
+    for key in keys { try store.setValue("v", forKey: key) }
+    try store.setValue("kept", forKey: "kept")
+    if isNextMade { scene.queue.runAll() }
+    for key in keys {
+      #expect(try store.removeValue(forKey: key, durability: .durable))
+      #expect(try !store.removeValue(forKey: key))
+    }
+    try store.setValue("after", forKey: "after")
+    let after = ["kept": Array("kept".utf8), "after": Array("after".utf8)]
+    #expect(try store.contents() == after)
+    let again = try scene.killed()
+    #expect(try again.open().contents() == after)
+    #expect(try Store.verify(path: again.path).errors == [])
+    scene.queue.runAll()
+    try store.compact()
+    try store.close()
+    #expect(try scene.open().contents() == after)
+  }
+
+  @Test(
     "Keys of no bytes and of more than 65,535 are invalid in every call", arguments: [0, 65_536])
   func invalidKey(count: Int) throws {
     let store = try Store(directory.store)

@@ -370,7 +370,7 @@ struct DurabilityTests {
   @Test(
     "An exchange of manifests that finds no room changes nothing, and the store stays usable",
     arguments: [ENOSPC, EDQUOT],
-    ["removeAll", "session", "large value", "large batch", "own segment"])
+    ["removeAll", "session", "large value", "large batch", "large compare-and-set"])
   func exchangeWithoutRoom(errorNumber: Int32, act: String) throws {
     let scene = try StoreScene()
     let store = try scene.open { $0.durability = .process }
@@ -378,7 +378,7 @@ struct DurabilityTests {
       switch act {
       case "removeAll": try store.removeAll()
       case "large value": try store.setValue([UInt8].filled(200_000), forKey: "large")
-      case "own segment":
+      case "large compare-and-set":
         _ = try store.compareAndSet([UInt8].filled(70_000), forKey: "large", expecting: nil)
       case "large batch":
         try store.write { batch in
