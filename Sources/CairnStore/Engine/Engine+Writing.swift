@@ -106,6 +106,8 @@ extension Engine {
     expecting expectation: Expectation, _ removals: inout [RemovalEvent], atOnce: Bool = false
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
+    // Also if the turn does not come: a lookup may have delayed a free.
+    defer { Reclamation.reclaimIfDue() }
     // Throws if an earlier write left the store over its limits, and nothing can be evicted.
     if !atOnce { try evictor.checkLimits(&removals) }
     let durability = session.durability(durability)
@@ -239,6 +241,7 @@ extension Engine {
     _ key: RawSpan, expecting expectation: Expectation, forSync: Bool, expired: Bool = false
   ) throws(StoreError) -> SequenceNumber? {
     try session.checkWritable()
+    defer { Reclamation.reclaimIfDue() }
     var header = try session.limits.tombstoneHeader(key: key)
     let now = lookup.clock.now()
     let hash = lookup.hash.hash(key)

@@ -3,9 +3,12 @@
 struct WriteTurn: ~Copyable {
   private let log: LockHold<Appender>
   private let supply: Unretained<SegmentSupply>
+  /// The number of the next record when the turn began.
+  private let first: SequenceNumber
 
   @inline(__always)
   init(_ log: consuming LockHold<Appender>, _ supply: SegmentSupply) {
+    first = log.state.nextSequence
     self.log = log
     self.supply = Unretained(supply)
   }
@@ -16,16 +19,18 @@ struct WriteTurn: ~Copyable {
     @inline(__always) nonmutating _modify { yield &log.state }
   }
 
-  /// Lets other writes continue, then schedules the work that this one has made due.
+  /// Lets other writes continue, then schedules the work that this one has made due. A refused write
+  /// makes none due: in a poisoned store or on a full disk, there may be many.
   @inline(__always)
   deinit {
     supply.withObject { supply in
-      let chores = log.state.takeChores(prefaulting: supply.prefaults)
+      let hasAppended = log.state.nextSequence != first
+      let chores = hasAppended ? log.state.takeChores(prefaulting: supply.prefaults) : nil
       supply.log.announce(&log.state)
       log.end()
       Reclamation.reclaimIfDue()
       if let chores { supply.run(chores) }
-      supply.session.alarm.startTiming()
+      if hasAppended { supply.session.alarm.startTiming() }
     }
   }
 }

@@ -291,6 +291,28 @@ struct DurabilityTests {
     #expect(try store.text("key") == "v")
   }
 
+  @Test("A write that a poisoned store refuses schedules no work")
+  func refusedWrites() throws {
+    let scene = try StoreScene()
+    let store = try scene.open { $0.durability = .process }
+    // Leaves a segment to seal, and an active one without a next one.
+    for number in 0..<40 { try store.setValue([UInt8].filled(3000), forKey: "\(number)") }
+    scene.fileSystem.setHook { $0.call == .synchronizeData ? EIO : nil }
+    guard case .durabilityUnknown = storeError({ try store.sync() }) else {
+      Issue.record("the sync does not fail")
+      return
+    }
+    scene.queue.runAll(dueAfter: .zero)
+    let count = scene.queue.delays.count
+    for _ in 0..<3 {
+      guard case .poisoned = storeError({ try store.setValue("v", forKey: "key") }) else {
+        Issue.record("not poisoned")
+        return
+      }
+    }
+    #expect(scene.queue.delays.count == count)
+  }
+
   @Test("A sync that fails at close is reported, and the next open recovers")
   func failedClose() throws {
     let store = try open()
