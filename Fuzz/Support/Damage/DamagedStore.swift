@@ -49,7 +49,7 @@ package struct DamagedStore: Sendable {
   /// first segment written after these outputs is still open; otherwise it is sealed.
   package init(_ kind: Kind, seed: UInt64 = 1) throws {
     try self.init(
-      kind, logByteCount: 68 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
+      kind, logByteCount: 77 << 10, segmentByteLimit: 64 << 10, seals: kind != .powerCut,
       isSynced: true, seed: seed)
   }
 

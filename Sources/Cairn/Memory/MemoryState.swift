@@ -146,8 +146,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Inserting
 
-  /// Sets a value and enforces the limits. Inlined, like `refusal`. If that needs more than `mostRemoved` removals, the
+  /// Sets a value and enforces the limits. If that needs more than `mostRemoved` removals, the
   /// caller does the rest in groups, when it delivers these; see `MemoryCache.deliverSlowly`.
+  ///
+  /// Inlined, like `refusal`.
   ///
   /// - Parameters:
   ///   - found: the slot of the key, or `noSlot`.

@@ -6,7 +6,7 @@ public struct StoreConfiguration: Sendable {
   /// recreated. `.interval` limits what a power cut can lose.
   public var durability: Durability = .durable
 
-  /// The size of a full segment of the log, in bytes, from 64 KiB to 1 GiB.
+  /// The size of a full segment of the log, in bytes, from 64 KiB to 1 GiB; 72 KiB are used at least.
   ///
   /// Default 64 MiB. With smaller segments, compaction reclaims space in smaller steps, but the
   /// store has more files. A value larger than this gets a segment of its own.

@@ -88,8 +88,8 @@ struct Appender: ~Copyable {
     case ready
     /// The log has no active segment.
     case needsSession
-    /// The active segment is full, and the next one, of at least this capacity, is not ready.
-    case needsNext(capacity: Int)
+    /// The active segment is full, and the next one is not ready.
+    case needsNext
     /// The disk has no room.
     case none(StoreError)
   }
@@ -110,7 +110,6 @@ struct Appender: ~Copyable {
     byteCount: Int, isRemoval: Bool, reserve: DiskReserve
   ) throws(StoreError) -> Room {
     if hasRoom(byteCount: byteCount, reserve: reserve) { return .ready }
-    let need = SegmentHeader.byteCount + byteCount + RecordHeader.rollByteCount
     while true {
       guard let active else { return .needsSession }
       let end = offset + byteCount + RecordHeader.rollByteCount
@@ -121,7 +120,7 @@ struct Appender: ~Copyable {
         // room on a full disk. The next segment must also be open: if no descriptor is left, this
         // write fails.
         if !isRemoval && end + Segment.slack > active.capacity {
-          guard let next = prepared else { return .needsNext(capacity: need) }
+          guard let next = prepared else { return .needsNext }
           try next.openFile()
         }
         let wanted = min(active.capacity, isRemoval ? end : end + Segment.slack)
@@ -133,8 +132,10 @@ struct Appender: ~Copyable {
         if grows { try grow(active, to: wanted, byLittle: isRemoval && reserve.isShort) }
         return .ready
       }
-      // The next segment may be too small for the longest keys. The log then leaves it empty.
-      guard let next = prepared else { return .needsNext(capacity: need) }
+      guard let next = prepared else { return .needsNext }
+      precondition(
+        byteCount <= next.capacity - SegmentHeader.byteCount - RecordHeader.rollByteCount,
+        "more is written outside the log")
       if !isRemoval { try ensure(reserve, adding: Self.firstAllocation) }
       try roll(to: next)
       prepared = nil

@@ -38,8 +38,11 @@ final class SegmentSupply: Sendable {
     switch room {
     case .ready: break
     case .needsSession: try beginSession()
-    case .needsNext(let capacity): try prepareNextSegment(capacity: capacity)
-    case .none(let error): throw error
+    case .needsNext: try prepareNextSegment()
+    case .none(let error):
+      // The reserve may be missing because the directory is.
+      if session.lookForPlace() { throw .vanished(path: session.path) }
+      throw error
     }
   }
 
@@ -136,9 +139,7 @@ final class SegmentSupply: Sendable {
 
   /// Makes the segment after the active one, unless it exists. Does not wait for a sync, unless all
   /// reserved places have been taken.
-  ///
-  /// - Parameter capacity: how much it must hold, if that is more than a segment usually does.
-  func prepareNextSegment(capacity: Int = 0) throws(StoreError) {
+  func prepareNextSegment() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       while true {
         let (isNeeded, place) = log.withLock {
@@ -158,7 +159,7 @@ final class SegmentSupply: Sendable {
           }
           continue
         }
-        let segment = try createSegment(at: place, capacity: capacity)
+        let segment = try createSegment(at: place)
         // The segment is not written to for a while.
         segment.closeFile()
         log.withLock { appender in
@@ -171,16 +172,13 @@ final class SegmentSupply: Sendable {
 
   /// Creates the file of a segment at a place that the manifest lists. The caller holds
   /// `preparation`.
-  private func createSegment(
-    at place: Manifest.OpenSegment, capacity: Int = 0
-  ) throws(StoreError) -> Segment {
+  private func createSegment(at place: Manifest.OpenSegment) throws(StoreError) -> Segment {
     do throws(StoreError) {
       // If the directory is no longer this store's, the file would belong to another store.
       if session.lookForPlace() { throw .vanished(path: session.path) }
       // Remove the file left by a failed creation.
       try session.directory.unlink(FileName.segment(place.id))
       let next = log.withLock { $0.nextSequence }
-      let capacity = max(session.configuration.segmentByteLimit, (capacity + 4095) & ~4095)
       // A sync of the directory may have begun before the file had its name.
       defer { log.commits.noteName() }
       return try createSegment(allocating: Appender.firstAllocation) {
@@ -188,7 +186,8 @@ final class SegmentSupply: Sendable {
         try log.files.create(
           id: place.id, salt: place.salt, baseSequence: next,
           baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
-          capacity: capacity, allocating: min(byteCount, capacity), durably: false,
+          capacity: session.configuration.segmentByteLimit,
+          allocating: min(byteCount, session.configuration.segmentByteLimit), durably: false,
           by: log.reserve.createFile)
       }
     } catch {

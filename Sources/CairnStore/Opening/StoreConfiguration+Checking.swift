@@ -1,12 +1,16 @@
 extension StoreConfiguration {
-  /// The same configuration, with the limits that follow from `diskByteLimit`.
+  /// The smallest segment that is made. It has room for the removal of the longest key, and for a
+  /// group of other removals with it (`VictimGroup.byteLimit`).
+  static var smallestSegmentByteCount: Int { 72 << 10 }
+
+  /// The same configuration, with the limits that follow from others.
   var resolved: StoreConfiguration {
     // `check` refuses values out of range.
-    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1,
-      Self.segmentByteLimits.contains(segmentByteLimit)
-    else { return self }
+    guard Self.segmentByteLimits.contains(segmentByteLimit) else { return self }
     var resolved = self
-    resolved.segmentByteLimit = min(segmentByteLimit, diskByteLimit / 16)
+    resolved.segmentByteLimit = max(segmentByteLimit, Self.smallestSegmentByteCount)
+    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return resolved }
+    resolved.segmentByteLimit = min(resolved.segmentByteLimit, diskByteLimit / 16)
     // The index file and the manifests take part of the space.
     let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
     resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))

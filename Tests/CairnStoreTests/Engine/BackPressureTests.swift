@@ -153,21 +153,21 @@ struct BackPressureTests {
   @Test("A mass removal does not stop writers: as many bytes as are reclaimed may become dead")
   func massRemoval() throws {
     let store = try open()
-    try write(store, 0..<2000)
+    try write(store, 0..<2250)
     runPasses()
-    for number in 0..<2000 where number % 3 != 0 { try store.removeValue(forKey: "key \(number)") }
+    for number in 0..<2250 where number % 3 != 0 { try store.removeValue(forKey: "key \(number)") }
     // Statistics know of the excess before a pass does.
     repeat { try #require(queue.runFirst()) } while try store.statistics().excessByteCount == 0
     writer.whileAsleep.withLock { $0 = { [queue] in _ = queue.runFirst() } }
     var number = 0
     while sleepCount == 0 {
-      try #require(number < 2000)
+      try #require(number < 2250)
       try write(store, number..<(number + 1), round: 1)
       number += 3
     }
     // The writer continued after one or two rounds of many.
     #expect(try store.statistics().excessByteCount > 0)
-    for number in stride(from: 0, to: 2000, by: 3) {
+    for number in stride(from: 0, to: 2250, by: 3) {
       try write(store, number..<(number + 1), round: 1)
     }
     writer.whileAsleep.withLock { $0 = nil }

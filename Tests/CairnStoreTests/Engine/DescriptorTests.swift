@@ -17,7 +17,7 @@ struct DescriptorTests {
       directory.store, .small { $0.access = access }, fileSystem: system, background: queue)
   }
 
-  private static func value(_ number: Int, _ byteCount: Int = 5000) -> [UInt8] {
+  private static func value(_ number: Int, _ byteCount: Int = 5600) -> [UInt8] {
     [UInt8](repeating: UInt8(number & 255), count: byteCount)
   }
 

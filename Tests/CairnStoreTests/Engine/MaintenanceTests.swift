@@ -290,12 +290,12 @@ struct MaintenanceTests {
       $0.spaceBound = 2; $0.deadByteFloor = 0
     }
     let value = [UInt8](repeating: 1, count: 1000)
-    // A third of each segment stays live, so that none is removed without a copy.
-    for number in 0..<300 { try store.setValue(value, forKey: "key \(number)") }
+    // A sixth of each segment stays live, so that none is removed without a copy.
+    for number in 0..<900 { try store.setValue(value, forKey: "key \(number)") }
     var highest = 0
     var statistics = try store.statistics()
-    for number in 0..<600 where number % 3 > 0 {
-      try store.setValue(value, forKey: "key \(number % 300)")
+    for number in 0..<1800 where number % 6 > 0 {
+      try store.setValue(value, forKey: "key \(number % 900)")
       statistics = try store.statistics()
       if statistics.compactedByteCount > 0 { break }
       highest = max(highest, statistics.allocatedByteCount - statistics.liveByteCount)

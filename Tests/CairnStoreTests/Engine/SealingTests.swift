@@ -35,8 +35,8 @@ struct SealingTests {
     let scene = try StoreScene()
     let store = try scene.open()
     let value = [UInt8].filled(1000)
-    // A little more than 64 KiB: the last few values go into the second segment.
-    for number in 0..<70 { try store.setValue(value, forKey: "key \(number)") }
+    // A little more than 72 KiB: the last few values go into the second segment.
+    for number in 0..<78 { try store.setValue(value, forKey: "key \(number)") }
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }
     scene.queue.runAll(dueAfter: .zero)
@@ -48,7 +48,7 @@ struct SealingTests {
     // A sync of everything syncs the rest.
     try store.sync()
     #expect(calls.take() == ["seg-0000000000000002"])
-    for number in 0..<70 { #expect(try store.value(forKey: "key \(number)") == value) }
+    for number in 0..<78 { #expect(try store.value(forKey: "key \(number)") == value) }
     scene.fileSystem.setHook(nil)
     try store.close()
     #expect(try Store.verify(path: scene.path).errors == [])
@@ -60,7 +60,7 @@ struct SealingTests {
   func durableAfterSealing() throws {
     let scene = try StoreScene()
     let store = try scene.open()
-    for number in 0..<70 { try store.setValue([UInt8].filled(1000), forKey: "key \(number)") }
+    for number in 0..<78 { try store.setValue([UInt8].filled(1000), forKey: "key \(number)") }
     scene.queue.runAll(dueAfter: .zero)
     let calls = Calls()
     scene.fileSystem.setHook { calls.note($0) }

@@ -137,7 +137,7 @@ struct SeveralSegmentsTests {
     let directory = try TemporaryDirectory()
     let queue = ManualBackgroundQueue()
     let store = try Store(directory.store, background: queue)
-    for number in 0..<200 {
+    for number in 0..<225 {
       try store.setValue([UInt8](repeating: UInt8(number), count: 1000), forKey: "key\(number)")
     }
     queue.runAll()

@@ -61,10 +61,11 @@ struct Removal {
 
 /// Entries that are removed together under the log's lock.
 struct VictimGroup {
-  /// The maximum number of entries, and of bytes of tombstones. With these limits, the log's lock
-  /// is held for far less than a millisecond.
+  /// The maximum number of entries, and of bytes of tombstones before the last one. With these
+  /// limits, the log's lock is held for far less than a millisecond, and a group fits into every
+  /// segment.
   static let victimLimit = 64
-  static let byteLimit = 8 << 10
+  static let byteLimit = 7 << 10
 
   struct Victim {
     var candidate: RemovalCandidate

@@ -48,7 +48,7 @@ struct BitFlipTests {
         }
         removed += ["gone\(round)", "gone in batch\(round)"]
         if round == 1 {
-          try store.setValue(generator.bytes(count: 66_000), forKey: "large")
+          try store.setValue(generator.bytes(count: 75_000), forKey: "large")
           try store.setValue("after", forKey: "after")
         }
         if round == 2 {

@@ -4,7 +4,7 @@ import FuzzSupport
 import Glibc
 import Testing
 
-/// Segments of 64 KiB: 60 values of 2,000 bytes are in the first, the second and an active third.
+/// Segments of 72 KiB: 60 values of 2,000 bytes are in the first, the second and an active third.
 final class ScrubScene {
   let directory: TemporaryDirectory
   let clock = ManualClock()
