@@ -138,6 +138,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     var diesAfterSwitch = choices.once(in: 60)
     var hasSwitched = false
+    var isRemovedAll = false
     process.fileSystem.intervene = { [unowned self] call in
       trace?("    \(call.rawValue)")
       lookAsFollowers(in: operation)
@@ -155,6 +156,8 @@ package final class CrashRun<Choices: ChoiceSource> {
       {
         writeMeanwhile(during: operation)
       }
+      // A removal of all waits for the names that it exchanged.
+      if call == .synchronize, isRemovedAll, !isAlone { writeMeanwhile(during: operation) }
       if call == .synchronize, !isAlone, !operation.writesAside,
         process.fileSystem.isAtOutputOfCompaction
       {
@@ -175,6 +178,7 @@ package final class CrashRun<Choices: ChoiceSource> {
         return .die
       }
       hasSwitched = call == .exchange || call == .rename
+      if hasSwitched, case .removeAll = operation { isRemovedAll = true }
       defer { callsToDeath -= 1 }
       return callsToDeath == 0 ? .die : nil
     }
@@ -287,8 +291,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     if !steps.isEmpty { hasWritten = true }
     for step in steps.dropLast() { model.acknowledge(step) }
     if let next = steps.last {
-      model.acknowledge(
-        next, versions, operation, now: clock.now(), storeDurability: configuration.durability)
+      model.acknowledge(next, versions, operation, now: clock.now())
     } else if operation.makesAbsenceDurable {
       model.settle()
     }

@@ -55,7 +55,6 @@ package final class FaultInjector {
   var failuresOfStore: [Failure] {
     currentFailures.filter {
       $0.path?.hasPrefix("/backup") != true && $0.name != FileName.newNextManifest
-        && $0.name != FileName.emptiedManifest
     }
   }
 

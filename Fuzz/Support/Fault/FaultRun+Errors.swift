@@ -126,10 +126,8 @@ extension FaultRun {
 
   static func mayBeHidden(_ failure: FaultInjector.Failure) -> Bool {
     let name = String(failure.name)
-    // A session that finds no prepared manifest writes one, and so does a removal of all.
-    if [FileName.nextManifest, FileName.newNextManifest, FileName.emptiedManifest].contains(name) {
-      return true
-    }
+    // A session that finds no prepared manifest writes one.
+    if [FileName.nextManifest, FileName.newNextManifest].contains(name) { return true }
     // A store does without a checkpoint that cannot be written or read.
     if FileName.isCheckpoint(name) { return true }
     // If a file cannot be shortened now, the next open does it.

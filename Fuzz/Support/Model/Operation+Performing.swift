@@ -180,6 +180,7 @@ extension Operation {
   package var makesAbsenceDurable: Bool {
     switch self {
     case .remove, .removeMany, .trim, .trimBytes, .removeExpired: durability == .durable
+    case .removeAll: true
     default: false
     }
   }
@@ -187,17 +188,14 @@ extension Operation {
 
 extension ModelStore {
   /// Records that an operation that leads to `next` returned these versions.
-  ///
-  /// - Parameter storeDurability: the durability of the store's configuration, which `removeAll`
-  ///   uses.
   package mutating func acknowledge(
-    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp,
-    storeDurability: Durability = .process
+    _ next: ModelState, _ versions: [[UInt8]: UInt64], _ operation: Operation, now: Timestamp
   ) {
     var next = next
     for (key, version) in versions { next[key]?.version = version }
     var durability = operation.durability
-    if case .removeAll = operation { durability = storeDurability }
+    // It waits for the disk in every class.
+    if case .removeAll = operation { durability = .durable }
     switch durability {
     case .durable:
       acknowledge(next)

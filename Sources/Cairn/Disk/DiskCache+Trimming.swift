@@ -145,7 +145,7 @@ extension DiskCache: Trimming {
     }
   }
 
-  /// Removes every entry, and reclaims the space. The removal has the cache's durability class.
+  /// Removes every entry, and reclaims the space. The removal is on disk when the call returns.
   /// Observers receive a single event.
   ///
   /// - Complexity: O(segments), whatever the number of keys.

@@ -205,16 +205,13 @@ extension Store {
 
   /// Removes every entry.
   ///
-  /// The removal has the store's durability class. With `.durable`, it is on disk when the call
-  /// returns. With `.process` and `.interval`, the call does not wait for a sync: the death of the
-  /// process cannot undo the removal, but a power cut soon afterwards can. All entries that were on
-  /// disk then come back.
+  /// The removal is on disk when the call returns, whatever the store's durability class. The call
+  /// waits for two syncs; other reads and writes do not wait for it.
   ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
   ///   Reads already find no entry.
-  /// - Complexity: O(segments), whatever the number of keys. Reclaims the space at once or, if the
-  ///   call does not wait for a sync, a moment later. A segment keeps its space as long as a
-  ///   zero-copy read or a snapshot holds it.
+  /// - Complexity: O(segments), whatever the number of keys. Reclaims the space. A segment keeps its
+  ///   space as long as a zero-copy read or a snapshot holds it.
   /// - Throws: see `setValue`.
   public func removeAll(
     progress: (WorkProgress) -> Void = { _ in }

@@ -59,6 +59,9 @@ struct Appender: ~Copyable {
     self.nextSequence = nextSequence
   }
 
+  /// Whether the manifest lists places to write to.
+  var hasSession: Bool { active != nil || prepared != nil || !reserved.isEmpty }
+
   /// All segments, in the order of the log.
   var segments: [Segment] { sealed + rolled + (active.map { [$0] } ?? []) }
 
@@ -86,9 +89,9 @@ struct Appender: ~Copyable {
   /// What must happen before records of some size can be appended.
   enum Room {
     case ready
-    /// The log has no active segment.
+    /// The manifest lists no place to write to.
     case needsSession
-    /// The active segment is full, and the next one is not ready.
+    /// There is no active segment, or it is full, and the next one is not ready.
     case needsNext
     /// The disk has no room.
     case none(StoreError)
@@ -111,7 +114,12 @@ struct Appender: ~Copyable {
   ) throws(StoreError) -> Room {
     if hasRoom(byteCount: byteCount, reserve: reserve) { return .ready }
     while true {
-      guard let active else { return .needsSession }
+      guard let active else {
+        guard let first = prepared else { return reserved.isEmpty ? .needsSession : .needsNext }
+        try roll(to: first)
+        prepared = nil
+        continue
+      }
       let end = offset + byteCount + RecordHeader.rollByteCount
       // A record stores its sequence number as a 32-bit difference.
       let isInReach = nextSequence - active.header.baseSequence < 1 << 31

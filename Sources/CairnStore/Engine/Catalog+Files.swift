@@ -117,33 +117,21 @@ extension Catalog {
     }
   }
 
-  // MARK: Files left by `removeAll`
+  // MARK: Files left by large writes
 
-  /// Removes the files left by `removeAll`.
+  /// Removes the files left by large writes.
   ///
   /// - Returns: whether it removed any.
   @discardableResult
   func removeLeftFiles() throws(StoreError) -> Bool {
-    var (files, generation) = withLock { state in
-      defer { state.leftFiles = [] }
-      return (Array(state.leftFiles.reversed()), state.manifest.generation)
-    }
-    if files.isEmpty { return false }
+    var segments = withLock { exchange(&$0.leftSegments, with: []) }
+    if segments.isEmpty { return false }
     // DURABILITY: no file is removed before the manifest that lists it has been durably replaced.
-    // No lock is held, so no write waits for this sync.
-    do { try session.directory.synchronize() } catch {
-      log.poison(error.asFailure)
-      throw .poisoned(cause: error.asFailure)
-    }
+    try settle()
     var messages: [String] = []
     _ = whileUsable { state in
-      if state.manifest.generation == generation { state.isSettled = true }
-      while let file = files.popLast() {
-        switch consume file {
-        case .segment(let segment):
-          if let message = unlink(segment, in: &state) { messages.append(message) }
-        case .checkpoint(let id): unlinkCheckpoint(id, in: &state)
-        }
+      while let segment = segments.popLast() {
+        if let message = unlink(consume segment, in: &state) { messages.append(message) }
       }
     }
     // A write that waits for room may hold a lock here.

@@ -1,9 +1,3 @@
-/// A file left by `removeAll`.
-enum LeftFile {
-  case segment(Segment)
-  case checkpoint(UInt64)
-}
-
 /// The files of the store: the manifest, the ids that have been assigned, and the files to remove.
 ///
 /// 1. If the manifest on disk lists a file as part of the store, the file exists under its name and
@@ -32,10 +26,9 @@ final class Catalog: Sendable {
     var unlinkedIDs: Set<UInt64>
     /// The manifest for the start of the next session, if it is ready.
     var next: Manifest?
-    /// A manifest that removes everything, if it is ready.
-    var emptied: Manifest?
-    /// Files left by `removeAll`. They are removed once the names that it exchanged are on disk.
-    var leftFiles: [LeftFile] = []
+    /// Segments that large writes took out of the log. Their files are removed once the name of a
+    /// manifest that does not list them is on disk.
+    var leftSegments: [Segment] = []
     /// Whether the name of the current manifest is on disk.
     var isSettled = true
     /// The failure, if any, that left it unknown which manifest is on disk.
@@ -66,15 +59,6 @@ final class Catalog: Sendable {
     mutating func failedExchange(_ error: StoreError) -> StoreError {
       if case .noSpace = error { return error }
       return failed(error)
-    }
-
-    /// Discards the manifest that removes everything. Its ids are no longer pending: they are
-    /// unused or listed.
-    mutating func dropEmptied() {
-      guard let emptied else { return }
-      let ids = Set(emptied.openSegments.map(\.id.rawValue))
-      manifest.pendingIDs.removeAll { ids.contains($0) }
-      self.emptied = nil
     }
   }
 
@@ -171,22 +155,53 @@ final class Catalog: Sendable {
   ) throws(StoreError) {
     let next = try successor(&state, lastSequence: lastSequence, change)
     let file = ManifestFile(directory: directory)
-    let prepared = try file.prepare(next)
-    do throws(StoreError) { try file.synchronize(prepared) } catch {
-      // A filesystem that does not really reserve blocks may have no room. In that case nothing has
-      // changed.
-      if case .noSpace = error { throw error }
-      state.failure = error.asFailure
-      throw .poisoned(cause: error.asFailure)
-    }
-    do throws(StoreError) { try file.installUnsettled() } catch {
-      throw state.failedExchange(error)
-    }
+    try write(next, &state)
+    do throws(StoreError) { try file.exchange() } catch { throw state.failedExchange(error) }
     log.announce(generation: next.generation)
     do throws(StoreError) { try file.settle() } catch { throw state.failed(error) }
     state.manifest = next
     state.unlinkedIDs = []
     file.reserve(next)
+  }
+
+  /// Writes and syncs a manifest, for an exchange that follows.
+  func write(_ next: Manifest, _ state: inout State) throws(StoreError) {
+    let file = ManifestFile(directory: directory)
+    let prepared = try file.prepare(next)
+    do throws(StoreError) { try file.synchronize(prepared) } catch {
+      // A filesystem that does not really reserve blocks may have no room. In that case nothing has
+      // changed.
+      if case .noSpace = error { throw error }
+      throw state.failed(error)
+    }
+  }
+
+  /// Puts a written manifest into place without a sync. `settle` makes its name durable.
+  func installUnsettled(_ next: Manifest, _ state: inout State) throws(StoreError) {
+    let file = ManifestFile(directory: directory)
+    do throws(StoreError) { try file.exchange() } catch { throw state.failedExchange(error) }
+    log.announce(generation: next.generation)
+    // A sync of the directory may have begun before the exchange.
+    log.commits.noteName()
+    state.manifest = next
+    state.unlinkedIDs = []
+    state.isSettled = false
+    do throws(StoreError) { try file.dropSpare() } catch { throw state.failed(error) }
+  }
+
+  /// Waits until the name of the current manifest is on disk. No lock is held, so no write waits
+  /// for this sync.
+  func settle() throws(StoreError) {
+    let unsettled = withLock { $0.isSettled ? nil : $0.manifest.generation }
+    guard let unsettled else { return }
+    do throws(StoreError) { try directory.synchronize() } catch {
+      try change { (state) throws(StoreError) in throw state.failed(error) }
+    }
+    _ = whileUsable { state in
+      guard state.manifest.generation == unsettled else { return }
+      state.isSettled = true
+      ManifestFile(directory: directory).reserve(state.manifest)
+    }
   }
 
   /// The next manifest, with changes. The files that it no longer lists are durably gone.

@@ -38,7 +38,7 @@ extension Engine {
         segment.closeFile()
         if segment.isInSnapshot { try? segment.keepFileUnlessMapped() }
       }
-      // After this wait, no manifest that removes everything is being prepared.
+      // After this wait, no checkpoint is being written.
       checkpointer.waitUntilIdle()
       // Under this lock, the manifest is not being replaced.
       catalog.withLock { _ in session.storeLock.giveUp() }
@@ -92,10 +92,6 @@ extension Engine {
       // After a failure in the meantime, nothing was sealed, and this manifest would omit the
       // rolled segments.
       if let failure { throw .poisoned(cause: failure) }
-      state.dropEmptied()
-      // DURABILITY: the last `removeAll` was synced above, so this file is not the manifest on
-      // disk.
-      try? session.directory.unlink(FileName.emptiedManifest)
       // Remove the files of a compaction that will not finish. Their ids stay pending: if a crash
       // undoes this, the next open removes the files again.
       for id in state.manifest.pendingIDs where id != written?.basis.id {

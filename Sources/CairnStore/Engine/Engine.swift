@@ -37,7 +37,7 @@ package final class Engine: Sendable {
     trimmer = Trimmer(remover, reader, expiry)
     totalRemoval = TotalRemoval(remover, evictor)
     scrubber = Scrubber(lookup, log)
-    housekeeper = Housekeeper(compactor, totalRemoval, trimmer, scrubber)
+    housekeeper = Housekeeper(compactor, trimmer, scrubber)
     evictor.prepare(startingWith: parts.oldest, parts.recovery)
     segmentEvictor?.start()
     housekeeper.start()

@@ -3,7 +3,7 @@ internal import Synchronization
 /// The store's background maintenance: one loop on its own thread.
 ///
 /// A pass does each due chore once, the most urgent first. It seals rolled segments, removes the
-/// files left by `removeAll`, makes an overdue checkpoint and prepares the next `removeAll`. Then
+/// files left by large writes and makes an overdue checkpoint. Then
 /// it runs one round of compaction, removes expired entries, takes a step towards the free-space
 /// floor, runs a round of the cache's chore, and scrubs a little more of the log. Each chore is
 /// bounded, so none starves another, and a kill loses at most one chore. While a chore has more to
@@ -12,7 +12,6 @@ internal import Synchronization
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor
-  private let totalRemoval: TotalRemoval
   private let trimmer: Trimmer
   private let scrubber: Scrubber
   /// Whether the next pass also removes expired entries.
@@ -22,12 +21,9 @@ final class Housekeeper: Sendable {
   /// The clock offset that was last logged, in milliseconds.
   private let toldClockOffset: Atomic<Int64>
 
-  init(
-    _ compactor: Compactor, _ totalRemoval: TotalRemoval, _ trimmer: Trimmer, _ scrubber: Scrubber
-  ) {
+  init(_ compactor: Compactor, _ trimmer: Trimmer, _ scrubber: Scrubber) {
     session = compactor.session
     self.compactor = compactor
-    self.totalRemoval = totalRemoval
     self.trimmer = trimmer
     self.scrubber = scrubber
     toldClockOffset = Atomic(session.clock.offset.milliseconds)
@@ -71,11 +67,7 @@ final class Housekeeper: Sendable {
     if session.isReadOnly || session.configuration.maintenanceInterval == nil { return }
     let needsTime = index.expirableCount > 0 || session.configuration.freeDiskSpaceFloor != nil
     if needsTime { session.alarm.startTiming() }
-    if needsTime || checkpointer.isNeeded || compactor.isNeeded
-      || session.removesWithoutSync && index.count > 0
-    {
-      session.wakeHousekeeping()
-    }
+    if needsTime || checkpointer.isNeeded || compactor.isNeeded { session.wakeHousekeeping() }
   }
 
   private func beginTiming() {
@@ -175,10 +167,6 @@ final class Housekeeper: Sendable {
     }
     attempt("a checkpoint") { () throws(StoreError) in
       try checkpointer.checkpointIfNeeded()
-      return false
-    }
-    attempt("preparing removeAll") { () throws(StoreError) in
-      try totalRemoval.prepare()
       return false
     }
     attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }

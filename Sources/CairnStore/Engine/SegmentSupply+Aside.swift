@@ -105,7 +105,7 @@ extension SegmentSupply {
           state.manifest = next
           state.unlinkedIDs = []
           state.isSettled = false
-          state.leftFiles.append(.segment(prepared))
+          state.leftSegments.append(prepared)
           prepared.retire()
           log.files.table.remove(prepared)
           return .entered(try body(&appender, first))

@@ -17,8 +17,8 @@ final class SegmentSupply: Sendable {
   /// Held by one writer at a time while it writes records outside the log, and until a batch of
   /// them is in the index.
   let asides = Lock(())
-  /// Held while the next segment is made, and while everything is removed. Held across a sync only
-  /// if all reserved places are taken or no manifest is ready.
+  /// Held while the next segment is made. Held across a sync only if all reserved places are taken
+  /// or no manifest is ready.
   private let preparation = Lock(())
   /// Whether a job that makes a segment, or one that prefaults, is queued. Neither is queued twice.
   let isPreparing = Atomic(false)
@@ -68,14 +68,14 @@ final class SegmentSupply: Sendable {
       try catalog.change { (state) throws(StoreError) in
         let isBegun = try log.withLock { (appender) throws(StoreError) in
           try appender.checkWritable(path: session.path)
-          return appender.active != nil
+          return appender.hasSession
         }
         if isBegun { return }
         try state.resumable?.openFile()
         try state.resumable?.ownEnd()
         if state.manifest.isClean { try continueManifest(&state) }
-        guard let segment = state.resumable else { return try createFirstSegment() }
-        state.resumable = nil
+        log.reserve.makeFiles()
+        guard let segment = exchange(&state.resumable, with: nil) else { return }
         // Include the space that the close left for removals. Otherwise a write that finds no room
         // would free it.
         try? segment.allocate(to: min(segment.capacity, segment.usage.end + Segment.slack))
@@ -123,28 +123,16 @@ final class SegmentSupply: Sendable {
     state.next = nil
     let reserved = Array(state.manifest.openSegments.dropFirst(resumable == nil ? 0 : 1))
     log.withLock { $0.reserved = reserved }
-    if session.removesWithoutSync { session.wakeHousekeeping() }
   }
 
-  private func createFirstSegment() throws(StoreError) {
-    let place = log.withLock { $0.reserved.first }
-    guard let place else { preconditionFailure("a session begins with reserved places") }
-    log.reserve.makeFiles()
-    let segment = try createSegment(at: place)
-    log.withLock { appender in
-      appender.reserved.removeFirst()
-      appender.start(in: segment, at: SegmentHeader.byteCount)
-    }
-  }
-
-  /// Makes the segment after the active one, unless it exists. Does not wait for a sync, unless all
-  /// reserved places have been taken.
+  /// Makes the segment after the active one, or the first, unless it exists. Does not wait for a
+  /// sync, unless all reserved places have been taken.
   func prepareNextSegment() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       while true {
         let (isNeeded, place) = log.withLock {
           (
-            $0.active != nil && $0.prepared == nil && !$0.isClosed && $0.failure == nil,
+            $0.hasSession && $0.prepared == nil && !$0.isClosed && $0.failure == nil,
             $0.reserved.first
           )
         }
@@ -162,10 +150,16 @@ final class SegmentSupply: Sendable {
         let segment = try createSegment(at: place)
         // The segment is not written to for a while.
         segment.closeFile()
-        log.withLock { appender in
+        let isUsed = log.withLock { appender in
+          // In the meantime, `removeAll` may have taken the place away.
+          guard appender.reserved.first == place else { return false }
           appender.reserved.removeFirst()
           appender.prepared = segment
+          return true
         }
+        if isUsed { continue }
+        log.files.table.remove(segment)
+        catalog.abandon([segment.id])
       }
     }
   }
@@ -265,13 +259,6 @@ final class SegmentSupply: Sendable {
       }
       for segment in rolled { checkpoints.noteSealed(segment) }
     }
-  }
-
-  /// Runs `body` under the catalog's lock while no segment is being made.
-  func changeCatalog<Value>(
-    _ body: (inout Catalog.State) throws(StoreError) -> Value
-  ) throws(StoreError) -> Value {
-    try preparation.withLock { (_) throws(StoreError) in try catalog.change(body) }
   }
 
   /// Waits until no thread is making a segment.

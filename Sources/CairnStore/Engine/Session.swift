@@ -33,9 +33,6 @@ final class Session: Sendable {
   @inline(__always)
   func durability(_ wanted: Durability?) -> Durability { wanted ?? configuration.durability }
 
-  /// Whether `removeAll` may return before it is durable.
-  var removesWithoutSync: Bool { configuration.durability != .durable }
-
   // MARK: Checks
 
   /// Throws in a child of the process that opened the store.

@@ -79,7 +79,7 @@ package struct ManifestFile: Sendable {
   /// Puts a written replacement into place. After a failure, a power loss may leave either
   /// manifest.
   package func install() throws(StoreError) {
-    try installUnsettled()
+    try exchange()
     try settle()
   }
 
@@ -89,8 +89,16 @@ package struct ManifestFile: Sendable {
     try settle()
   }
 
-  /// Puts a written replacement into place, without a sync.
-  func installUnsettled() throws(StoreError) { try exchange(FileName.newManifest) }
+  /// Puts a written replacement into place, without a sync. After `noSpace`, the names are as they
+  /// were.
+  func exchange() throws(StoreError) { try exchange(FileName.newManifest) }
+
+  /// Gives up the replaced manifest's file after an exchange without a sync.
+  func dropSpare() throws(StoreError) {
+    // DURABILITY: a power cut may undo the exchange, and that file is then the manifest. So it is
+    // never written to again.
+    try directory.unlink(FileName.newManifest)
+  }
 
   /// Puts the replacement with this name into place, without a sync. After `noSpace`, the names are
   /// as they were. Fails if there is no manifest: the directory is being removed, and the manifest
@@ -143,24 +151,6 @@ package struct ManifestFile: Sendable {
     // clean manifest and the writes of this session. None of those writes was durable, because a
     // sync of the log syncs the directory first.
     try exchange(FileName.nextManifest)
-  }
-
-  // MARK: A removal of all
-
-  /// Prepares a manifest that removes everything.
-  package func makeReady(emptied manifest: Manifest) throws(StoreError) {
-    // DURABILITY: never overwrites the file with this name, which may be the manifest before the
-    // last removal. That manifest may still be in place on disk if a sync has failed.
-    try directory.unlink(FileName.emptiedManifest)
-    try synchronize(try prepare(manifest, in: try directory.createFile(FileName.emptiedManifest)))
-  }
-
-  /// Puts the manifest that removes everything into place, without a sync.
-  package func installEmptied() throws(StoreError) {
-    // DURABILITY: the exchange is atomic. A power cut may undo it. Everything that the old manifest
-    // lists then still exists, and no later write was durable, because a sync of the log syncs the
-    // directory first.
-    try exchange(FileName.emptiedManifest)
   }
 
   // MARK: Names

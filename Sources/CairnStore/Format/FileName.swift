@@ -8,14 +8,11 @@ package enum FileName {
   package static let nextManifest = "MANIFEST.next"
   /// The manifest for the start of the next session before it is durable.
   package static let newNextManifest = "MANIFEST.next.new"
-  /// A manifest that removes everything. It is durable before it is put into place.
-  package static let emptiedManifest = "MANIFEST.empty"
   /// The files that a directory may contain before it becomes a store. A power cut may keep any of
   /// them and undo the name of the first manifest, and a store whose directory is being removed may
   /// leave any of them.
   static let beforeManifest = [
-    lock, newManifest, nextManifest, newNextManifest, emptiedManifest, reserve, spare, followPage,
-    quarantine,
+    lock, newManifest, nextManifest, newNextManifest, reserve, spare, followPage, quarantine,
   ]
   /// Space kept for operations that reclaim space on a full disk.
   package static let reserve = "RESERVE"

@@ -61,6 +61,25 @@ struct SlowSyncTests {
     try reader.close()
   }
 
+  @Test("Nobody waits for the manifest of a removal of all")
+  func besideRemovalOfAll() throws {
+    let store = try open()
+    try write(store, 0..<5)
+    system.holdSyncs(of: "MANIFEST.new")
+    defer { system.releaseSyncs() }
+    let removal = Background { try store.removeAll() }
+    #expect(system.awaitHeldSync())
+    // More than one segment.
+    try write(store, 5..<50)
+    #expect(try store.count() == 50)
+    system.releaseSyncs()
+    #expect(removal.finishes() && removal.error == nil)
+    #expect(try store.count() == 0)
+    try write(store, 0..<5)
+    try store.close()
+    #expect(try open().count() == 5)
+  }
+
   @Test("Compaction takes its turn, however fast others fill segments during syncs")
   func compactionInTurn() throws {
     let scene = try StoreScene()

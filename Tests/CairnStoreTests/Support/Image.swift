@@ -33,7 +33,6 @@ struct Image: Sendable, Equatable {
     var image = self
     image.files["MANIFEST.new"] = nil
     image.files["MANIFEST.next"] = nil
-    image.files["MANIFEST.empty"] = nil
     image.files["RESERVE"] = nil
     let manifest = try manifest
     let lengths =

@@ -132,7 +132,7 @@ struct VanishingCacheTests {
     arguments: [
       ["seg-0000000000000007"], ["ckpt-0000000000000008", "MANIFEST.new"],
       ["quarantine/seg-0000000000000001", "seg-0000000000000001"],
-      ["MANIFEST.next", "MANIFEST.next.new", "MANIFEST.empty", "RESERVE", "FOLLOW"],
+      ["MANIFEST.next", "MANIFEST.next.new", "RESERVE", "FOLLOW"],
       ["LOCK", "seg-0000000000000001", "seg-0000000000000002", "RESERVE"],
     ])
   func leftovers(names: [String]) throws {

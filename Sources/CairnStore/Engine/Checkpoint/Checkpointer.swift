@@ -46,8 +46,7 @@ final class Checkpointer: Sendable {
 
   // MARK: Exclusion
 
-  /// Runs `body` while no checkpoint is made, no segments are switched, and no `removeAll` is
-  /// prepared.
+  /// Runs `body` while no checkpoint is made and no segments are switched.
   func keepingOut<Value>(_ body: () throws(StoreError) -> Value) throws(StoreError) -> Value {
     try switching.withLock { (_) throws(StoreError) in try body() }
   }

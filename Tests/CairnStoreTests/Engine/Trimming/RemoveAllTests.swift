@@ -2,6 +2,7 @@ import CairnStore
 import Foundation
 import FuzzSupport
 import Glibc
+import Synchronization
 import Testing
 
 @Suite("Removing everything")
@@ -44,19 +45,21 @@ struct RemoveAllTests {
   )
   func toldOfNothing() throws {
     let directory = try TemporaryDirectory()
-    let told = Messages()
+    let told = Collected<RemovalEvent>()
     let store = try Store(
-      directory.store, .small { $0.removalObserver = { told.add("\($0)") } },
+      directory.store, .small { $0.removalObserver = { told.add($0) } },
       background: ManualBackgroundQueue())
     try store.setValue("v", forKey: "a")
     let version = try #require(try store.info(forKey: "a")).version
     try store.removeAll()
     try store.removeAll()
-    #expect(
-      told.all == [
-        "\(RemovalEvent.all(throughVersion: version, count: 1))",
-        "\(RemovalEvent.all(throughVersion: version, count: 0))",
-      ])
+    guard case .all(version, count: 1)? = told.all.first,
+      case .all(let last, count: 0)? = told.all.last
+    else {
+      Issue.record("\(told.all)")
+      return
+    }
+    #expect(told.all.count == 2 && last >= version)
   }
 
   @Test("The files go at once")
@@ -161,11 +164,10 @@ struct RemoveAllTests {
     #expect(try scene.manifest().retiredIDs == [])
   }
 
-  /// A store that has a prepared manifest for its next removal of all, on a file system that
-  /// records its calls.
-  private func readyStore(
-    _ durability: Durability = .process
-  ) throws -> (Store, TemporaryDirectory, FaultyFileSystem, ManualBackgroundQueue, Messages) {
+  /// A store with entries, on a file system that records its calls.
+  private func recordedStore(
+    _ durability: Durability
+  ) throws -> (Store, TemporaryDirectory, ManualBackgroundQueue, Messages) {
     let directory = try TemporaryDirectory()
     let files = FaultyFileSystem()
     let queue = ManualBackgroundQueue()
@@ -187,121 +189,98 @@ struct RemoveAllTests {
       }
       return nil
     }
-    return (store, directory, files, queue, calls)
+    return (store, directory, queue, calls)
   }
 
-  @Test("With .process, a removal of all waits for no sync; the files go once it is on disk")
-  func withoutSync() throws {
-    let (store, directory, _, queue, calls) = try readyStore()
+  @Test(
+    "A removal of all is on disk before a file goes, whatever the class",
+    arguments: [Durability.process, .interval(.seconds(10)), .durable])
+  func order(durability: Durability) throws {
+    let (store, directory, queue, calls) = try recordedStore(durability)
     let last = try store.statistics().lastVersion
-    var told = 0
-    try store.removeAll { told = $0.totalCount ?? 0 }
-    #expect(calls.all == ["exchange"])
-    #expect(told >= 3)
-    #expect(try store.contents() == [:])
-    #expect(try Image(of: directory.store).segmentNames.count == told)
-    // After a kill at this moment, everything is gone too.
-    try Image(of: directory.store).write(to: directory("killed"))
-    let killed = try Store(directory("killed"))
-    #expect(try killed.contents() == [:])
-    #expect(try Image(of: directory("killed")).segmentNames == [])
-    #expect(try killed.setValue("new", forKey: "key1", durability: .process) > last)
-    #expect(try killed.statistics().recovery.quarantinedFiles == [])
-    try killed.close()
-    queue.runAll()
-    #expect(calls.all.prefix(3) == ["exchange", "sync", "unlink"])
+    try store.removeAll()
+    let exchange = try #require(calls.all.firstIndex(of: "exchange"))
+    #expect(calls.all.filter { $0 == "exchange" }.count == 1)
+    #expect(calls.all[..<exchange].contains("sync"))
+    #expect(Array(calls.all[exchange...].prefix(3)) == ["exchange", "sync", "unlink"])
     #expect(try Image(of: directory.store).segmentNames == [])
-    #expect(try store.setValue("new", forKey: "key1") > last)
+    #expect(try store.setValue("new", forKey: "key1", durability: .process) > last)
+    queue.runAll()
     try store.close()
     #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("A durable call first brings the removal to disk", arguments: 0..<4)
-  func settled(by choice: Int) throws {
-    let (store, directory, _, queue, calls) = try readyStore()
-    try store.removeAll()
-    switch choice {
-    case 0: try store.sync()
-    case 1: #expect(try !store.removeValue(forKey: "key1", durability: .durable))
-    case 2: try store.setValue("new", forKey: "new", durability: .durable)
-    default: try store.close()
-    }
-    // This happens before a file is removed.
-    #expect(calls.all.prefix(2) == ["exchange", "sync"])
-    if choice == 3 { #expect(try Image(of: directory.store).segmentNames == []) }
-    queue.runAll()
-  }
-
-  @Test("The first write after the removal waits for no sync either; a power cut undoes both")
-  func writeAfter() throws {
-    let (store, directory, _, queue, calls) = try readyStore()
-    try store.removeAll()
-    try store.setValue("new", forKey: "new")
-    #expect(calls.all == ["exchange"])
-    var undone = try Image(of: directory.store)
-    undone.files["MANIFEST"] = undone.files["MANIFEST.empty"]
-    try undone.write(to: directory("undone"))
-    let again = try Store(directory("undone"))
-    #expect(try again.count() == 150)
-    #expect(try again.statistics().recovery.quarantinedFiles == [])
-    try again.close()
-    queue.runAll()
-    #expect(try store.contents() == ["new": Array("new".utf8)])
-  }
-
   @Test(
-    "A removal waits for no sync in a session without writes, nor does the next one")
-  func beforeTheFirstWrite() throws {
+    "A kill or a power cut between the exchange and its sync leaves all or nothing",
+    arguments: [true, false])
+  func cutShort(isUndone: Bool) throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("old", forKey: "key")
+    try store.sync()
+    let before = try Image(of: scene.path)
+    let image = Mutex<Image?>(nil)
+    let isExchanged = Mutex(false)
+    scene.fileSystem.setHook { event in
+      if event.call == .exchange { isExchanged.withLock { $0 = true } }
+      guard event.call == .synchronize, isExchanged.withLock({ $0 }),
+        image.withLock({ $0 == nil })
+      else { return nil }
+      // The first write after the removal is in the log already.
+      _ = try? store.setValue("new", forKey: "new")
+      let now = try? Image(of: scene.path)
+      image.withLock { $0 = now }
+      return nil
+    }
+    try store.removeAll()
+    scene.fileSystem.setHook(nil)
+    var left = try #require(image.withLock { $0 })
+    // No file that a power cut may bring back as the manifest is written to again.
+    #expect(left.files["MANIFEST.new"] == nil)
+    if isUndone { left.files["MANIFEST"] = before.files["MANIFEST"] }
     let directory = try TemporaryDirectory()
-    let queue = ManualBackgroundQueue()
-    do {
-      let store = try Store(directory.store, .small(durability: .process), background: queue)
-      try store.setValue("old", forKey: "key")
-      try store.close()
-    }
-    let files = FaultyFileSystem()
-    let store = try Store(
-      directory.store, .small(durability: .process), fileSystem: files, background: queue)
-    for round in 0..<3 {
-      queue.runAll(dueAfter: .zero)
-      let calls = Messages()
-      files.setHook { event in
-        if [.synchronize, .synchronizeData].contains(event.call) { calls.add("sync") }
-        return nil
-      }
-      try store.removeAll()
-      #expect(try store.count() == 0)
-      try store.setValue("new", forKey: "key\(round)")
-      #expect(calls.all == [])
-    }
-    try Image(of: directory.store).write(to: directory("killed"))
-    let killed = try Store(directory("killed"))
-    #expect(try killed.contents() == ["key2": Array("new".utf8)])
-    #expect(try killed.statistics().recovery.quarantinedFiles == [])
-    try store.close()
-    #expect(try Store(directory.store).contents() == ["key2": Array("new".utf8)])
+    try left.write(to: directory.store)
+    let again = try Store(directory.store)
+    #expect(
+      try again.contents() == (isUndone ? ["key": Array("old".utf8)] : ["new": Array("new".utf8)]))
+    #expect(try again.statistics().recovery.quarantinedFiles == [])
   }
 
-  @Test("In a durable store, a removal of all is on disk when it returns")
-  func durable() throws {
-    let (store, directory, _, _, calls) = try readyStore(.durable)
+  @Test("A second removal of all waits for the one before it")
+  func afterUnsettled() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("v", forKey: "key")
+    let gate = Gate()
+    let isExchanged = Mutex(false)
+    let syncCount = Mutex(0)
+    scene.fileSystem.setHook { event in
+      if event.call == .exchange { isExchanged.withLock { $0 = true } }
+      if event.call == .synchronize, isExchanged.withLock({ $0 }) {
+        syncCount.withLock { $0 += 1 }
+        gate.passOnce()
+      }
+      return nil
+    }
+    let first = Background { try store.removeAll() }
+    try gate.waitForArrival()
+    #expect(try store.count() == 0)
     try store.removeAll()
-    #expect(calls.all.firstIndex(of: "sync") != nil)
-    #expect(calls.all.lastIndex(of: "sync")! < calls.all.firstIndex(of: "unlink")!)
-    #expect(try Image(of: directory.store).segmentNames == [])
+    #expect(syncCount.withLock { $0 } == 2)
+    gate.open()
+    #expect(first.finishes() && first.error == nil)
+    scene.fileSystem.setHook(nil)
+    try store.close()
   }
 
   @Test("Everything that the manifest lists at the removal is removed", arguments: [0, 200])
   func afterMoreSegments(count: Int) throws {
-    let (store, directory, _, queue, calls) = try readyStore()
+    let (store, directory, queue, _) = try recordedStore(.process)
     for number in 0..<count {
       try store.setValue([UInt8](repeating: 2, count: 9000), forKey: "more\(number)")
     }
     if count > 0 { queue.runAll() }
-    let exchanges = calls.all.filter { $0 == "exchange" }.count
     try store.removeAll()
-    #expect(calls.all.filter { $0 == "exchange" }.count == exchanges + 1)
-    #expect(calls.all.last == "exchange")
     try Image(of: directory.store).write(to: directory("killed"))
     #expect(try Store(directory("killed")).contents() == [:])
     #expect(try Image(of: directory("killed")).segmentNames == [])
@@ -311,48 +290,23 @@ struct RemoveAllTests {
     #expect(try Store(directory.store).contents() == ["key1": Array("new".utf8)])
   }
 
-  @Test("A failed preparation does not use up places for good")
-  func notReady() throws {
+  @Test("A removal of all that finds no room for its manifest leaves everything")
+  func noRoom() throws {
     let scene = try StoreScene()
     let store = try scene.open()
-    scene.fileSystem.setHook { event in
-      event.file == FileName.emptiedManifest && event.call == .allocate ? ENOSPC : nil
+    try store.setValue("v", forKey: "key")
+    for isOfSync in [false, true] {
+      scene.fileSystem.setHook { event in
+        event.file == FileName.newManifest && event.call == (isOfSync ? .synchronize : .write)
+          ? ENOSPC : nil
+      }
+      #expect(throws: StoreError.self) { try store.removeAll() }
     }
-    for number in 0..<20 {
-      try store.setValue("v", forKey: "\(number)")
-      try store.maintain()
-    }
-    try store.checkpoint()
-    #expect(try scene.manifest().pendingIDs == [])
     scene.fileSystem.setHook(nil)
-    try store.maintain()
+    #expect(try store.count() == 1)
+    try store.setValue("v", forKey: "key2")
     try store.removeAll()
     #expect(try store.count() == 0)
     try store.close()
   }
-
-  @Test("A close that fails waits for the preparation in progress")
-  func closedMeanwhile() throws {
-    let scene = try StoreScene()
-    let store = try scene.open()
-    try store.setValue("v", forKey: "key")
-    let gate = Gate()
-    scene.fileSystem.setHook { event in
-      if event.file == FileName.emptiedManifest, event.call == .write { gate.passOnce() }
-      return event.call == .synchronizeData ? EIO : nil
-    }
-    let housekeeping = Background { try? store.maintain() }
-    try gate.waitForArrival()
-    let closing = Background { try store.close() }
-    #expect(!closing.finishes(within: 1))
-    guard case .locked = storeError({ _ = try scene.open() }) else {
-      Issue.record("the lock was released")
-      return
-    }
-    gate.open()
-    #expect(closing.finishes())
-    #expect(closing.error != nil)
-    #expect(housekeeping.finishes())
-  }
-
 }
