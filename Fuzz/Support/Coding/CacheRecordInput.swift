@@ -68,8 +68,12 @@ enum Decoded<Value> {
 }
 
 extension Decoded where Value: Decodable {
-  /// The value that Foundation decodes from JSON.
+  /// The value that Foundation decodes from JSON in UTF-8. Coders refuse UTF-16 and UTF-32, which
+  /// begin with a mark or have a zero byte.
   static func json(_ bytes: [UInt8]) -> Decoded {
+    if bytes.contains(0) || bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) {
+      return .failure
+    }
     let brackets = bytes.count { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }
     if brackets > 500 { return .either }
     return optional(try? JSONDecoder().decode(Value.self, from: Data(bytes)))

@@ -32,7 +32,8 @@ extension CrashRun {
     trace?("    meanwhile \(operation.name)")
     model.candidates += steps
     do {
-      _ = try operation.perform(on: store, holding: state, now: now)
+      let versions = try operation.perform(on: store, holding: state, now: now)
+      try note(versions, in: model.candidates.last)
       tally["writes meanwhile"] += 1
       if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
     } catch {

@@ -158,7 +158,7 @@ package final class CrashRun<Choices: ChoiceSource> {
       }
       // A removal of all waits for the names that it exchanged.
       if call == .synchronize, isRemovedAll, !isAlone { writeMeanwhile(during: operation) }
-      if call == .synchronize, !isAlone, !operation.writesAside,
+      if call == .synchronize, !isRemovedAll, !isAlone, !operation.writesAside,
         process.fileSystem.isAtOutputOfCompaction
       {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }

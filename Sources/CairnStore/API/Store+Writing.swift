@@ -205,8 +205,9 @@ extension Store {
 
   /// Removes every entry.
   ///
-  /// The removal is on disk when the call returns, whatever the store's durability class. The call
-  /// waits for two syncs; other reads and writes do not wait for it.
+  /// The removal is on disk when the call returns, whatever the store's durability class.
+  /// Meanwhile, reads and small writes in other threads continue, except for writes that wait for a
+  /// sync themselves.
   ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held.
   ///   Reads already find no entry.

@@ -186,7 +186,11 @@ final class Catalog: Sendable {
     state.manifest = next
     state.unlinkedIDs = []
     state.isSettled = false
-    do throws(StoreError) { try file.dropSpare() } catch { throw state.failed(error) }
+    do throws(StoreError) { try file.dropSpare() } catch {
+      // DURABILITY: once the exchange is on disk, the file may be written to again.
+      do throws(StoreError) { try directory.synchronize() } catch { throw state.failed(error) }
+      state.isSettled = true
+    }
   }
 
   /// Waits until the name of the current manifest is on disk. No lock is held, so no write waits

@@ -25,7 +25,7 @@ extension Engine {
     try session.checkUsable()
     let (segments, listed, prepared, lastSequence) = log.withLock { appender in
       (
-        appender.segments, appender.active == nil ? nil : Set(appender.sealed.map(\.id)),
+        appender.segments, appender.hasSession ? Set(appender.sealed.map(\.id)) : nil,
         appender.prepared, appender.nextSequence - 1
       )
     }

@@ -3,12 +3,11 @@ internal import Synchronization
 /// The store's background maintenance: one loop on its own thread.
 ///
 /// A pass does each due chore once, the most urgent first. It seals rolled segments, removes the
-/// files left by large writes and makes an overdue checkpoint. Then
-/// it runs one round of compaction, removes expired entries, takes a step towards the free-space
-/// floor, runs a round of the cache's chore, and scrubs a little more of the log. Each chore is
-/// bounded, so none starves another, and a kill loses at most one chore. While a chore has more to
-/// do, the next pass follows at once. The state of the log drives the loop, not the writes of this
-/// session.
+/// files left by large writes and makes an overdue checkpoint. Then it runs one round of compaction,
+/// removes expired entries, takes a step towards the free-space floor, runs a round of the cache's
+/// chore, and scrubs a little more of the log. Each chore is bounded, so none starves another, and a
+/// kill loses at most one chore. While a chore has more to do, the next pass follows at once. The
+/// state of the log drives the loop, not the writes of this session.
 final class Housekeeper: Sendable {
   private let session: Session
   private let compactor: Compactor

@@ -14,8 +14,9 @@ enum SyncedPart {
 ///
 /// 1. `Appender` is used only under this lock. The location in an index entry changes only under
 ///    this lock.
-/// 2. No thread waits for the disk under it, with two exceptions: a `removeAll` without a ready
-///    manifest, and the last attempt of a large write that other writes have overtaken.
+/// 2. No thread waits for the disk under it, with two exceptions: the last attempt of a large write
+///    that other writes have overtaken, and an exchange of manifests whose old file cannot be
+///    unlinked.
 /// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
 ///    recency clock, which are taken after it.
 final class LogWriter: Sendable {

@@ -1,10 +1,10 @@
 /// Writes that are too large for others to wait for: a large value, or a batch of many records.
 ///
 /// The records go into a segment that no manifest lists, under no lock that another write needs.
-/// Then the writer prepares a manifest that lists the segment after the active one, as a close does
-/// for the next session. Under the log's lock, the log rolls into the segment, and the two
-/// manifests exchange names. All earlier bytes are now in the page cache, as the log requires. Only
-/// the last attempt waits for a sync under that lock.
+/// Then the writer writes a manifest that lists the segment after the active one. Under the log's
+/// lock, the log rolls into the segment, and the two manifests exchange names. All earlier bytes are
+/// now in the page cache, as the log requires. Only the last attempt waits for a sync under that
+/// lock.
 ///
 ///     listed before:  active   prepared   reserved …
 ///     listed after:   active   aside      reserved …
@@ -73,8 +73,7 @@ extension SegmentSupply {
             Manifest.OpenSegment(id: segment.id, salt: segment.header.salt, byteCount: 0),
             at: place + 1)
         }
-        let file = ManifestFile(directory: session.directory)
-        if !isHoldingOthers { try file.makeReady(next) }
+        if !isHoldingOthers { try catalog.write(next, &state) }
         return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
           // A value gets its number below. It must be within the reach of the segment.
@@ -83,15 +82,14 @@ extension SegmentSupply {
           }
           // If another write has rolled the segment in the meantime, try again.
           guard appender.active === active, appender.prepared === prepared else { return .again }
-          if isHoldingOthers { try file.makeReady(next) }
+          if isHoldingOthers { try catalog.write(next, &state) }
           if let value = try check(&appender) { return .refused(value) }
           // DURABILITY: a kill before the exchange leaves a rolled segment. A kill after it also
           // leaves an empty one. A power cut may undo the exchange, so a sync of the log syncs the
           // directory first.
           try appender.roll(to: segment, from: isBatch ? first : appender.nextSequence) {
             () throws(StoreError) in
-            do throws(StoreError) { try file.installNext() } catch {
-              let error = state.failedExchange(error)
+            do throws(StoreError) { try catalog.installUnsettled(next, &state) } catch {
               // The manifest that needs the segment's file may be in place.
               isEntered = state.failure != nil
               throw error
@@ -99,12 +97,6 @@ extension SegmentSupply {
           }
           isEntered = true
           appender.prepared = nil
-          log.announce(generation: next.generation)
-          // A sync of the directory may have begun before the exchange.
-          log.commits.noteName()
-          state.manifest = next
-          state.unlinkedIDs = []
-          state.isSettled = false
           state.leftSegments.append(prepared)
           prepared.retire()
           log.files.table.remove(prepared)

@@ -63,7 +63,7 @@ final class SegmentSupply: Sendable {
 
   /// Makes the first write after an open possible: the manifest no longer marks the store as clean,
   /// and the log has an active segment. Does not wait for a sync if the next manifest is ready.
-  private func beginSession() throws(StoreError) {
+  func beginSession() throws(StoreError) {
     try preparation.withLock { (_) throws(StoreError) in
       try catalog.change { (state) throws(StoreError) in
         let isBegun = try log.withLock { (appender) throws(StoreError) in
@@ -157,9 +157,8 @@ final class SegmentSupply: Sendable {
           appender.prepared = segment
           return true
         }
-        if isUsed { continue }
-        log.files.table.remove(segment)
-        catalog.abandon([segment.id])
+        // The removal removes the file.
+        if !isUsed { log.files.table.remove(segment) }
       }
     }
   }

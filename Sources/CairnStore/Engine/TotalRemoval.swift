@@ -1,12 +1,14 @@
 /// Removes everything with one change of the manifest, whatever the number of keys.
 ///
-/// The caller waits for the disk, and nobody else does: the new manifest is synced before the names
-/// of the two are exchanged, and the directory afterwards, both without the log's lock. Until the
+/// The caller waits for the disk, and reads and small writes do not: the new manifest is synced
+/// before the names of the two are exchanged, and the directory afterwards, both without the log's
+/// lock. Until the
 /// names are on disk, a power cut may bring the old manifest back, so the files that it lists stay
 /// until then.
 final class TotalRemoval: Sendable {
-  /// More numbers than other writes use while the manifest reaches the disk.
-  private static let numbersAhead: SequenceNumber = 1 << 32
+  /// More numbers than other writes use while the manifest reaches the disk: they fill at most 18
+  /// segments of 1 GiB.
+  private static let numbersAhead: SequenceNumber = 1 << 30
 
   private let session: Session
   private let lookup: Lookup
@@ -30,6 +32,12 @@ final class TotalRemoval: Sendable {
     progress: (WorkProgress) -> Void
   ) throws(StoreError) {
     try session.checkWritable()
+    if log.withLock({ !$0.hasSession && !$0.segments.isEmpty }) {
+      // The first write of a session that comes in the meantime does not need the manifest then.
+      do throws(StoreError) { try supply.beginSession() } catch {
+        guard case .noSpace = error else { throw error }
+      }
+    }
     var removed = try catalog.change { (state) throws(StoreError) in try remove(&state) }
     Reclamation.reclaimIfDue()
     // Report this even if the store was empty. The call that emptied it may not have called the
@@ -61,6 +69,7 @@ final class TotalRemoval: Sendable {
         WorkProgress(
           .removing, completedCount: fileCount - removed.segments.count, totalCount: fileCount))
     }
+    try session.checkPlace()
   }
 
   /// What a removal took out of the log.
@@ -78,15 +87,13 @@ final class TotalRemoval: Sendable {
   private func remove(_ state: inout Catalog.State) throws(StoreError) -> Removed {
     let (last, isEmpty) = try log.withLock { (appender) throws(StoreError) in
       try appender.checkWritable(path: session.path)
-      return (appender.nextSequence - 1, appender.segments.isEmpty && appender.prepared == nil)
+      return (appender.nextSequence - 1, appender.segments.isEmpty)
     }
     if isEmpty { return Removed(lastSequence: last) }
     let floor = last + Self.numbersAhead
-    let listed = (state.manifest.openSegments.map(\.id), state.manifest.sealedSegments.map(\.id))
     let salts = try session.directory.randomNumbers(count: Manifest.reservedSegmentCount)
     let next = try catalog.successor(&state, lastSequence: floor) { manifest in
-      manifest.removeAll(through: floor, retiring: listed.0 + listed.1)
-      manifest.isClean = false
+      manifest.removeAll(through: floor)
       manifest.reserve(salts: salts)
     }
     try catalog.write(next, &state)

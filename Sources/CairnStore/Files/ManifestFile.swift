@@ -60,9 +60,8 @@ package struct ManifestFile: Sendable {
   /// Allocates space for the next replacement, which then succeeds even on a full disk. Ignores
   /// failures.
   ///
-  /// Removing everything needs none of this space. The file of the previous manifest already
-  /// exists. Its list of segments has room for their ids, even if this manifest lists one segment
-  /// more.
+  /// A manifest that removes everything fits too: it has new places, and ids in the place of
+  /// segments.
   package func reserve(_ manifest: Manifest) {
     let byteCount = (2 * manifest.encoded().count + 4095) & ~4095
     guard let file = try? openSpare() else { return }
@@ -131,18 +130,13 @@ package struct ManifestFile: Sendable {
   ) throws(StoreError) -> Manifest {
     let salts = try directory.randomNumbers(count: Manifest.reservedSegmentCount)
     let next = manifest.continued(in: bootIdentifier, at: time, salts: salts)
-    try makeReady(next)
-    manifest.nextID = next.nextID
-    return next
-  }
-
-  /// Prepares a manifest that can be put into place without a sync.
-  package func makeReady(_ next: Manifest) throws(StoreError) {
     // Leave the spare file to the manifests of this session: a full disk has no room for another.
     try synchronize(try prepare(next, in: try open(FileName.newNextManifest)))
     // DURABILITY: the contents are on disk before the file gets this name. So whatever a crash does
     // to the name, a file that has it can be put into place without a sync.
     try directory.rename(FileName.newNextManifest, to: FileName.nextManifest)
+    manifest.nextID = next.nextID
+    return next
   }
 
   /// Puts the prepared manifest into place, without a sync.

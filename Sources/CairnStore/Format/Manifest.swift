@@ -95,8 +95,9 @@ package struct Manifest: Sendable, Hashable {
   package static let reservedSegmentCount = 16
 
   /// More numbers than a power cut can take. Since the last manifest on disk, at most 18 segments of
-  /// up to 1 GiB were filled, and two large writes left numbers out, up to 2^30 each.
-  package static let lostSequenceLimit: SequenceNumber = 1 << 32
+  /// up to 1 GiB were filled before a removal of all and 18 after it, and the removal and two large
+  /// writes left numbers out, up to 2^30 each.
+  package static let lostSequenceLimit: SequenceNumber = 1 << 33
 
   /// Adds places for future segments, one for each salt.
   package mutating func reserve(salts: [UInt64]) {
@@ -133,21 +134,18 @@ package struct Manifest: Sendable, Hashable {
       }
   }
 
-  /// Removes everything.
+  /// Removes everything. The files of all segments must then be removed.
   ///
-  /// - Parameters:
-  ///   - floor: at least as high as every sequence number in use.
-  ///   - ids: the segments whose files must be removed.
-  package mutating func removeAll(through floor: SequenceNumber, retiring ids: [SegmentID]) {
+  /// - Parameter floor: at least as high as every sequence number in use.
+  package mutating func removeAll(through floor: SequenceNumber) {
     floorSequence = floor
-    retiredIDs += ids.map(\.rawValue)
+    retiredIDs += openSegments.map(\.id.rawValue) + sealedSegments.map(\.id.rawValue)
     openSegments = []
     sealedSegments = []
     if checkpointID != 0 { retiredIDs.append(checkpointID) }
     checkpointID = 0
     checkpointChecksum = 0
-    // The next write makes a segment and records it in the manifest.
-    isClean = true
+    isClean = false
   }
 
   package init(storeIdentifier: [UInt8], hashSecret: [UInt8], bootIdentifier: [UInt8]) {

@@ -10,7 +10,7 @@ extension StoreConfiguration {
     var resolved = self
     resolved.segmentByteLimit = max(segmentByteLimit, Self.smallestSegmentByteCount)
     guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return resolved }
-    resolved.segmentByteLimit = min(resolved.segmentByteLimit, diskByteLimit / 16)
+    resolved.segmentByteLimit = min(resolved.segmentByteLimit, diskByteLimit / 16 & ~4095)
     // The index file and the manifests take part of the space.
     let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
     resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))

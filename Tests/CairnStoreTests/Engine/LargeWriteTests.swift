@@ -178,7 +178,7 @@ struct LargeWriteTests {
     let syncCount = Atomic(0)
     let others = Mutex<[Background]>([])
     scene.fileSystem.setHook { [store] event in
-      guard event.call == .synchronize, event.file == FileName.newNextManifest else { return nil }
+      guard event.call == .synchronize, event.file == FileName.newManifest else { return nil }
       if syncCount.add(1, ordering: .relaxed).newValue > 20 { return EIO }
       let other = Background {
         for number in 0..<80 {
@@ -227,7 +227,7 @@ struct LargeWriteTests {
     scene.queue.runAll()
     if isForManifest {
       scene.fileSystem.setHook { event in
-        event.call == .allocate && event.file == "MANIFEST.next.new" ? ENOSPC : nil
+        event.call == .allocate && event.file == "MANIFEST.new" ? ENOSPC : nil
       }
     } else {
       scene.fileSystem.fillDisk()

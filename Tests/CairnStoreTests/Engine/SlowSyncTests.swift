@@ -117,7 +117,7 @@ struct SlowSyncTests {
   func largeValue() throws {
     let store = try open()
     try write(store, 0..<5)
-    system.holdSyncs(of: "MANIFEST.next.new")
+    system.holdSyncs(of: "MANIFEST.new")
     defer { system.releaseSyncs() }
     let writer = Background {
       try store.setValue([UInt8](repeating: 7, count: 100_000), forKey: "large")

@@ -167,6 +167,18 @@ struct PlaceTests {
       if round == 2 {
         try store.removeAll()
         #expect(try given.insert(store.setValue("again", forKey: "0")).inserted)
+        // A version from the time after a removal that the power cut undoes.
+        var isExchanged = false
+        process.fileSystem.intervene = { call in
+          if call == .exchange || call == .rename { isExchanged = true }
+          guard call == .synchronize, isExchanged else { return nil }
+          isExchanged = false
+          do {
+            #expect(try given.insert(store.setValue("undone", forKey: "0")).inserted)
+          } catch { Issue.record("\(error)") }
+          return .die
+        }
+        try? store.removeAll()
       }
       process.kill()
       var cut = Oldest()

@@ -23,9 +23,8 @@ final class Checkpointer: Sendable {
   let progress: CheckpointProgress
   /// The result of this session's open.
   let recovery: RecoveryReport
-  /// Held throughout a checkpoint and while a `removeAll` is prepared. A compaction holds it from
-  /// the switch until the index names the copies, but never while copying: a close needs the lock
-  /// and must not wait for the copies.
+  /// Held throughout a checkpoint. A compaction holds it from the switch until the index names the
+  /// copies, but never while copying: a close needs the lock and must not wait for the copies.
   private let switching = Lock(())
   /// The last logged reason for making no checkpoint, or `.none` after a success.
   private let toldHindrance = Atomic(CheckpointHindrance.none)

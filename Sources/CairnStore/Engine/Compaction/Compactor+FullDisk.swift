@@ -19,6 +19,8 @@ extension Compactor {
     if !isRemoval, search.failureCount == 0 { pressure.noteWait() }
     defer { search.failureCount += 1 }
     if try catalog.removeLeftFiles() { return true }
+    // A removal of all frees its space once its manifest is on disk.
+    try catalog.settle()
     if isRemoval, giveHalfOfReserve() { return true }
     if getsPinnedBytesBack() { return true }
     // Background work may free room: the inputs of a round, or the checkpoint before the one being

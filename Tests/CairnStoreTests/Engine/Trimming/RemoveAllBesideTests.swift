@@ -152,10 +152,16 @@ struct RemoveAllBesideTests {
     try gate.waitForArrival()
     for number in 0..<50 { try store.setValue([UInt8].filled(5000), forKey: "key \(number)") }
     #expect(syncCount.withLock { $0 } == 1)
-    #expect(try !store.removeValue(forKey: "key", durability: .durable))
-    #expect(syncCount.withLock { $0 } == 2)
+    let durable = Background {
+      let isRemoved = try store.removeValue(forKey: "key", durability: .durable)
+      #expect(!isRemoved)
+    }
+    durable.waitUntilBlocked()
+    #expect(!durable.finishes(within: 0))
     gate.open()
     #expect(removal.finishes() && removal.error == nil)
+    #expect(durable.finishes() && durable.error == nil)
+    #expect(syncCount.withLock { $0 } == 2)
     scene.fileSystem.setHook(nil)
     try store.close()
   }

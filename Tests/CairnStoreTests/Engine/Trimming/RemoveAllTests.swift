@@ -265,10 +265,13 @@ struct RemoveAllTests {
     let first = Background { try store.removeAll() }
     try gate.waitForArrival()
     #expect(try store.count() == 0)
-    try store.removeAll()
-    #expect(syncCount.withLock { $0 } == 2)
+    let second = Background { try store.removeAll() }
+    second.waitUntilBlocked()
+    #expect(!second.finishes(within: 0))
     gate.open()
     #expect(first.finishes() && first.error == nil)
+    #expect(second.finishes() && second.error == nil)
+    #expect(syncCount.withLock { $0 } == 2)
     scene.fileSystem.setHook(nil)
     try store.close()
   }
