@@ -48,7 +48,9 @@ struct RemoveAllBesideTests {
     }
     let job = Background { scene.queue.runAll(dueAfter: .zero) }
     try gate.waitForArrival()
-    try store.removeAll()
+    let removal = Background { try store.removeAll() }
+    // It waits only for the job, after the exchange.
+    try waitUntil { try store.count() == 0 }
     let isStored = Mutex(false)
     let writer = Background {
       let version = try? store.setValue(
@@ -57,7 +59,7 @@ struct RemoveAllBesideTests {
     }
     writer.waitUntilBlocked()
     gate.open()
-    #expect(job.finishes() && writer.finishes())
+    #expect(job.finishes() && writer.finishes() && removal.finishes() && removal.error == nil)
     #expect(isStored.withLock { $0 })
     for index in 0..<300 { try store.setValue([UInt8].filled(300), forKey: "key\(index)") }
     let killed = try scene.killed()
