@@ -258,9 +258,9 @@ extension Store {
 
   /// Gives an entered write its promised durability. See the synchronous form.
   package nonisolated(nonsending) func finish(_ pending: PendingWrite) async throws(StoreError) {
-    if pending.keepsLimits {
+    if pending.mustEnforceLimits {
       try await entering.performUncancelled { () throws(StoreError) in
-        self.engine.evictor.keepLimits()
+        self.engine.evictor.enforceLimits()
       }
     }
     if pending.sequence > 0 {

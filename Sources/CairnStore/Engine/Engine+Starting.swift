@@ -51,7 +51,7 @@ extension Engine {
     expecting expectation: Expectation, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     // Checking and copying a large value takes long, so another thread does it.
-    if value.byteCount > Self.atOnceByteLimit || evictor.isAsked(adding: 1) {
+    if value.byteCount > Self.atOnceByteLimit || evictor.mustEvict(adding: 1) {
       return (.mismatch(current: nil), .left)
     }
     return try put(

@@ -108,8 +108,8 @@ extension Engine {
     try session.checkWritable()
     // Also if the turn does not come: a lookup may have delayed a free.
     defer { Reclamation.reclaimIfDue() }
-    // Throws if an earlier write left the store over its limits, and nothing can be evicted.
-    if !atOnce { try evictor.checkLimits(&removals) }
+    // Throws if an earlier write left the store over its limits, and still nothing can be evicted.
+    if !atOnce { try evictor.retryFailedEviction(&removals) }
     let durability = session.durability(durability)
     let forSync = durability == .durable
     let hash = lookup.hash.hash(key)
@@ -184,9 +184,9 @@ extension Engine {
     pending.replaced = replaced
     pending.replaced?.index = removals.count
     if atOnce {
-      pending.keepsLimits = evictor.isAsked(adding: 0)
+      pending.mustEnforceLimits = evictor.mustEvict(adding: 0)
     } else {
-      evictor.keepLimits(&removals)
+      evictor.enforceLimits(&removals)
     }
     return (result, pending)
   }
@@ -224,7 +224,7 @@ extension Engine {
       return false
     }
     // The store may have been opened with a lower limit than before.
-    evictor.keepLimits()
+    evictor.enforceLimits()
     pending.add(PendingWrite(sequence: sequence, durability: durability))
     return true
   }
@@ -341,7 +341,7 @@ extension Engine {
       return (0, PendingWrite(sequence: log.lastSequence, durability: durability))
     }
     let isRemoval = batch.isRemoval
-    if !isRemoval { try evictor.checkLimits(&removals) }
+    if !isRemoval { try evictor.retryFailedEviction(&removals) }
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
     var batch = batch
@@ -351,7 +351,7 @@ extension Engine {
       let large = UnpublishedBatch(batch, now: now)
       let first = try writer.appendAside(large, forSync: durability == .durable)
       removals += large.takeEvents()
-      evictor.keepLimits(&removals)
+      evictor.enforceLimits(&removals)
       let last = first + UInt64(large.batch.operations.count) - 1
       return (first, PendingWrite(sequence: last, durability: durability))
     }
@@ -388,7 +388,7 @@ extension Engine {
     var isSlowed = false
     if deadByteCount > 0 { isSlowed = turn.appender.allowance.spend(deadByteCount) }
     _ = consume turn
-    evictor.keepLimits(&removals)
+    evictor.enforceLimits(&removals)
     return (
       first,
       PendingWrite(

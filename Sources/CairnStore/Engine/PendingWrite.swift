@@ -7,7 +7,7 @@ package struct PendingWrite: Sendable {
   /// The bytes that the write has made dead if it must wait for compaction, otherwise 0.
   var slowedByteCount = 0
   /// Whether the limits must still be enforced. Only for a write made with `atOnce`.
-  var keepsLimits = false
+  var mustEnforceLimits = false
   /// Whether the write was skipped because it would have had to wait. Only for a write made with
   /// `atOnce`.
   package private(set) var isLeft = false

@@ -33,10 +33,9 @@ final class TotalRemoval: Sendable {
   ) throws(StoreError) {
     try session.checkWritable()
     if log.withLock({ !$0.hasSession && !$0.segments.isEmpty }) {
-      // The first write of a session that comes in the meantime does not need the manifest then.
-      do throws(StoreError) { try supply.beginSession() } catch {
-        guard case .noSpace = error else { throw error }
-      }
+      // The first write of a session that comes in the meantime does not need the manifest then. If
+      // this fails, because the disk is full or the last segment unreadable, it does.
+      try? supply.beginSession()
     }
     var removed = try catalog.change { (state) throws(StoreError) in try remove(&state) }
     Reclamation.reclaimIfDue()
@@ -51,7 +50,7 @@ final class TotalRemoval: Sendable {
     }
     // An earlier call that left nothing to remove may still be waiting for the disk.
     try catalog.settle()
-    // A thread that is making a segment at a place that was taken away removes its file.
+    // Another thread may still be making a file at a place that was taken away.
     supply.waitForPreparation()
     _ = catalog.whileUsable { state in
       for id in removed.places { _ = catalog.unlink(id, in: &state) }

@@ -49,15 +49,15 @@ final class Evictor: Sendable {
   ///
   /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
-  func checkLimits(_ removals: inout [RemovalEvent]) throws(StoreError) {
+  func retryFailedEviction(_ removals: inout [RemovalEvent]) throws(StoreError) {
     if start.hasFailed.load(ordering: .relaxed) { try evictAgain(&removals) }
   }
 
   /// Like the other form, but reports removals to the observer.
-  func checkLimits() throws(StoreError) {
+  func retryFailedEviction() throws(StoreError) {
     var removals: [RemovalEvent] = []
     defer { remover.tell(removals) }
-    try checkLimits(&removals)
+    try retryFailedEviction(&removals)
   }
 
   @inline(never)
@@ -75,7 +75,7 @@ final class Evictor: Sendable {
   ///
   /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
-  func keepLimits(_ removals: inout [RemovalEvent]) {
+  func enforceLimits(_ removals: inout [RemovalEvent]) {
     if lookup.index.count > start.count.load(ordering: .relaxed)
       || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
     {
@@ -84,16 +84,16 @@ final class Evictor: Sendable {
   }
 
   /// Whether adding this many entries would require work to enforce the limits.
-  func isAsked(adding count: Int) -> Bool {
+  func mustEvict(adding count: Int) -> Bool {
     lookup.index.count + count > start.count.load(ordering: .relaxed)
       || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
       || start.hasFailed.load(ordering: .relaxed)
   }
 
   /// Like the other form, but reports removals to the observer.
-  func keepLimits() {
+  func enforceLimits() {
     var removals: [RemovalEvent] = []
-    keepLimits(&removals)
+    enforceLimits(&removals)
     remover.tell(removals)
   }
 
