@@ -138,7 +138,7 @@ package final class CrashRun<Choices: ChoiceSource> {
     }
     var diesAfterSwitch = choices.once(in: 60)
     var hasSwitched = false
-    var isRemovedAll = false
+    let isRemovalOfAll = if case .removeAll = operation { true } else { false }
     process.fileSystem.intervene = { [unowned self] call in
       trace?("    \(call.rawValue)")
       lookAsFollowers(in: operation)
@@ -156,9 +156,14 @@ package final class CrashRun<Choices: ChoiceSource> {
       {
         writeMeanwhile(during: operation)
       }
-      // A removal of all waits for the names that it exchanged.
-      if call == .synchronize, isRemovedAll, !isAlone { writeMeanwhile(during: operation) }
-      if call == .synchronize, !isRemovedAll, !isAlone, !operation.writesAside,
+      // A removal of all waits for the names that it exchanged: writes come after it.
+      if call == .synchronize, isRemovalOfAll, !isAlone,
+        model.current.values.contains(where: { !$0.hasExpired(clock.now()) }),
+        (try? process.store?.count()) == 0
+      {
+        writeMeanwhile(during: operation)
+      }
+      if call == .synchronize, !isRemovalOfAll, !isAlone, !operation.writesAside,
         process.fileSystem.isAtOutputOfCompaction
       {
         for _ in 0..<(1 + choices.below(3)) { writeMeanwhile(during: operation, removes: true) }
@@ -178,7 +183,6 @@ package final class CrashRun<Choices: ChoiceSource> {
         return .die
       }
       hasSwitched = call == .exchange || call == .rename
-      if hasSwitched, case .removeAll = operation { isRemovedAll = true }
       defer { callsToDeath -= 1 }
       return callsToDeath == 0 ? .die : nil
     }

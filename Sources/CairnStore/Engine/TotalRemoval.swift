@@ -13,12 +13,14 @@ final class TotalRemoval: Sendable {
   private let session: Session
   private let lookup: Lookup
   private let supply: SegmentSupply
+  private let checkpoints: CheckpointProgress
   private let evictor: Evictor
 
   init(_ remover: Remover, _ evictor: Evictor) {
     session = remover.session
     lookup = remover.lookup
     supply = remover.writer.supply
+    checkpoints = remover.writer.compactor.checkpointer.progress
     self.evictor = evictor
   }
 
@@ -119,6 +121,7 @@ final class TotalRemoval: Sendable {
       appender.rolled = []
       appender.sealed = []
     }
+    checkpoints.noteEmptied(through: floor)
     state.resumable = nil
     state.next = nil
     for segment in removed.segments { lookup.table.remove(segment) }

@@ -57,6 +57,13 @@ final class CheckpointProgress: Sendable {
     byteCount.store(0, ordering: .relaxed)
   }
 
+  /// Counts a removal of everything up to a number: a checkpoint would be empty.
+  func noteEmptied(through sequence: SequenceNumber) {
+    lastSequence.store(sequence, ordering: .relaxed)
+    byteCount.store(0, ordering: .relaxed)
+    appendedByteCount.store(0, ordering: .relaxed)
+  }
+
   /// Counts a segment that was rolled and sealed.
   func noteSealed(_ segment: Segment) {
     appendedByteCount.wrappingAdd(segment.usage.end, ordering: .relaxed)
