@@ -103,6 +103,11 @@ extension FaultRun {
       // The store does not check twice whether there is room for a checkpoint.
       if !isOpening, failure.call == .volume { continue }
       if let operation, failure.call == .read, Self.readsAgain(operation) { continue }
+      // A removal of all needs no segment, and writes a manifest of its own.
+      let name = String(failure.name)
+      if case .removeAll? = operation, FileName.isSegment(name) || name == FileName.newManifest {
+        continue
+      }
       // If an operation finds no room, it retries once a compaction has made some. A compaction
       // retries with smaller rounds, a trim with fewer entries. Separate checks show that the
       // operation had the right effects.
