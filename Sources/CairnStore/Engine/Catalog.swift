@@ -176,7 +176,8 @@ final class Catalog: Sendable {
     }
   }
 
-  /// Puts a written manifest into place without a sync. `settle` makes its name durable.
+  /// Puts a written manifest into place without a sync. `settle` makes its name durable. The caller
+  /// reserves space for the next manifest.
   func installUnsettled(_ next: Manifest, _ state: inout State) throws(StoreError) {
     let file = ManifestFile(directory: directory)
     do throws(StoreError) { try file.exchange() } catch { throw state.failedExchange(error) }
@@ -204,7 +205,6 @@ final class Catalog: Sendable {
     _ = whileUsable { state in
       guard state.manifest.generation == unsettled else { return }
       state.isSettled = true
-      ManifestFile(directory: directory).reserve(state.manifest)
     }
   }
 

@@ -74,7 +74,7 @@ extension SegmentSupply {
             at: place + 1)
         }
         if !isHoldingOthers { try catalog.write(next, &state) }
-        return try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
+        let entry = try log.withLock { (appender) throws(StoreError) -> AsideEntry<Value> in
           try appender.checkWritable(path: session.path)
           // A value gets its number below. It must be within the reach of the segment.
           guard appender.nextSequence <= (isBatch ? first : base + (1 << 31) - 1) else {
@@ -102,6 +102,8 @@ extension SegmentSupply {
           log.files.table.remove(prepared)
           return .entered(try body(&appender, first))
         }
+        if isEntered { ManifestFile(directory: session.directory).reserve(next) }
+        return entry
       }
       switch entry {
       case .entered(let value):

@@ -121,6 +121,7 @@ final class TotalRemoval: Sendable {
       appender.rolled = []
       appender.sealed = []
     }
+    ManifestFile(directory: session.directory).reserve(next)
     checkpoints.noteEmptied(through: floor)
     state.resumable = nil
     state.next = nil
