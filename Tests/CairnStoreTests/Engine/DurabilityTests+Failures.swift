@@ -1,4 +1,5 @@
 import CairnStore
+import Foundation
 import FuzzSupport
 import Glibc
 import Synchronization
@@ -277,8 +278,10 @@ extension DurabilityTests {
     #expect(try Set(again.keys()) == [Array("key".utf8), Array("a".utf8)])
   }
 
-  @Test("After a failed sync, the manifest that may be on disk is not overwritten")
-  func spareAfterFailedSync() throws {
+  @Test(
+    "After a failed sync, the manifest that may be on disk is not overwritten",
+    arguments: [false, true])
+  func spareAfterFailedSync(isRemoval: Bool) throws {
     // The kernel forgets a failed sync: the next one succeeds and proves nothing. On disk, the file
     // that is now the spare may then still be the manifest.
     let scene = try StoreScene()
@@ -289,7 +292,18 @@ extension DurabilityTests {
       if event.call == .exchange { isExchanged.withLock { $0 = true } }
       return event.call == .synchronize && isExchanged.withLock { $0 } ? EIO : nil
     }
-    #expect(throws: StoreError.self) { try store.removeAll() }
-    #expect(try !scene.names().contains("MANIFEST.new"))
+    func number(_ name: String) throws -> UInt64 {
+      let attributes = try FileManager.default.attributesOfItem(atPath: scene.url(name).path)
+      return try #require(attributes[.systemFileNumber] as? UInt64)
+    }
+    let old = try number("MANIFEST")
+    // While it is open, no new file gets its number.
+    let file = try FileHandle(forReadingFrom: scene.url("MANIFEST"))
+    #expect(throws: StoreError.self) {
+      if isRemoval { try store.removeAll() } else { try store.checkpoint() }
+    }
+    #expect(isExchanged.withLock { $0 })
+    if try scene.names().contains("MANIFEST.new") { #expect(try number("MANIFEST.new") != old) }
+    try file.close()
   }
 }
