@@ -139,6 +139,8 @@ struct RemoveAllBesideTests {
     let scene = try StoreScene()
     let store = try scene.open()
     try store.setValue("v", forKey: "key")
+    // No name but that of the manifest is left to sync.
+    try store.sync()
     let gate = Gate()
     let isExchanged = Mutex(false)
     let syncCount = Mutex(0)
@@ -152,14 +154,14 @@ struct RemoveAllBesideTests {
     }
     let removal = Background { try store.removeAll() }
     try gate.waitForArrival()
-    for number in 0..<50 { try store.setValue([UInt8].filled(5000), forKey: "key \(number)") }
-    #expect(syncCount.withLock { $0 } == 1)
     let durable = Background {
       let isRemoved = try store.removeValue(forKey: "key", durability: .durable)
       #expect(!isRemoved)
     }
     durable.waitUntilBlocked()
     #expect(!durable.finishes(within: 0))
+    for number in 0..<50 { try store.setValue([UInt8].filled(5000), forKey: "key \(number)") }
+    #expect(syncCount.withLock { $0 } == 1)
     gate.open()
     #expect(removal.finishes() && removal.error == nil)
     #expect(durable.finishes() && durable.error == nil)
