@@ -33,9 +33,11 @@ extension CrashRun {
     model.candidates += steps
     do {
       let versions = try operation.perform(on: store, holding: state, now: now)
-      try note(versions, in: model.candidates.last)
       tally["writes meanwhile"] += 1
-      if !process.fileSystem.isDead { model.acknowledgedCandidateCount = model.candidates.count }
+      // If the process has died, no caller gets the result.
+      if process.fileSystem.isDead { return }
+      try note(versions, in: model.candidates.last)
+      model.acknowledgedCandidateCount = model.candidates.count
     } catch {
       noteMeanwhile(error, of: operation, during: other)
       // After a failed sync, the write may be in the log.
