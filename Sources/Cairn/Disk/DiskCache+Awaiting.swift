@@ -271,12 +271,11 @@ extension DiskCache {
     durability: Durability?
   ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
     let tierKey = try tierKey(key)
-    let inMemory = tierWrite(of: value, forKey: tierKey, options)
     var write: StartedWrite<CompareAndSetResult, CacheError>?
     try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
       write = try start(
         encoded, bytes, of: key, expecting: version, options: options, durability: durability
-      ) { [self] in take($0, of: value, forKey: tierKey, inMemory) }
+      ) { [self] in take($0, of: value, forKey: tierKey, options) }
     }
     guard let write else { preconditionFailure("a coder calls its body once or throws") }
     return write
@@ -293,11 +292,9 @@ extension DiskCache {
     let options = try stored(options)
     // An entry that a mark hides must be removed first, which may have to wait.
     let mayBeHidden = version != nil && marks.isUsed
-    let byteCount = bytes.byteCount + encoded.byteCount
-    if !mayBeHidden, recency?.tells(beforeWriteOf: 1, byteCount, to: store) != true {
+    if !mayBeHidden {
       let (result, pending) = try enter(
-        encoded, bytes, of: key, tier, showsMismatch: true, atOnce: true,
-        ifWanted: { version == nil }
+        encoded, bytes, of: key, tier, atOnce: true, ifWanted: { version == nil }
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         defer { noteWritten(bytes) }
         return try store.enterAtOnce(
@@ -316,7 +313,7 @@ extension DiskCache {
           try guardedTags(bytes, of: version)
         }
         let (result, pending) = try enter(
-          encoded, bytes, of: key, tier, showsMismatch: true, ifWanted: { version == nil }
+          encoded, bytes, of: key, tier, ifWanted: { version == nil }
         ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }
           guard let version else {
@@ -348,10 +345,7 @@ extension DiskCache {
     case .entered(let entered, let rest): (result, pending) = (entered, rest)
     case .left(let enter): (result, pending) = try await store.entering.performUncancelled(enter)
     }
-    do throws(StoreError) { try await store.finish(pending) } catch {
-      if held != nil { noteFailure(.store(error), of: try tierKey(key)) }
-      throw .store(error)
-    }
+    do throws(StoreError) { try await store.finish(pending) } catch { throw .store(error) }
     return result
   }
 }

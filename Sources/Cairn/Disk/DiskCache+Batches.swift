@@ -112,19 +112,16 @@ extension DiskCache {
     var records: Batch
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
     var written: [WrittenChange<Key, Value>] = []
-    var byteCount = 0
     // From here on, a load of these keys is outdated. A loaded value that was kept before was
     // written before this batch, under the same lock.
     for change in changes { flights.noteWrite(change.bytes) }
     // Report only the last change of each key. Otherwise observers would be told of a removal
     // before the insertion.
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
-      var new = WrittenChange(change: change, key: try tierKey(change.key))
+      var new = WrittenChange(change: change)
       if let value = change.value {
-        new.inMemory = tierWrite(of: value, forKey: new.key, change.options)
         try encode(value) { (value) throws(CacheError) in
           new.byteCount = value.byteCount
-          byteCount += change.bytes.count + value.byteCount
           try callingStore { () throws(StoreError) in
             try records.setValue(value, forKey: change.bytes, options: change.options)
           }
@@ -134,19 +131,14 @@ extension DiskCache {
       }
       written.append(new)
     }
-    recency?.tellBeforeWrite(of: written.count, byteCount, to: store)
     var removals: [RemovalEvent] = []
     var version: UInt64
-    if let held {
-      let keys = written.map(\.key)
-      entered.forget = { for key in keys { held.invalidate(key, through: nil, .removed) } }
-    }
     do throws(StoreError) {
       (version, entered.pending) = try store.enter(
         records, durability: durability, removals: &removals)
     } catch {
       drop(removals)
-      if !CacheError.store(error).hasWrittenNothing { entered.forget?() }
+      for new in written { dropKept(new.change.key) }
       events.settle([], after: removals)
       throw .store(error)
     }
@@ -155,16 +147,12 @@ extension DiskCache {
     drop(removals)
     var insertions: [DiskEvents<Key, Value>.Insertion] = []
     for new in written {
-      if let held {
-        if let inMemory = new.inMemory, let value = new.change.value {
-          inMemory.publish(
-            value, forKey: new.key, to: held, version: version, byteCount: new.byteCount)
-        } else {
-          // Another removal may have come first, and memory may not know of it yet.
-          held.invalidate(new.key, through: version - 1, .removed)
+      if let value = new.change.value {
+        if held != nil {
+          take(
+            TierStep(version: version, byteCount: new.byteCount), of: value,
+            forKey: try tierKey(new.change.key), new.change.options)
         }
-      }
-      if new.change.value != nil {
         insertions.append(.init(key: new.change.key, bytes: new.change.bytes, version: version))
       }
       version += 1
@@ -180,9 +168,6 @@ extension DiskCache {
 /// What a batch writes for one key.
 private struct WrittenChange<Key: Hashable & Sendable, Value: Sendable> {
   let change: DiskBatch<Key, Value>.Change
-  let key: TierKey<Key>
-  /// How memory will hold the value. `nil` for a removal, and without a memory tier.
-  var inMemory: TierWrite?
   /// The bytes of the value.
   var byteCount = 0
 }

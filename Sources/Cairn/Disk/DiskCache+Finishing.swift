@@ -4,8 +4,6 @@ internal import CairnStore
 struct EnteredWrites: Sendable {
   /// What the call still has to wait for.
   var pending = PendingWrite()
-  /// Makes memory forget the written values. Called if it is unknown whether they are on disk.
-  var forget: (@Sendable () -> Void)?
 }
 
 // A call first enters its writes, then finishes them. Only the second half waits for a sync, so it
@@ -25,9 +23,7 @@ extension DiskCache {
     var entered = EnteredWrites()
     // If `enter` throws, the writes that it made before must still become durable.
     let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
-    do throws(StoreError) { try store.finish(entered.pending) } catch {
-      try noteFailure(error, of: entered)
-    }
+    do throws(StoreError) { try store.finish(entered.pending) } catch { throw .store(error) }
     return try result.get()
   }
 
@@ -59,17 +55,9 @@ extension DiskCache {
       (result, entered) = try await store.entering.performUncancelled(work)
     }
     do throws(StoreError) { try await store.finish(entered.pending) } catch {
-      try noteFailure(error, of: entered)
+      throw .store(error)
     }
     return try result.get()
-  }
-
-  /// Throws the error of a failed wait.
-  private func noteFailure(
-    _ error: StoreError, of entered: EnteredWrites
-  ) throws(CacheError) {
-    if !CacheError.store(error).hasWrittenNothing { entered.forget?() }
-    throw .store(error)
   }
 
   private func note(_ operation: CacheOperation?, of key: Key?, since start: CallStart) {

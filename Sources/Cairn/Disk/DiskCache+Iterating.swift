@@ -88,7 +88,6 @@ extension DiskCache {
           skippedCount += 1
           return .next
         }
-        try noteShown(entry.info.version, of: entry.key)
         do { return try body(entry) } catch {
           failure = error
           throw error

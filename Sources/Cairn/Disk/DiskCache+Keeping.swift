@@ -48,8 +48,7 @@ extension DiskCache {
   /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
     await keeping { [self] (entered) throws(CacheError) in
-      let inMemory = try tierKey(key)
-      defer { held?.invalidate(inMemory, through: version, .removed) }
+      defer { dropKept(key) }
       try keyCoder.encode(key) { (key) throws(CacheError) in
         try callingStore { () throws(StoreError) in
           if try !store.enterRemoval(
@@ -95,9 +94,8 @@ extension DiskCache {
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let tierKey = try tierKey(key)
-    let inMemory = tierWrite(of: loaded.value, forKey: tierKey, options)
-    let tier: @Sendable (TierStep) -> Void = { [self] in
-      take($0, of: loaded.value, forKey: tierKey, inMemory)
+    let tier: (TierStep) -> Void = { [self] in
+      take($0, of: loaded.value, forKey: tierKey, options)
     }
     var isWritten = false
     try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
@@ -107,7 +105,7 @@ extension DiskCache {
         !flight.isOutdated && !marks.forbids(tags, since: start, isLoaded: true)
       }
       let (result, pending) = try enter(
-        value, bytes, of: key, tier, showsMismatch: false, ifWanted: isWanted
+        value, bytes, of: key, tier, ifWanted: isWanted
       ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals,
@@ -116,7 +114,6 @@ extension DiskCache {
       if case .stored = result {
         isWritten = true
         entered.pending.add(pending)
-        entered.forget = { tier(.forget) }
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

@@ -83,12 +83,9 @@ extension DiskCache: Loading {
     // The first call with a policy retains stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
-    var notice: PendingNotice = []
-    let value = withHeld {
-      $0.calmValue(forKey: key, share: share) { $0.noteUse($1, at: $2, &notice) }
-    }
-    if !notice.isEmpty { tellRecency(of: key, notice) }
-    return value
+    guard let found = withHeld({ $0.calmValue(forKey: key, share: share) }) else { return nil }
+    if isCurrent(found.place, isAccess: true) { return found.value }
+    return try settle(key, found.place, isAccess: true) ? found.value : nil
   }
 
   @usableFromInline
@@ -120,7 +117,6 @@ extension DiskCache: Loading {
   func retain(_ policy: LoadPolicy) {
     guard let retention = flights.retain(policy) else { return }
     store.retainExpired(for: retention)
-    held?.retain(policy)
   }
 
   /// The value of a key. Removes an undecodable value and returns `nil`. Also returns `nil` for a

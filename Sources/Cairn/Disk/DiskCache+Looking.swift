@@ -19,18 +19,14 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
   public func peekValue(forKey key: Key) throws(CacheError) -> Value? {
-    guard let held else { return try peekStored(key)?.value }
-    let tierKey = try tierKey(key)
-    if let value = held.peekValue(forKey: tierKey) { return value }
-    guard let found = try peekStored(key) else { return held.noteAbsent(tierKey) }
-    held.noteShown(found.version, of: tierKey)
-    return found.value
+    if held != nil, let value = try currentValue(ofKey: tierKey(key), isAccess: false) {
+      return value
+    }
+    return try peekStored(key)
   }
 
-  func peekStored(_ key: Key) throws(CacheError) -> (value: Value, version: UInt64)? {
-    try fetch(key, isAccess: false) { (record) throws(CacheError) in
-      (try decode(record), record.version)
-    }
+  func peekStored(_ key: Key) throws(CacheError) -> Value? {
+    try fetch(key, isAccess: false) { (record) throws(CacheError) in try decode(record) }
   }
 
   /// The value of a key or, if it has none, whether its value has expired. Counts as an access. A
@@ -55,7 +51,6 @@ extension DiskCache {
         isRepeated = true
         continue
       }
-      try noteShown(nil, of: key)
       return hasExpired == true ? .expired : .absent
     }
   }

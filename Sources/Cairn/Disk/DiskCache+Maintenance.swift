@@ -32,7 +32,6 @@ extension DiskCache {
   ///
   /// - Throws: see `removeExpired()` and `compact()`.
   public func maintain() throws(CacheError) {
-    recency?.tell()
     marks.resume()
     try callingStore { () throws(StoreError) in try store.maintain() }
   }
@@ -43,8 +42,7 @@ extension DiskCache {
   public func backup(
     to destination: String, progress: (WorkProgress) -> Void
   ) throws(CacheError) -> BackupReport {
-    recency?.tell()
-    return try callingStore { () throws(StoreError) in
+    try callingStore { () throws(StoreError) in
       try store.backup(to: destination, progress: progress)
     }
   }

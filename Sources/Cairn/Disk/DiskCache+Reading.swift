@@ -12,18 +12,10 @@ extension DiskCache {
   ///   the record is not in the page cache.
   @inlinable
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    guard held != nil else {
-      if let following { return try value(forKey: key, in: following) }
-      return try storedValue(forKey: key)
-    }
+    guard held != nil else { return try storedValue(forKey: key) }
     let key = try tierKey(key)
-    var ticket = CacheTicket()
-    var notice: PendingNotice = []
-    if let value = withHeld({ $0.readAbove(key, ticket: &ticket, notice: &notice) }) {
-      if !notice.isEmpty { tellRecency(of: key, notice) }
-      return value
-    }
-    return try fetchValue(key, ticket, counts: true)
+    if let value = try currentValue(ofKey: key) { return value }
+    return try fetchValue(key, counts: true)
   }
 
   /// The value of a key on disk. Counts as an access there.
@@ -58,32 +50,19 @@ extension DiskCache {
   ///
   /// - Throws: see `value(forKey:)`.
   public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
-    guard let held else { return try storedEntry(forKey: key)?.entry }
-    let tierKey = try tierKey(key)
-    let before = held.info(forKey: tierKey)
-    let ticket = held.ticket(forKey: tierKey)
-    guard let found = try storedEntry(forKey: key) else {
-      held.noteShown(nil, of: tierKey)
-      return nil
-    }
-    var entry = found.entry
-    promote(entry.value, found.info, hasTags: found.hasTags, forKey: tierKey, ticket, to: held)
-    held.noteAccess(tierKey)
-    entry.info.note(before)
-    return entry
-  }
-
-  private func storedEntry(
-    forKey key: Key
-  ) throws(CacheError) -> (entry: CacheEntry<Key, Value>, info: EntryInfo, hasTags: Bool)? {
-    try fetch(key) { (record) throws(CacheError) in
+    let history = try history()
+    let found = try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
-      let info = store.info(of: record)
       let entry = CacheEntry(
         key: key, value: try decodeValue(record.value, version: record.version),
-        info: CacheEntryInfo(info), metadata: metadata.rest)
-      return (entry, info, !metadata.tags.isEmpty)
+        info: CacheEntryInfo(store.info(of: record)), metadata: metadata.rest)
+      return (
+        entry, TierSource(record, hasTags: !metadata.tags.isEmpty, history: history)
+      )
     }
+    guard let (entry, source) = found else { return nil }
+    if held != nil { promote(entry.value, source, forKey: try tierKey(key)) }
+    return entry
   }
 
   /// Information about a key: version, cost, times and size. Does not read the value and does not
@@ -92,15 +71,6 @@ extension DiskCache {
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    let before = try held?.info(forKey: tierKey(key))
-    var info = try storedInfo(forKey: key)
-    try noteShown(info?.version, of: key)
-    info?.note(before)
-    return info
-  }
-
-  /// Information about a key on disk. Does not count as an access.
-  package func storedInfo(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
     if marks.isActive {
       return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
     }
@@ -118,11 +88,9 @@ extension DiskCache {
   /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
   ///   with the store's other errors.
   public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
-    let found = try fetch(key, part: .head) { (record) throws(CacheError) in
-      (try metadata(of: record, wantsRest: true).rest, record.version)
+    try fetch(key, part: .head) { (record) throws(CacheError) in
+      try metadata(of: record, wantsRest: true).rest
     }
-    try noteShown(found?.1, of: key)
-    return found?.0
   }
 
   /// Whether a read of the key would find a value. Does not read the value and does not count as an
@@ -132,11 +100,8 @@ extension DiskCache {
   ///   with the store's other errors.
   @inlinable
   public func contains(_ key: Key) throws(CacheError) -> Bool {
-    guard let held else { return try containsStored(key) }
-    let key = try tierKey(key)
-    if held.contains(key) { return true }
-    if try containsStored(key.key) { return true }
-    return held.noteAbsent(key) != nil
+    if held != nil, try currentValue(ofKey: tierKey(key), isAccess: false) != nil { return true }
+    return try containsStored(key)
   }
 
   /// Whether a key has a value on disk. Does not count as an access.
@@ -169,17 +134,10 @@ extension DiskCache {
   func withBytes<Result>(
     ofValueFor key: Key, _ body: (RawSpan) throws(CacheError) -> Result
   ) throws(CacheError) -> Result? {
-    let tierKey = held == nil ? nil : try tierKey(key)
-    let found = try fetch(key) { (record) throws(CacheError) -> Result in
+    try fetch(key) { (record) throws(CacheError) -> Result in
       _ = try metadata(of: record, wantsRest: false)
-      if let held, let tierKey {
-        held.noteShown(record.version, of: tierKey)
-        held.noteAccess(tierKey)
-      }
       return try body(record.value)
     }
-    if found == nil { try noteShown(nil, of: key) }
-    return found
   }
 
   /// The value of a key. Setting `nil` removes the value.

@@ -36,25 +36,14 @@ extension DiskCache {
     ofKey key: Key, expecting version: UInt64, durability: Durability?,
     _ entered: inout EnteredWrites
   ) throws(CacheError) -> Bool {
-    let tierKey = held == nil ? nil : try tierKey(key)
-    do throws(CacheError) {
-      let isRemoved = try keyCoder.encode(key) { (key) throws(CacheError) in
-        try noteWrite(key)
-        try settle(key)
-        return try callingStore { () throws(StoreError) in
-          try store.enterRemoval(
-            ofKey: key, expecting: version, durability: durability, &entered.pending)
-        }
+    defer { dropKept(key) }
+    return try keyCoder.encode(key) { (key) throws(CacheError) in
+      try noteWrite(key)
+      try settle(key)
+      return try callingStore { () throws(StoreError) in
+        try store.enterRemoval(
+          ofKey: key, expecting: version, durability: durability, &entered.pending)
       }
-      // The result tells the caller that this version is gone, so memory must not show it. The
-      // caller may pass any number, so ignore versions that the store has not assigned.
-      if !isRemoved, let tierKey {
-        held?.invalidate(tierKey, through: min(version, store.lastVersion), .replaced)
-      }
-      return isRemoved
-    } catch {
-      if let tierKey { noteFailure(error, of: tierKey) }
-      throw error
     }
   }
 
@@ -99,9 +88,8 @@ extension DiskCache {
       }
     }
     countRead(isHit: false)
-    let (bytes, inMemory) = (try bytes(of: key), try tierKey(key))
-    // Also if the disk takes no more writes.
-    defer { held?.invalidate(inMemory, through: nil, .removed) }
+    let bytes = try bytes(of: key)
+    defer { dropKept(key) }
     try callingStore { () throws(StoreError) in
       try enterRemovalOfRetained(bytes, durability: nil, &entered)
     }
@@ -127,13 +115,7 @@ extension DiskCache {
     ofKeys keys: [Key], durability: Durability?, _ entered: inout EnteredWrites
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
-    var tierKeys: [TierKey<Key>] = []
-    // Absent keys cause no events. Idle times on disk are accurate to 1 %, so memory may hold an
-    // entry a little longer. Any other value in memory comes from another write.
-    defer { for key in tierKeys { held?.invalidate(key, through: nil, .removed) } }
-    if held != nil {
-      for key in keys { tierKeys.append(try tierKey(key)) }
-    }
+    defer { for key in keys { dropKept(key) } }
     for key in keys {
       let bytes = try bytes(of: key)
       try checkKey(bytes.rawSpan)

@@ -8,25 +8,29 @@ internal import Synchronization
 // 1. Memory keeps a value only if no read could find another value of the key on disk. Otherwise,
 //    an eviction from memory would bring that older value back. From then on, no read returns a
 //    value whose lifetime has ended on disk.
-// 2. The value's version is above all versions on disk and all values kept before. Its ticket was
-//    taken before the last check that it is wanted. So a removal that comes in between, which marks
-//    the load as outdated and then notifies memory, wins.
+// 2. The value's version is above all versions on disk and all values kept before. It is dropped
+//    again if it is then no longer wanted. So a removal that comes in between, which marks the load
+//    as outdated and then takes the key out of memory, wins.
 // 3. A removal or batch takes its keys out of memory, also if it throws. A removal of all entries,
 //    of a tag or by a predicate, which sees only the entries on disk, empties memory.
 //
 // A load of a value that the disk has but cannot decode, or that a tag's removal hides, keeps
 // nothing: the disk refuses it as it would refuse the replacement of another writer's value.
 extension DiskCache {
-  /// Decides how memory changes after a write has thrown.
+  /// Keeps a value in memory alone after its write has thrown, if the disk takes no more writes.
   ///
-  /// - Parameter isWanted: whether memory may keep the value if the disk takes no more writes.
-  func tierStep(
-    after error: CacheError, _ key: Key, byteCount: Int, ifWanted isWanted: () -> Bool
-  ) -> TierStep? {
-    if error.hasWrittenNothing { return nil }
-    guard error.isOfStoppedDisk, held != nil, !isReadable(key), isWanted() else { return .forget }
+  /// - Parameters:
+  ///   - isWanted: whether memory may keep the value.
+  ///   - tier: keeps the value in memory.
+  func keepOnly(
+    _ key: Key, after error: CacheError, byteCount: Int, ifWanted isWanted: () -> Bool,
+    _ tier: (TierStep) -> Void
+  ) {
+    guard error.isOfStoppedDisk, held != nil, !isReadable(key), isWanted() else { return }
     let count = events.keptCount.add(1, ordering: .relaxed).newValue
-    return .keep(version: store.lastVersion &+ count, byteCount: byteCount)
+    tier(
+      TierStep(version: store.lastVersion &+ count, byteCount: byteCount, isKept: true))
+    if !isWanted() { dropKept(key) }
   }
 
   /// Whether a read could find a value on disk.
@@ -43,6 +47,12 @@ extension DiskCache {
   /// what only memory has.
   func noteFailedRemoval(_ error: CacheError) {
     if error.isOfStoppedDisk { dropKept() }
+  }
+
+  /// Call after a removal of a key, even if it has thrown.
+  func dropKept(_ key: Key) {
+    guard events.keptCount.load(ordering: .relaxed) > 0, let key = try? tierKey(key) else { return }
+    held?.drop(key, .removed)
   }
 
   /// Call before a removal that chooses among the entries on disk.

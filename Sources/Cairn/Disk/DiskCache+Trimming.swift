@@ -20,7 +20,6 @@ extension DiskCache {
   /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less; nothing is then
   ///   changed. Otherwise see `trim(toCount:)`.
   public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
-    recency?.tell()
     try callingStore { () throws(StoreError) in
       try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
     }
@@ -113,7 +112,6 @@ extension DiskCache: Trimming {
     _ entered: inout EnteredWrites
   ) throws -> RemovalSummary {
     dropAnyKept()
-    recency?.tell()
     var failure: (any Error)?
     // Read before the iteration, because a mark is removed only after the entries it hides.
     let table = try removedTags()
@@ -126,7 +124,6 @@ extension DiskCache: Trimming {
           isFirst = false
           return false
         }
-        try noteShown(info.version, of: decoded)
         do {
           guard try shouldRemove(decoded, CacheEntryInfo(info)) else { return false }
         } catch {
@@ -192,15 +189,10 @@ extension DiskCache: Trimming {
       trim = .toCount(0, .leastRecentlyUsed)
       dropAnyKept()
     }
-    // The access order of both tiers decides which entries go.
-    if case .expired = trim { held?.removeExpired() } else { recency?.tell() }
-    let summary = try callingStore { () throws(StoreError) in
+    if case .expired = trim { held?.removeExpired() }
+    return try callingStore { () throws(StoreError) in
       try store.trimmer.run(trim, durability: nil, &entered.pending)
     }
-    // Another call may have removed entries without memory knowing yet. Clear memory even if it is
-    // empty, because values read from disk earlier must not be inserted.
-    if removesAll { held?.removeAll(cause: .removed, isToldOfNothing: false) }
-    return summary
   }
 }
 

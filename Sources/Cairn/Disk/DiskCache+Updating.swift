@@ -54,17 +54,14 @@ extension DiskCache {
     try update(forKey: key, options: options, durability: nil, change)
   }
 
-  /// The entry that an update finds. Counts as an access. Afterwards, memory holds no older value
-  /// of the key. If there is no entry, memory holds nothing for the key.
+  /// The entry that an update finds. Counts as an access.
   func present(_ key: Key) throws(CacheError) -> PresentEntry<Value>? {
-    let present = try fetch(key) { (record) throws(CacheError) in
+    try fetch(key) { (record) throws(CacheError) in
       let metadata = try metadata(of: record, wantsRest: true)
       return PresentEntry(
         value: try decodeValue(record.value, version: record.version),
         info: store.info(of: record), metadata: metadata.rest, tags: metadata.tags)
     }
-    try noteShown(present?.info.version, of: key)
-    return present
   }
 }
 

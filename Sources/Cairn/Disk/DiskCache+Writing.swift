@@ -28,11 +28,10 @@ extension DiskCache {
   ) throws(CacheError) -> UInt64 {
     let start = callStart()
     // There are two calls, because an optional entry takes a hundred more instructions.
-    guard let held else { return try write(value, key, options, durability, start) { _ in } }
+    if held == nil { return try write(value, key, options, durability, start) { _ in } }
     let tierKey = try tierKey(key)
-    let inMemory = TierWrite(of: value, forKey: tierKey, options, in: held)
     return try write(value, key, options, durability, start) {
-      inMemory.take($0, of: value, forKey: tierKey, in: held)
+      take($0, of: value, forKey: tierKey, options)
     }
   }
 
@@ -92,7 +91,7 @@ extension DiskCache {
   /// the waiting that the write requires.
   ///
   /// - Parameters:
-  ///   - tier: updates memory.
+  ///   - tier: keeps the value in memory.
   ///   - isWanted: whether memory may keep the value if the disk takes no more writes.
   ///   - body: enters the write, and adds its removals.
   @inline(__always)
@@ -103,25 +102,19 @@ extension DiskCache {
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
-    let (result, pending) = try enter(
-      value, bytes, of: key, tier, showsMismatch: true, ifWanted: isWanted, by: body)
-    do throws(StoreError) { try store.finish(pending) } catch {
-      if !CacheError.store(error).hasWrittenNothing { tier(.forget) }
-      throw .store(error)
-    }
+    let (result, pending) = try enter(value, bytes, of: key, tier, ifWanted: isWanted, by: body)
+    do throws(StoreError) { try store.finish(pending) } catch { throw .store(error) }
     return result
   }
 
   /// Enters a write of one value by calling `body`, then updates memory, then calls observers.
   ///
-  /// - Parameters:
-  ///   - showsMismatch: whether the caller receives the key's current version.
-  ///   - atOnce: whether waiting is forbidden. If `body` would have to wait, it leaves the write,
-  ///     and nothing has happened.
+  /// - Parameter atOnce: whether waiting is forbidden. If `body` would have to wait, it leaves the
+  ///   write, and nothing has happened.
   @inline(__always)
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
-    showsMismatch: Bool, atOnce: Bool = false, ifWanted isWanted: () -> Bool,
+    atOnce: Bool = false, ifWanted isWanted: () -> Bool,
     by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
@@ -131,14 +124,10 @@ extension DiskCache {
     var result = CompareAndSetResult.mismatch(current: nil)
     var pending = PendingWrite()
     do throws(CacheError) {
-      if !atOnce {
-        recency?.tellBeforeWrite(of: 1, bytes.byteCount + value.byteCount, to: store)
-      }
       try callingStore { () throws(StoreError) in (result, pending) = try body(store, &removals) }
     } catch {
       drop(removals)
-      let step = tierStep(after: error, key, byteCount: value.byteCount, ifWanted: isWanted)
-      if let step { tier(step) }
+      keepOnly(key, after: error, byteCount: value.byteCount, ifWanted: isWanted, tier)
       events.settle([], after: removals)
       throw error
     }
@@ -146,12 +135,10 @@ extension DiskCache {
     drop(removals)
     switch result {
     case .stored(let version):
-      tier(.publish(version: version, byteCount: value.byteCount))
+      tier(TierStep(version: version, byteCount: value.byteCount, place: pending.place))
       events.settle(
         key, bytes, version: version, replacing: pending.replaced, after: removals)
-    case .mismatch(let current):
-      // A load whose value is not kept shows no caller the key's current version.
-      if showsMismatch { tier(.show(version: current)) }
+    case .mismatch:
       // Entries may have been evicted before the mismatch.
       events.settle([], after: removals)
     }
@@ -224,7 +211,6 @@ extension DiskCache {
     let start = callStart()
     defer { note(.write, of: key, since: start) }
     let tierKey = try tierKey(key)
-    let inMemory = tierWrite(of: value, forKey: tierKey, options)
     let whole = value
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
@@ -232,7 +218,7 @@ extension DiskCache {
       while true {
         let guarded = try guardedTags(bytes, of: version)
         result = try write(
-          value, bytes, of: key, { take($0, of: whole, forKey: tierKey, inMemory) }
+          value, bytes, of: key, { take($0, of: whole, forKey: tierKey, options) }
         ) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }
@@ -326,7 +312,7 @@ extension DiskCache {
       let version = try extendLifetime(
         of: key, to: lifetime, durability: durability, &entered
       ) { true }
-      if version == nil { try noteShown(nil, of: key) } else { count += 1 }
+      if version != nil { count += 1 }
     }
     return count
   }
@@ -368,7 +354,6 @@ extension DiskCache {
         events.settle([], after: removals)
         return nil
       }
-      try noteShown(renewed.version, of: key)
       if renewed.isWritten {
         events.settle(
           key, bytes, version: renewed.version, replacing: renewed.replaced, after: removals)

@@ -43,20 +43,16 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   // Inlinable code is specialised for its types at the call site. There, closures pass on the keys
   // and values. All other code is here and sees only bytes.
   let store: Store
-  /// Held while the defaults change.
-  private let defaults = Lock(())
   @usableFromInline let keyCoder: KeyCoder<Key>
   @usableFromInline let valueCoder: ValueCoder<Value>
   /// The metadata of a value that was set without any.
   let bareMetadata: [UInt8]
   let events: DiskEvents<Key, Value>
   let marks: TagMarks
-  /// The memory tier. `nil` if there is none, and in a following cache.
-  @usableFromInline let held: MemoryCache<TierKey<Key>, Value>?
-  /// The memory tier of a cache that follows another process. Other code finds `held` empty, and
-  /// uses the disk.
-  @usableFromInline let following: FollowingTier<Key, Value>?
-  let recency: TierRecency<Key, Value>?
+  /// The memory tier, if there is one.
+  @usableFromInline let held: MemoryCache<TierKey<Key>, TierValue<Value>>?
+  /// Computes the costs of values in memory.
+  @usableFromInline let costing: ValueCosting<Key, Value>
   @usableFromInline let process = ProcessMark()
   /// Whether `==` of keys may disagree with their bytes.
   @usableFromInline let comparesBytes: Bool
@@ -96,9 +92,6 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       path: path, keyCoder: keyCoder, log: configuration.store.log, marks: marks,
       storeObserver: storeConfiguration.removalObserver)
     storeConfiguration.removalObserver = { event in events.noteRemoval(event) }
-    if configuration.memory != nil, TierRecency<Key, Value>.knowsKeysByBytes(keyCoder) {
-      storeConfiguration.isInUse = { events.recency.load()?.isInUse($0) ?? false }
-    }
     storeConfiguration.reservedKey = ReservedKey.marks
     storeConfiguration.chore = { () throws(StoreError) in try marks.sweep() }
     // The contents of a cache can be recreated.
@@ -144,43 +137,14 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       random: memory.random,
       noteLoad: { [calls] in calls.noteLoad(of: $0, $1) })
     loadPolicy = configuration.loadPolicy == .standard ? nil : configuration.loadPolicy
-    if let tier = configuration.memory {
-      var ofTier: (@Sendable (TierKey<Key>, Value) -> Int)?
-      if let costing { ofTier = { key, value in costing(key.key, value) } }
-      // Memory uses the store's clock, so it is made once the store is open. Removals from the
-      // store before that do not concern it, because it is empty.
-      let held = MemoryCache<TierKey<Key>, Value>(
-        configuration: tier.held(configuration), costing: ofTier, environment: memory,
-        clockBelow: store.clock)
-      if freshness == nil {
-        self.held = held
-        following = nil
-        recency = events.recency.storeIfNil(
-          TierRecency(memory: held, keyCoder: keyCoder, background: memory.background))
-      } else {
-        (self.held, recency) = (nil, nil)
-        following = FollowingTier(held)
-      }
-    } else {
-      (held, following, recency) = (nil, nil, nil)
+    self.costing = ValueCosting(costing)
+    // Memory uses the store's clock, so it is made once the store is open. Removals from the store
+    // before that do not concern it, because it is empty.
+    let clock = store.clock
+    held = configuration.memory.map {
+      MemoryCache(configuration: $0.held(configuration), environment: memory, clockBelow: clock)
     }
-    recency?.begin(store)
-    if let held {
-      marks.begin(
-        telling: TagMarks.Memory(
-          doubt: { held.doubt(before: $0) },
-          dropDoubtful: { [keyCoder] store in
-            held.dropDoubtful { key, version in
-              guard let store else { return false }
-              let info = try? keyCoder.encode(key.key) { (bytes) throws(CacheError) in
-                do throws(StoreError) { return try store.info(forKey: bytes) } catch {
-                  throw CacheError.store(error)
-                }
-              }
-              return info?.version == version
-            }
-          }))
-    }
+    if let held { _ = events.tier.storeIfNil(TierHints(held, keyCoder)) }
     if freshness == nil { try loadMarks() } else { marks.follow(store) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true {
@@ -195,10 +159,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public var lifetime: Duration? {
     get { store.lifetime }
     set {
-      changeDefaults {
-        store.lifetime = newValue
-        held?.lifetime = newValue
-      }
+      store.lifetime = newValue
+      held?.lifetime = newValue
     }
   }
 
@@ -207,22 +169,8 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   public var idleLimit: Duration? {
     get { store.idleLimit }
     set {
-      changeDefaults {
-        store.idleLimit = newValue
-        held?.idleLimit = newValue
-      }
-    }
-  }
-
-  /// Changes the defaults of both tiers. If a write may have used the old default in one tier and
-  /// the new one in the other, memory does not keep its value.
-  private func changeDefaults(_ change: () -> Void) {
-    defaults.withLock { _ in
-      held?.clock.changes.add(1, ordering: .relaxed)
-      // A write that sees a new default also sees the odd count.
-      atomicMemoryFence(ordering: .releasing)
-      change()
-      held?.clock.changes.add(1, ordering: .acquiringAndReleasing)
+      store.idleLimit = newValue
+      held?.idleLimit = newValue
     }
   }
 
@@ -266,7 +214,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     statistics.deadByteCount = usage.deadByteCount
     statistics.allocatedByteCount = usage.allocatedByteCount
     statistics.pinnedByteCount = usage.pinnedByteCount
-    statistics.memory = heldCache?.statistics()
+    statistics.memory = held?.statistics()
     statistics.hitCount += statistics.memory?.hitCount ?? 0
     statistics.loads = loadStatistics
     (statistics.readDurations, statistics.writeDurations) = calls.durations
@@ -295,12 +243,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     try checkProcess()
     SharedCaches.beginClosing(self)
     flights.close()
-    recency?.tell()
     // If calls overlap, one closes the store. It may still be closing it when the others return.
     var hasEnded = true
     defer {
-      // Calls in progress can no longer insert values, because their tickets are void.
-      heldCache?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
+      held?.removeAll(cause: .evicted(.trim), isToldOfNothing: false)
       if hasEnded {
         streams.end()
         SharedCaches.endClosing(self)
@@ -312,9 +258,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Closes the store if `close` was not called. Errors go to the log, whereas `close` throws them.
   deinit {
     if process.isForeign { return }
-    recency?.tell()
     store.closeAtEnd()
-    recency?.end()
     marks.end()
     streams.end()
     SharedCaches.endClosing(self)

@@ -32,7 +32,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The observer from the store's configuration. Called after the cache's observers.
   private let storeObserver: (@Sendable (RemovalEvent) -> Void)?
   /// The memory tier, which is updated before observers are called. Set after the store is opened.
-  let recency = AtomicLazyReference<TierRecency<Key, Value>>()
+  let tier = AtomicLazyReference<TierHints<Key, Value>>()
   private let state = Lock(State())
   /// Lets calls skip decoding and locking if there are no observers.
   private let isObserved = Atomic(false)
@@ -163,8 +163,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     if case .all(let version, let count) = event, marks.hasRecord(through: version) {
       event = .all(throughVersion: version, count: max(0, count - 1))
     }
-    recency.load()?.drop(event)
-    // Memory is now up to date, so its entries are no longer in doubt.
+    tier.load()?.drop(event)
     if case .all(let version, _) = event { marks.clear(through: version) }
     count(event)
     if isObserved.load(ordering: .relaxed) { tell(event) }

@@ -62,56 +62,37 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 }
 
 extension DiskCache {
-  /// The value of a key, fresh or retained.
+  /// The value of a key, fresh or retained. The loader gets the value on disk, which its result
+  /// replaces.
   func heldValue(forKey key: Key, _ purpose: HeldPurpose) throws(CacheError) -> HeldValue<Value>? {
-    guard let held else {
-      if purpose == .answer, let following, let found = try heldValue(forKey: key, in: following) {
-        return found
-      }
-      return try storedHeld(key, purpose)?.0
-    }
+    if held == nil || purpose == .prior { return try storedHeld(key, purpose)?.0 }
     let tierKey = try tierKey(key)
-    while true {
-      var ticket = CacheTicket()
-      switch purpose {
-      case .answer:
-        var notice: PendingNotice = []
-        if let found = held.readHeldAbove(tierKey, ticket: &ticket, notice: &notice) {
-          if !notice.isEmpty { tellRecency(of: tierKey, notice) }
-          return found
-        }
-      case .check:
-        ticket = held.ticket(forKey: tierKey)
-        let found = held.heldValue(forKey: tierKey, isRead: false)
-        // The disk may know that a stale value was renewed.
-        if let found, found.expires > held.clock.now() { return found }
-      case .prior: ticket = held.ticket(forKey: tierKey)
-      }
-      let found = try storedHeld(key, purpose)
-      if let (value, info, hasTags) = found, let info {
-        promote(value.value, info, hasTags: hasTags, forKey: tierKey, ticket, to: held)
-        return value
-      }
-      // A value that has reached memory since then counts as found. The loader gets the value on
-      // disk, which its result replaces.
-      let arrived = held.noteAbsent(tierKey)
-      if arrived == nil || purpose == .prior { return found?.0 }
+    let isRead = purpose == .answer
+    if let value = try currentValue(ofKey: tierKey, isAccess: isRead),
+      let info = held?.info(forKey: tierKey)
+    {
+      return HeldValue(
+        value: value, version: info.version, written: info.written.millisecondsSinceEpoch,
+        expires: info.expires?.millisecondsSinceEpoch ?? never)
     }
+    guard let (found, source) = try storedHeld(key, purpose) else { return nil }
+    if let source { promote(found.value, source, forKey: tierKey) }
+    return found
   }
 
   /// The value of a key on disk.
   ///
-  /// - Returns: its times and metadata, even if it is fresh.
+  /// - Returns: its times and metadata, and if it is fresh, what memory needs to keep it.
   private func storedHeld(
     _ key: Key, _ purpose: HeldPurpose
-  ) throws(CacheError) -> (HeldValue<Value>, EntryInfo?, hasTags: Bool)? {
+  ) throws(CacheError) -> (HeldValue<Value>, TierSource?)? {
     let isRead = purpose == .answer
+    let history = try history()
     let found = try fetch(key, isAccess: isRead, counts: isRead) {
-      (record) throws(CacheError) -> (HeldValue<Value>, EntryInfo?, hasTags: Bool) in
-      let info = record.info
-      return (
-        try heldValue(record, info, purpose), info, CacheMetadata.hasTags(record.metadata)
-      )
+      (record) throws(CacheError) -> (HeldValue<Value>, TierSource?) in
+      let source = TierSource(
+        record, hasTags: CacheMetadata.hasTags(record.metadata), history: history)
+      return (try heldValue(record, source.info, purpose), source)
     }
     if let found { return found }
     let retention = flights.retained
@@ -125,10 +106,7 @@ extension DiskCache {
         }
       }
       guard let record else { return nil }
-      return (
-        try heldValue(record, record.info, purpose), nil,
-        CacheMetadata.hasTags(record.metadata)
-      )
+      return (try heldValue(record, record.info, purpose), nil)
     }
   }
 

@@ -19,9 +19,8 @@ struct EntryNode: Sendable {
   @usableFromInline var idleLimit: Int64 = never
   @usableFromInline var written: Int64 = 0
   @usableFromInline var cost = 0
-  /// The version, and in the seven lowest bits: the use count (two bits), and whether the entry was
-  /// used since the last report to a tier below, was read since then, is in the small queue, has
-  /// tags, and is missing from the tier below.
+  /// The version, and in the three lowest bits: the use count (two bits), and whether the entry is
+  /// in the small queue.
   @usableFromInline var mark: UInt64 = 0
   @usableFromInline var hash: UInt32 = 0
   /// The entry's place in the heap of deadlines, or `noSlot`.
@@ -33,7 +32,6 @@ struct EntryNode: Sendable {
   @inlinable
   init(hash: UInt32) {
     self.hash = hash
-    mark = 4
   }
 
   /// Sets the attributes of a write, and returns what it changes elsewhere.
@@ -48,18 +46,17 @@ struct EntryNode: Sendable {
     accessed = times.now
     expires = times.expires
     idleLimit = times.idleLimit
-    // Neither read nor with tags.
-    mark = version << 7 | mark & 0b101_0111
+    self.version = version
     return old
   }
 
   /// No higher version fits into the mark.
-  @inlinable static var highestVersion: UInt64 { .max >> 7 }
+  @inlinable static var highestVersion: UInt64 { .max >> 3 }
 
   @inlinable
   var version: UInt64 {
-    get { mark >> 7 }
-    set { mark = newValue << 7 | mark & 127 }
+    get { mark >> 3 }
+    set { mark = newValue << 3 | mark & 7 }
   }
 
   /// With SIEVE, whether the hand must pass over the entry. With LRU, whether parallel hits have
@@ -78,42 +75,15 @@ struct EntryNode: Sendable {
     set { mark = mark & ~3 | newValue }
   }
 
-  /// Whether the entry has been read or written since `MemoryCache.takeRecentKeys` last returned
-  /// its key.
+  /// With S3-FIFO, whether the entry is in the small queue.
   @inlinable
-  var isRecent: Bool {
+  var isSmall: Bool {
     get { mark & 4 != 0 }
     set { mark = mark & ~4 | (newValue ? 4 : 0) }
   }
 
-  /// Whether the entry has been read since its use was last reported to the tier below.
-  @inlinable
-  var isRead: Bool {
-    get { mark & 8 != 0 }
-    set { mark = mark & ~8 | (newValue ? 8 : 0) }
-  }
-
-  /// With S3-FIFO, whether the entry is in the small queue.
-  @inlinable
-  var isSmall: Bool {
-    get { mark & 16 != 0 }
-    set { mark = mark & ~16 | (newValue ? 16 : 0) }
-  }
-
-  /// Whether the entry has tags in the tier below.
-  @inlinable
-  var hasTags: Bool {
-    get { mark & 32 != 0 }
-    set { mark = mark & ~32 | (newValue ? 32 : 0) }
-  }
-
-  /// Records that LRU moves the entry to the front.
-  @inlinable
-  @inline(__always)
-  mutating func noteMove() { mark = mark & ~1 | 4 }
-
-  /// Records a use, for SIEVE or S3-FIFO and for a tier below. Changes only bits of the mark, and
-  /// writes nothing if the mark stays the same.
+  /// Records a use, for SIEVE or S3-FIFO. Changes only bits of the mark, and writes nothing if the
+  /// mark stays the same.
   @inlinable
   @inline(__always)
   mutating func noteUse(_ policy: EvictionPolicy) {
@@ -162,15 +132,10 @@ struct EntryMark {
   @inlinable
   init(_ bits: UInt64) { self.bits = bits }
 
-  @inlinable var version: UInt64 { bits >> 7 }
-  @inlinable var isRead: Bool { bits & 8 != 0 }
-  @inlinable var hasTags: Bool { bits & 32 != 0 }
-
-  /// The mark after one more use: recent, and either visited or with a use count raised by one, up
-  /// to three.
+  /// The mark after one more use: either visited, or with a use count raised by one, up to three.
   @inlinable
   @inline(__always)
   func used(_ policy: EvictionPolicy) -> EntryMark {
-    EntryMark(policy == .s3FIFO ? (bits | 4) &+ (bits & 3 == 3 ? 0 : 1) : bits | 5)
+    EntryMark(policy == .s3FIFO ? bits &+ (bits & 3 == 3 ? 0 : 1) : bits | 1)
   }
 }

@@ -42,20 +42,6 @@ struct CacheClock: ~Copyable, Sendable {
   /// Both defaults are in milliseconds, or `never`. They may change at any time.
   private let standardLifetime: Atomic<Int64>
   private let standardIdleLimit: Atomic<Int64>
-  /// Counts the starts and ends of changes to the defaults. A memory tier has the same defaults as
-  /// the tier below, except possibly while the count is odd.
-  let changes = Atomic(0)
-
-  @usableFromInline
-  var changeCount: Int { changes.load(ordering: .acquiring) }
-
-  /// Whether the defaults have changed, or begun to change, since the count had this value.
-  @usableFromInline
-  func haveDefaultsChanged(since count: Int) -> Bool {
-    atomicMemoryFence(ordering: .acquiring)
-    return changes.load(ordering: .relaxed) != count
-  }
-
   /// - Parameter shared: the clock of the tier below, so that both tiers agree on expiry, or `nil`
   ///   if there is none.
   init(_ configuration: MemoryCacheConfiguration, shared: StoreClock?) {

@@ -86,19 +86,13 @@ extension MemoryCache: Loading {
     guard let share = (policy ?? loadPolicy)?.calmShare else { return nil }
     // The first call with a policy makes the cache retain stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
-    return calmValue(forKey: key, share: share) { _, _, _ in }
+    return calmValue(forKey: key, share: share)
   }
 
   /// The value of a key, if less than `share` of its lifetime has passed. Counts as an access.
-  ///
-  /// - Parameter note: called under the lock, before the access counts, unless the access runs in
-  ///   parallel with others.
   @inlinable
   @inline(__always)
-  func calmValue(
-    forKey key: Key, share: Double,
-    _ note: (_ state: inout MemoryState<Key, Value>, _ slot: UInt32, _ now: Int64) -> Void
-  ) -> Value? {
+  func calmValue(forKey key: Key, share: Double) -> Value? {
     let hash = MemoryTable<Key, Value>.hash(key)
     let now = clock.now()
     let query = SharedQuery(hash: hash, at: now, calmShare: share)
@@ -106,10 +100,9 @@ extension MemoryCache: Loading {
     return lock.withLock(forReading: true) { state in
       let slot = state.table.find(key, hash: hash)
       guard slot != noSlot, !state.table.nodes[Int(slot)].hasExpired(at: now),
-        state.table.nodes[Int(slot)].isCalm(at: now, share: share), !state.isDoubtful(slot)
+        state.table.nodes[Int(slot)].isCalm(at: now, share: share)
       else { return nil }
       state.statistics.hitCount &+= 1
-      note(&state, slot, now)
       state.touch(slot, at: now)
       return state.table.value(slot)
     }

@@ -162,7 +162,6 @@ extension MemoryCache {
         if !state.retains(slot, at: now) { expired = state.drop(expired: slot) }
         return nil
       }
-      if !isRead, state.isDoubtful(slot) { return nil }
       let found = body(&state, slot)
       if isRead {
         state.statistics.hitCount &+= 1

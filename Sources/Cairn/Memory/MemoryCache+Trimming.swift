@@ -117,7 +117,6 @@ extension MemoryCache: Trimming {
           continue
         }
         let cost = state.table.nodes[Int(slot)].cost
-        state.noteWrite(hash: victim.hash)
         state.remove(slot, .removed, &removed)
         return cost
       }

@@ -119,7 +119,6 @@ extension MemoryCache {
       outdated = flights.outdate(key)
       let slot = state.table.find(key, hash: hash)
       guard state.version(slot, at: now) == version else { return (false, state.observers) }
-      state.noteWrite(hash: hash)
       state.remove(slot, .removed, &removed)
       return (true, state.observers)
     }

@@ -118,7 +118,6 @@ extension MemoryCache: Caching {
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
       outdated = flights.outdate(key)
-      state.noteWrite(hash: hash)
       let slot = state.table.find(key, hash: hash)
       if slot != noSlot {
         let hasExpired = state.table.nodes[Int(slot)].hasExpired(at: now)
@@ -145,7 +144,6 @@ extension MemoryCache: Caching {
   func removeAll(cause: RemovalCause, isToldOfNothing: Bool = true) {
     var garbage = MemoryTable<Key, Value>()
     let observers = lock.withLock { state in
-      state.clears += 1
       state.statistics.note(cause, count: state.table.count)
       swap(&garbage, &state.table)
       return state.observers

@@ -22,10 +22,7 @@ internal import CairnStore
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   @usableFromInline let lock: CacheLock<MemoryState<Key, Value>>
   @usableFromInline let clock: CacheClock
-  @usableFromInline let costing: (@Sendable (Key, Value) -> Int)?
-  /// Computes the cost from the value's size in bytes, if there is no `costing` and the size is
-  /// known.
-  @usableFromInline let byteCosting: (@Sendable (Value) -> Int)?
+  @usableFromInline let costing: ValueCosting<Key, Value>
   /// Whether to schedule the removal of expired entries.
   @usableFromInline let schedulesMaintenance: Bool
   /// The delay of a scheduled removal, or `nil` for never.
@@ -63,8 +60,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   ) {
     self.configuration = configuration
     self.environment = environment
-    self.costing = costing
-    byteCosting = costing == nil ? makeByteCosting() : nil
+    self.costing = ValueCosting(costing)
     clock = CacheClock(configuration, shared: clockBelow)
     flights = SingleFlight(
       clock: clock.source, timers: environment.timers, background: environment.background,
@@ -78,7 +74,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     lock = CacheLock(
       MemoryState(
         countLimit: configuration.countLimit, costLimit: configuration.costLimit,
-        policy: configuration.policy, isAboveOther: clockBelow != nil),
+        policy: configuration.policy),
       sharing: configuration.policy == .leastRecentlyUsed ? .afterWaiting : .afterReading)
     if let loadPolicy { retain(loadPolicy) }
     if configuration.respondsToMemoryPressure {
@@ -175,19 +171,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   @inlinable
   @inline(__always)
   func defaultCost(of value: Value, forKey key: Key) -> Int {
-    knownCost(of: value, forKey: key) ?? 0
-  }
-
-  /// The cost from `costing`, else the size of the value in bytes, or `nil` if that is unknown.
-  @inlinable
-  @inline(__always)
-  func knownCost(of value: Value, forKey key: Key) -> Int? {
-    if let costing { return costing(key, value) }
-    // In code specialised for these types, the casts cost nothing, but the call below was measured
-    // at 50 ns. Casting any other array would copy it.
-    if Value.self == [UInt8].self, let bytes = value as? [UInt8] { return bytes.count }
-    if Value.self == String.self, let text = value as? String { return text.utf8.count }
-    return byteCosting?(value)
+    costing.cost(of: value, forKey: key) ?? 0
   }
 
   // MARK: After the lock
@@ -270,17 +254,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
       if !environment.background.runIfPossible(job) { job() }
     }
   }
-}
-
-/// A closure that computes costs from sizes in bytes, or `nil` if values have no known size.
-private func makeByteCosting<Value>() -> (@Sendable (Value) -> Int)? {
-  func costing<Bytes: ByteSource & SendableMetatype>(
-    _ type: Bytes.Type
-  ) -> @Sendable (Value) -> Int {
-    { value in (value as? Bytes).map { $0.withBytes { $0.byteCount } } ?? 0 }
-  }
-  guard let type = Value.self as? any (ByteSource & SendableMetatype).Type else { return nil }
-  return costing(type)
 }
 
 extension MemoryCache: CustomStringConvertible {

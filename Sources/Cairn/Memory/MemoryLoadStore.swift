@@ -80,7 +80,6 @@ extension MemoryCache {
     let observers = lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
       if slot != noSlot, state.table.nodes[Int(slot)].version == version, !flight.isOutdated {
-        state.noteWrite(hash: hash)
         let hasExpired = state.table.nodes[Int(slot)].hasExpired(at: now)
         state.remove(slot, hasExpired ? .expired : .removed, &removed)
       }
@@ -100,7 +99,7 @@ extension MemoryState {
       expired = drop(expired: slot)
       return nil
     }
-    guard !isDoubtful(slot), let value = table.value(slot) else { return nil }
+    guard let value = table.value(slot) else { return nil }
     return HeldValue(
       value: value, version: node.version, written: node.written, expires: node.expires)
   }

@@ -16,29 +16,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
   /// IDs are never reused: a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0
-  /// Information about writes. Keys whose hashes have the same lowest bits share a stripe.
-  @usableFromInline var stripes: SlotArray<WriteStripe>
-  /// The number of times that all entries were removed.
-  @usableFromInline var clears: UInt64 = 0
   /// The process that has scheduled a removal of expired entries, if one is scheduled.
   @usableFromInline var trimScheduler: ProcessMark?
-  /// An upper bound on the number of entries with reads to report to the tier below.
-  @usableFromInline var untoldReadCount = 0
-  /// Keys of entries that were read and then evicted before the read was reported to the tier
-  /// below.
-  @usableFromInline var evictedUntold: [Key] = []
-  /// The access time of the newest entry at the last report to the tier below.
-  @usableFromInline var lastReport = Int64.min
-  /// Whether a report of accesses to the tier below, if there is one, is scheduled.
-  @usableFromInline var isTellingScheduled = false
   /// How long expired entries stay for readers of stale values, in milliseconds. It only increases.
   @usableFromInline var retention: Int64 = 0
-  /// Entries with tags are doubtful if their version is below this one; 0 for none. See
-  /// `MemoryCache.doubt`.
-  @usableFromInline var doubtful: UInt64 = 0
-
-  /// Whether this is a tier above another one.
-  @usableFromInline let isAboveOther: Bool
 
   /// The maximum number of expired entries that a write also removes. It is higher than the number
   /// of entries that a write can add.
@@ -48,43 +29,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline static var mostRemoved: Int { 256 }
 
   @inlinable
-  init(countLimit: Int?, costLimit: Int?, policy: EvictionPolicy, isAboveOther: Bool = false) {
+  init(countLimit: Int?, costLimit: Int?, policy: EvictionPolicy) {
     self.countLimit = max(0, countLimit ?? .max)
     self.costLimit = costLimit.map { UInt128(max(0, $0)) } ?? .max
     self.policy = policy
-    self.isAboveOther = isAboveOther
-    stripes = SlotArray(repeating: WriteStripe(), count: isAboveOther ? 1024 : 64)
-  }
-
-  @inlinable
-  mutating func noteWrite(hash: UInt32) {
-    stripes[stripe(hash)].count &+= 1
-  }
-
-  /// Records a write with a known version of the tier below.
-  @inlinable
-  mutating func noteWrite(hash: UInt32, version: UInt64) {
-    noteWrite(hash: hash)
-    let stripe = stripe(hash)
-    if version > stripes[stripe].newest { stripes[stripe].newest = version }
-  }
-
-  /// Records a write with an unknown version.
-  @inlinable
-  mutating func noteUnknown(hash: UInt32) {
-    noteWrite(hash: hash)
-    stripes[stripe(hash)].unknownCount &+= 1
-  }
-
-  @inlinable
-  func stripe(_ hash: UInt32) -> Int { Int(hash) & (stripes.count &- 1) }
-
-  @inlinable
-  func ticket(hash: UInt32) -> CacheTicket {
-    let stripe = stripe(hash)
-    return CacheTicket(
-      hash: hash, writes: stripes[stripe].count, unknowns: stripes[stripe].unknownCount,
-      clears: clears)
   }
 
   // MARK: Removing
@@ -92,22 +40,9 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @inlinable
   mutating func remove(_ slot: UInt32, _ cause: RemovalCause, _ removed: inout Removed) {
     statistics.note(cause)
-    // An entry whose key was taken for a report is no longer recent.
-    let isUntold = table.nodes[Int(slot)].isRead && table.nodes[Int(slot)].isRecent
     if let payload = table.remove(slot) {
-      if isUntold { noteUntold(payload.key, cause) }
       removed.append(RemovedEntry(key: payload.key, value: payload.value, cause: cause))
     }
-  }
-
-  /// Keeps the key of an entry that was read, if the tier below still has the entry.
-  ///
-  /// If more entries are evicted between two reports than this tier holds, the later ones were read
-  /// from below since the first report. So the tier below already knows of a recent read.
-  @usableFromInline
-  mutating func noteUntold(_ key: Key, _ cause: RemovalCause) {
-    guard case .evicted = cause, evictedUntold.count < max(4096, table.count) else { return }
-    evictedUntold.append(key)
   }
 
   /// Removes one expired entry.
@@ -162,7 +97,6 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
     cost: Int, version: UInt64?, _ removed: inout Removed
   ) -> Bool {
     let cost = max(0, cost)
-    noteWrite(hash: hash)
     statistics.insertionCount += 1
     lastVersion = max(lastVersion + 1, version ?? 0)
     var oldCause = RemovalCause.replaced
@@ -259,46 +193,8 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
 
   // MARK: Lookups
 
-  /// Whether only the tier below knows if reads may still find an entry.
-  @inlinable
-  @inline(__always)
-  func isDoubtful(_ slot: UInt32) -> Bool {
-    doubtful != 0 && table.nodes[Int(slot)].hasTags && table.nodes[Int(slot)].version < doubtful
-  }
-
   @inlinable
   func info(_ slot: UInt32) -> CacheEntryInfo {
     CacheEntryInfo(table.nodes[Int(slot)])
   }
-}
-
-/// Marks when a fetch of a key's value began, and shows whether the key has been written since.
-@usableFromInline
-package struct CacheTicket: Sendable, Equatable {
-  /// The hash of the key.
-  @usableFromInline let hash: UInt32
-  @usableFromInline let writes: UInt64
-  @usableFromInline let unknowns: UInt64
-  @usableFromInline let clears: UInt64
-
-  @inlinable
-  init(hash: UInt32 = 0, writes: UInt64 = 0, unknowns: UInt64 = 0, clears: UInt64 = 0) {
-    self.hash = hash
-    self.writes = writes
-    self.unknowns = unknowns
-    self.clears = clears
-  }
-}
-
-/// Information about the writes to a group of keys. It does not distinguish the keys.
-@usableFromInline
-struct WriteStripe: Sendable {
-  /// Increases with each write, and with each report about these keys.
-  @usableFromInline var count: UInt64 = 0
-  /// Increases with each report without a version.
-  @usableFromInline var unknownCount: UInt64 = 0
-  /// The highest reported version.
-  @usableFromInline var newest: UInt64 = 0
-
-  @inlinable init() {}
 }

@@ -17,8 +17,6 @@ struct RecencyList: Sendable {
   /// How many entries the hand has evicted to make room since it last started over, minus
   /// `survivorWeight` for each entry that it passed over. Never below 0.
   @usableFromInline var takenCount = 0
-  /// Where a walk from the newest to the oldest continues, even if entries move in the meantime.
-  @usableFromInline var walk = noSlot
   /// The newest entry of the small queue, or `noSlot` if the queue is empty.
   @usableFromInline var newestSmall = noSlot
   @usableFromInline var smallCount = 0
@@ -44,7 +42,6 @@ struct RecencyList: Sendable {
     let newer = nodes[Int(slot)].newer
     let older = nodes[Int(slot)].older
     if hand == slot { hand = newer }
-    if walk == slot { walk = older }
     if newer == noSlot { newest = older } else { nodes[Int(newer)].older = older }
     if older == noSlot { oldest = newer } else { nodes[Int(older)].newer = newer }
   }
@@ -57,7 +54,6 @@ struct RecencyList: Sendable {
     if newer == noSlot { newest = other } else { nodes[Int(newer)].older = other }
     if older == noSlot { oldest = other } else { nodes[Int(older)].newer = other }
     if hand == slot { hand = other }
-    if walk == slot { walk = other }
     if newestSmall == slot { newestSmall = other }
   }
 
@@ -71,7 +67,7 @@ struct RecencyList: Sendable {
       nodes[Int(slot)].noteUse(policy)
       return
     }
-    nodes[Int(slot)].noteMove()
+    nodes[Int(slot)].isVisited = false
     if newest != slot {
       unlink(slot, &nodes)
       pushNewest(slot, &nodes)

@@ -23,13 +23,10 @@ extension MemoryState: SharedState {
   @inlinable
   @inline(__always)
   func sharedFind(_ key: Key, _ query: SharedQuery) -> Value? {
-    // Without a scheduled report, the tier below would not be told of this read.
-    if isAboveOther, !isTellingScheduled { return nil }
     let slot = table.find(key, hash: query.hash)
     if slot == noSlot { return nil }
     if !table.nodes[Int(slot)].isCalm(at: query.now, share: query.calmShare) { return nil }
-    let isNoted = table.nodes.noteSharedHit(
-      Int(slot), at: query.now, policy: policy, doubtful: doubtful, isAboveOther: isAboveOther)
+    let isNoted = table.nodes.noteSharedHit(Int(slot), at: query.now, policy: policy)
     return isNoted ? table.value(slot) : nil
   }
 }
@@ -39,33 +36,22 @@ extension PagedArray<EntryNode> {
   ///
   /// If two readers count a use at the same moment, it may be counted once instead of twice.
   ///
-  /// - Parameters:
-  ///   - doubtful: entries with tags below this version are doubtful.
-  ///   - isAboveOther: whether reads must be reported to a tier below.
-  /// - Returns: `false` if the entry needs the lock: it has expired, has an idle limit or is
-  ///   doubtful, or this read must be recorded for the tier below.
+  /// - Returns: `false` if the entry needs the lock: it has expired or has an idle limit.
   @usableFromInline
-  func noteSharedHit(
-    _ index: Int, at now: Int64, policy: EvictionPolicy, doubtful: UInt64, isAboveOther: Bool
-  ) -> Bool {
+  func noteSharedHit(_ index: Int, at now: Int64, policy: EvictionPolicy) -> Bool {
     guard self[index].expires > now else { return false }
     guard self[index].idleLimit == never else { return false }
-    let isNoted = withAtomic(UInt64.self, at: index, offset: EntryNode.markOffset) { mark in
+    withAtomic(UInt64.self, at: index, offset: EntryNode.markOffset) { mark in
       let old = EntryMark(mark.load(ordering: .relaxed))
-      if doubtful != 0, old.hasTags, old.version < doubtful { return false }
-      if isAboveOther, !old.isRead { return false }
       let noted = old.used(policy)
       if noted.bits != old.bits {
         _ = mark.compareExchange(expected: old.bits, desired: noted.bits, ordering: .relaxed)
       }
-      return true
     }
-    if isNoted {
-      withAtomic(Int64.self, at: index, offset: EntryNode.accessedOffset) { accessed in
-        if now > accessed.load(ordering: .relaxed) { accessed.max(now, ordering: .relaxed) }
-      }
+    withAtomic(Int64.self, at: index, offset: EntryNode.accessedOffset) { accessed in
+      if now > accessed.load(ordering: .relaxed) { accessed.max(now, ordering: .relaxed) }
     }
-    return isNoted
+    return true
   }
 }
 

@@ -27,13 +27,25 @@ extension Store {
   /// Whether this store follows another process. If so, every write throws `readOnly`.
   package var isFollowing: Bool { follower != nil }
 
-  /// Information about a key, and the history that its version belongs to. Within one history, a
-  /// version always has the same value. The history is 0 unless the store follows another process.
+  /// Whether the index names this record. See `Lookup.isCurrent`. `false` if the store follows
+  /// another process.
+  package func isCurrent(_ place: RecordPlace, isAccess: Bool) -> Bool {
+    follower == nil && reader.lookup.isCurrent(place, isAccess: isAccess)
+  }
+
+  /// Information about a key, and the place of its record. If the store follows another process,
+  /// the place stands for the history that the key's version belongs to: within one history, a
+  /// version always has the same value.
   package func look(
-    at key: RawSpan
-  ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
-    guard let follower else { return (try reader.info(forKey: key), 0) }
+    at key: RawSpan, isAccess: Bool
+  ) throws(StoreError) -> (info: EntryInfo, place: RecordPlace)? {
+    guard let follower else { return try reader.look(at: key, isAccess ? .yes : .no) }
     return try follower.look(at: key)
+  }
+
+  /// The history of a followed store, as `look` returns it.
+  package func history() throws(StoreError) -> RecordPlace {
+    try follower?.history() ?? .unknown
   }
 
   /// Counts a key as just read, without reading its value. Never writes to disk.

@@ -68,6 +68,14 @@ struct Appender: ~Copyable {
   /// Whether the index names one record for each key: the one that a replay of the log would find.
   var isConsistent: Bool { !holdsCopies && unpublished == nil }
 
+  /// The place of a record in the active segment.
+  @inline(__always)
+  func place(of location: Location, hash: UInt64) -> RecordPlace {
+    usedActive.map {
+      $0.withObject { RecordPlace($0.id, offset: $0.offset(of: location), hash: hash) }
+    } ?? .unknown
+  }
+
   /// Throws unless writes are possible.
   @inline(__always)
   func checkWritable(path: @autoclosure () -> String) throws(StoreError) {

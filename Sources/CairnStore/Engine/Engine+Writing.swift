@@ -141,6 +141,7 @@ extension Engine {
     let version: SequenceNumber
     let existing: Existing?
     var isSlowed = false
+    let place: RecordPlace
     do {
       // The log is locked in this block.
       let turn = try writer.takeTurn(
@@ -165,22 +166,25 @@ extension Engine {
         existing = try lookup.locate(hash, seen: seen, key: key, now: now)
       }
       writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
+      place = header.canExpire ? .unknown : turn.appender.place(of: location, hash: hash)
       if let existing { isSlowed = turn.appender.allowance.spend(existing.byteCount ?? 0) }
     }
     return entered(
       .stored(version: version), replacing: writer.replacement(existing), durability: durability,
-      slowedByteCount: isSlowed ? byteCount : 0, &removals, atOnce: atOnce)
+      slowedByteCount: isSlowed ? byteCount : 0, &removals, atOnce: atOnce, place)
   }
 
   /// What a put that is in the log and in the index still has to wait for. Enforces the limits.
   @inline(__always)
   private func entered(
     _ result: CompareAndSetResult, replacing replaced: PendingWrite.Replacement?,
-    durability: Durability, slowedByteCount: Int, _ removals: inout [RemovalEvent], atOnce: Bool
+    durability: Durability, slowedByteCount: Int, _ removals: inout [RemovalEvent], atOnce: Bool,
+    _ place: RecordPlace = .unknown
   ) -> (CompareAndSetResult, PendingWrite) {
     guard case .stored(let version) = result else { return (result, PendingWrite()) }
     var pending = PendingWrite(
       sequence: version, durability: durability, slowedByteCount: slowedByteCount)
+    pending.place = place
     pending.replaced = replaced
     pending.replaced?.index = removals.count
     if atOnce {

@@ -11,6 +11,8 @@ package struct PendingWrite: Sendable {
   /// Whether the write was skipped because it would have had to wait. Only for a write made with
   /// `atOnce`.
   package private(set) var isLeft = false
+  /// The place of the record, if it is known and the entry cannot expire.
+  package var place = RecordPlace.unknown
   /// The value that the write replaced, if removals are observed. The array of removals holds only
   /// other values, so a write that replaces a value needs no array and no copy of the key.
   package var replaced: Replacement?

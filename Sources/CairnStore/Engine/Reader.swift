@@ -125,6 +125,13 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: .no, part: .head) { _ in true } ?? false
   }
 
+  /// Information about a key, and the place of its record. Reads only the record's head.
+  func look(
+    at key: RawSpan, _ touch: HashIndex.Touch
+  ) throws(StoreError) -> (info: EntryInfo, place: RecordPlace)? {
+    try lookup.find(key, touch: touch, part: .head) { (info(of: $0), $0.place) }
+  }
+
   @usableFromInline
   package func info(forKey key: RawSpan) throws(StoreError) -> EntryInfo? {
     try lookup.find(key, touch: .no, part: .head) { info(of: $0) }
@@ -220,6 +227,7 @@ package struct PinnedEntry: ~Copyable {
   }
 
   package var version: SequenceNumber { found.record.sequence }
+  package var place: RecordPlace { found.place }
 
   /// Information about the entry, except the time of its last access.
   package var info: EntryInfo { found.info }

@@ -190,19 +190,17 @@ struct TagLoadTests {
   @Test("A value read on disk before the removal that reaches memory afterwards is not found")
   func promotion() throws {
     let cache = try scene.disk(.standard, memory: true)
-    let version = try cache.setStored("old", forKey: "a", options: .tags(["x"]))
-    let held = try #require(cache.held)
-    let key = try cache.tierKey("a")
-    let ticket = held.ticket(forKey: key)
-    let info = try #require(try cache.store.info(forKey: "a"))
+    try cache.setStored("old", forKey: "a", options: .tags(["x"]))
+    let old = try cache.fetchedValue(forKey: "a")
     try cache.removeAll(tagged: "x")
-    cache.promote("old", info, hasTags: true, forKey: key, ticket, to: held)
-    #expect(info.version == version)
-    #expect(held.heldCount == 1)
+    old.promote(in: cache)
     #expect(try cache.memory?.value(forKey: "a") == nil)
     #expect(try cache.value(forKey: "a") == nil)
-    // The lookup on disk has updated memory.
-    #expect(held.heldCount == 0)
+    try cache.maintain()
+    #expect(!cache.marks.isActive)
+    old.promote(in: cache)
+    #expect(try cache.memory?.value(forKey: "a") == nil)
+    #expect(try cache.value(forKey: "a") == nil)
     #expect(try cache.peekValue(forKey: "a") == nil)
   }
 

@@ -143,40 +143,15 @@ struct TagRaceTests {
     "Once the mark is gone, memory shows nothing that the mark hid, even without a notification")
   func untold() throws {
     let cache: DiskCache<String, String> = try scene.cache()
-    let version = try cache.setValue("old", forKey: "a", options: .tags(["x"]))
-    try cache.setValue("other", forKey: "b")
-    let held = try #require(cache.held)
-    let key = try cache.tierKey("a")
-    let ticket = held.ticket(forKey: key)
-    let info = try #require(try cache.store.info(forKey: "a"))
+    try cache.setValue("old", forKey: "a", options: .tags(["x"]))
+    let old = try cache.fetchedValue(forKey: "a")
     try cache.removeAll(tagged: "x")
     try setUntold("new", forKey: "a", cache)
     try cache.maintain()
     #expect(!cache.marks.isActive)
-    // An entry without tags stays.
-    #expect(held.heldCount == 1)
     // A read that began before the removal does not bring it back either.
-    #expect(info.version == version)
-    cache.promote("old", info, hasTags: true, forKey: key, ticket, to: held)
-    #expect(held.heldCount == 1)
+    old.promote(in: cache)
     #expect(try cache.value(forKey: "a") == "new")
-  }
-
-  @Test("A write that began before the end of a sweep does not show its tagged value")
-  func publishedAfterSweep() throws {
-    let cache: DiskCache<String, String> = try scene.cache()
-    try cache.setValue("old", forKey: "a")
-    try cache.setValue("other", forKey: "b", options: .tags(["x"]))
-    let held = try #require(cache.held)
-    let key = try cache.tierKey("a")
-    let ticket = held.ticket(forKey: key)
-    let times = held.clock.times(.standard, idleLimit: nil)
-    try cache.removeAll(tagged: "x")
-    try cache.maintain()
-    held.publish(
-      "new", forKey: key, ticket: ticket, version: cache.store.lastVersion + 1, times, cost: 1,
-      hasTags: true)
-    #expect(held.peekValue(forKey: key) == nil)
   }
 
   @Test("No observer is called while a tag is pending")
@@ -368,9 +343,9 @@ struct TagRaceTests {
     #expect(entry.metadata == metadata)
     #expect(try cache.value(forKey: "a") == "12")
     // Memory knows that the value has tags.
-    let key = try cache.tierKey("a")
-    cache.held?.doubt(before: .max)
-    #expect(cache.held?.peekValue(forKey: key) == nil)
+    #expect(try cache.memory?.value(forKey: "a") == "12")
+    try await cache.removeAll(tagged: "another")
+    #expect(try cache.memory?.value(forKey: "a") == nil)
   }
 
   @Test("A follower gets the reason why the marks cannot be read; damage hides entries with tags")

@@ -267,30 +267,4 @@ struct LoadPolicyTests {
     #expect(try await subject.ask(origin)?.value == "x")
     #expect(origin.callCount == 3)
   }
-
-  @Test("A background load ends even if only memory still finds the value")
-  func idleOnDisk() async throws {
-    let scene = LoadScene()
-    // A value read from disk enters memory five seconds later, so it is idle there later.
-    let slow = ValueCoder<String>.custom {
-      Array($0.utf8)
-    } decode: {
-      scene.clock.advance(by: .seconds(5))
-      return String(decoding: $0.copied(), as: UTF8.self)
-    }
-    let cache = try scene.disk(LoadPolicy.with { $0.refreshAhead = 0 }, memory: true, values: slow)
-    try await cache.setValue(
-      "1", forKey: "a", options: EntryOptions(lifetime: .seconds(600), idleLimit: .seconds(10)))
-    cache.heldCache?.removeAll()
-    #expect(try cache.value(forKey: "a") == "1")
-    scene.clock.advance(by: .seconds(7))
-    #expect(try cache.store.info(forKey: "a") == nil)
-    let given = try await cache.loaded(forKey: "a", policy: nil) { prior in
-      #expect(prior == nil)
-      return .loaded("2")
-    }
-    #expect(given?.value == "1")
-    await eventually { cache.flights.count == 0 }
-    #expect(try cache.peekValue(forKey: "a") == "2")
-  }
 }

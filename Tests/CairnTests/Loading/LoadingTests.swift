@@ -211,8 +211,8 @@ struct LoadingTests {
   func appeared() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
-      let ticket = cache.ticket(forKey: "a")
-      cache.promote(2, forKey: "a", ticket: ticket)
+      let times = cache.clock.times(.standard, idleLimit: nil)
+      cache.keep(2, forKey: "a", version: 1, times, cost: 0)
       return 1
     }
     #expect(value == 1)

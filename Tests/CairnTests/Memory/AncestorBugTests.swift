@@ -184,29 +184,6 @@ struct AncestorBugTests {
     #expect(cache.audit() == [])
   }
 
-  @Test("TMCache: a promotion that raced with a write left the older value in memory")
-  func promotionRace() {
-    // A tier below, with a version for each value: the value set last counts.
-    let below = Lock(0)
-    let cache: MemoryCache<Int, Int> = scene.cache()
-    let rounds = 3000
-    onThreads(2) { thread in
-      for round in 1...rounds {
-        if thread == 0 {
-          below.withLock { $0 = round }
-          cache.setValue(round, forKey: 1)
-          if round.isMultiple(of: 3) { cache.trim(toCount: 0) }
-        } else {
-          let ticket = cache.ticket(forKey: 1)
-          let fetched = below.withLock { $0 }
-          cache.promote(fetched, forKey: 1, ticket: ticket)
-        }
-      }
-    }
-    let found = cache.value(forKey: 1)
-    #expect(found == nil || found == rounds)
-  }
-
   @Test("YYMemoryCache: above the count limit, one insertion evicted only one entry")
   func hardCount() {
     let cache: MemoryCache<Int, Int> = scene.cache()

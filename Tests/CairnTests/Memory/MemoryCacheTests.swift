@@ -1,7 +1,9 @@
-import Cairn
+import CairnStore
 import FoundationEssentials
 import FuzzSupport
 import Testing
+
+@testable import Cairn
 
 @Suite("A cache in memory")
 struct MemoryCacheTests {
@@ -308,48 +310,31 @@ struct MemoryCacheTests {
     #expect(cache.value(forKey: 0) == 2000)
   }
 
-  @Test("A fetched value never replaces something newer")
-  func promotion() throws {
+  @Test("A value with a version never replaces a newer one")
+  func versions() throws {
     let cache: MemoryCache<String, Int> = scene.cache()
+    func keep(_ value: Int, _ version: UInt64, expires: Timestamp? = nil) {
+      let times = cache.clock.times(expires: expires, idleLimit: .seconds(3))
+      cache.keep(value, forKey: "a", version: version, times, cost: 4)
+    }
     let expires = scene.clock.now().advanced(by: .seconds(9))
-    let ticket = cache.ticket(forKey: "a")
-    #expect(
-      cache.promote(
-        1, forKey: "a", ticket: ticket, cost: 4, expires: expires, idleLimit: .seconds(3),
-        version: 77))
+    keep(1, 77, expires: expires)
     let info = try #require(cache.info(forKey: "a"))
     #expect(info.cost == 4 && info.expires == expires && info.idleLimit == .seconds(3))
     #expect(info.version == 77)
-    // The key has a value.
-    #expect(!cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
-    // The key was removed meanwhile.
-    let beforeRemoval = cache.ticket(forKey: "a")
-    cache.removeValue(forKey: "a")
-    #expect(!cache.promote(2, forKey: "a", ticket: beforeRemoval))
-    // An absent key was removed, so the tier below may have lost it too.
-    let absent = cache.ticket(forKey: "a")
-    cache.removeValue(forKey: "a")
-    #expect(!cache.promote(2, forKey: "a", ticket: absent))
-    // Written and evicted meanwhile.
-    let beforeWrite = cache.ticket(forKey: "a")
-    cache.setValue(3, forKey: "a")
-    cache.trim(toCount: 0)
-    #expect(!cache.promote(2, forKey: "a", ticket: beforeWrite))
-    let beforeAll = cache.ticket(forKey: "a")
-    cache.removeAll()
-    #expect(!cache.promote(2, forKey: "a", ticket: beforeAll))
-    #expect(cache.promote(2, forKey: "a", ticket: cache.ticket(forKey: "a")))
-    // A node has 57 bits for the version.
-    let highest = UInt64.max >> 7
-    #expect(
-      cache.promote(4, forKey: "high", ticket: cache.ticket(forKey: "high"), version: highest))
-    #expect(cache.info(forKey: "high")?.version == highest)
-    #expect(
-      !cache.promote(
-        4, forKey: "higher", ticket: cache.ticket(forKey: "higher"), version: highest + 1))
-    #expect(cache.value(forKey: "a") == 2)
+    keep(2, 76)
+    keep(3, 77)
+    #expect(cache.value(forKey: "a") == 1)
+    keep(4, 78)
+    #expect(cache.value(forKey: "a") == 4)
+    // A node has 61 bits for the version. A higher one drops what it replaces.
+    let highest = UInt64.max >> 3
+    keep(5, highest)
+    #expect(cache.info(forKey: "a")?.version == highest)
+    keep(6, highest + 1)
+    #expect(!cache.contains("a"))
     // A value that had expired where it was fetched is not inserted.
-    let expired = scene.clock.now()
-    #expect(!cache.promote(5, forKey: "b", ticket: cache.ticket(forKey: "b"), expires: expired))
+    keep(7, 1, expires: scene.clock.now())
+    #expect(!cache.contains("a"))
   }
 }

@@ -113,13 +113,6 @@ struct MemoryConcurrencyTests {
             cache.respond(to: MemoryPressure.allCases[random.below(3)])
           }
         case 37: scene.advance(by: .milliseconds(random.below(8)))
-        case 38:
-          let ticket = cache.ticket(forKey: key)
-          let stamp = Stamp(key: key, number: -step, cost: 1)
-          if cache.promote(stamp, forKey: key, ticket: ticket, cost: 1) {
-            mine[index] = stamp
-            ends[index] = .max
-          }
         default: _ = cache.values(forKeys: [key, key + 1, key + 2])
         }
         let statistics = cache.statistics()

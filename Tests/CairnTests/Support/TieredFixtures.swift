@@ -111,19 +111,24 @@ extension DiskCache {
     return version
   }
 
-  /// A value and its version, as a read that misses memory finds them on disk.
-  func fetchedValue(forKey key: Key) throws -> (value: Value, version: UInt64)? {
-    guard let value = try storedValue(forKey: key), let info = try storedInfo(forKey: key) else {
-      return nil
+  /// A value on disk and what memory needs to keep it, as a read that misses memory finds them.
+  func fetchedValue(forKey key: Key) throws -> FetchedValue<Key, Value> {
+    let found = try fetch(key) { (record) throws(CacheError) in
+      let hasTags = CacheMetadata.hasTags(record.metadata)
+      return (try decode(record), TierSource(record, hasTags: hasTags, history: nil))
     }
-    return (value, info.version)
+    let (value, source) = try #require(found)
+    return FetchedValue(value: value, source: source, key: try tierKey(key))
   }
 
-  /// Inconsistencies: in memory itself, and between memory and the disk.
+  /// Inconsistencies: in memory itself, and between the values that reads find there and the disk.
   func audit() throws -> [String] {
     var faults = tier.held.audit()
-    for entry in tier.held.entries() {
-      let stored = try storedInfo(forKey: entry.key.key)
+    for entry in tier.held.entries() where try tier.contains(entry.key.key) {
+      let stored = try info(forKey: entry.key.key)
+      let entry = CacheEntry(
+        key: entry.key, value: entry.value,
+        info: try #require(try tier.info(forKey: entry.key.key)))
       if stored?.version != entry.info.version {
         faults.append("\(entry.key.key): \(entry.info.version) instead of \(stored?.version ?? 0)")
         continue
@@ -146,22 +151,11 @@ extension DiskCache<Int, Int> {
   }
 }
 
-/// A write whose value has not reached memory yet.
-struct PublishedEntry<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-  private let value: Value
-  private let key: TierKey<Key>
-  private let inMemory: TierWrite
+/// A value that was read from disk and has not reached memory yet.
+struct FetchedValue<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  let value: Value
+  let source: TierSource
+  let key: TierKey<Key>
 
-  init(
-    _ value: Value, _ key: TierKey<Key>, _ options: EntryOptions,
-    in memory: MemoryCache<TierKey<Key>, Value>
-  ) {
-    self.value = value
-    self.key = key
-    inMemory = TierWrite(of: value, forKey: key, options, in: memory)
-  }
-
-  func publish(to memory: MemoryCache<TierKey<Key>, Value>, version: UInt64, byteCount: Int) {
-    inMemory.publish(value, forKey: key, to: memory, version: version, byteCount: byteCount)
-  }
+  func promote(in cache: DiskCache<Key, Value>) { cache.promote(value, source, forKey: key) }
 }

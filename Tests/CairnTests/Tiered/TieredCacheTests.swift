@@ -17,7 +17,7 @@ struct TieredCacheTests {
     #expect(try cache.tier.value(forKey: "a") == "x")
     #expect(try cache.storedValue(forKey: "a") == "x")
     #expect(try cache.tier.info(forKey: "a")?.version == version)
-    #expect(try cache.storedInfo(forKey: "a")?.version == version)
+    #expect(try cache.info(forKey: "a")?.version == version)
     #expect(try cache.tier.info(forKey: "a")?.cost == 7)
     #expect(try cache.metadata(forKey: "a") == [1, 2])
     #expect(try cache.count() == 1 && cache.tier.count() == 1)
@@ -55,7 +55,7 @@ struct TieredCacheTests {
     for (key, cost) in [("negative", 0), ("greatest", Int.max), ("too", .max)] {
       #expect(try cache.value(forKey: key) == "x")
       #expect(try cache.tier.info(forKey: key)?.cost == cost)
-      #expect(try cache.storedInfo(forKey: key)?.cost == cost)
+      #expect(try cache.info(forKey: key)?.cost == cost)
     }
     #expect(cache.tier.totalCost() == .max)
     #expect(try cache.trim(toCost: -1).count == 3)

@@ -8,7 +8,7 @@ import Testing
 struct TieredEvictionTests {
   let scene = TieredScene()
 
-  @Test("Reads are reported to the disk before entries are evicted for a limit")
+  @Test("An entry that is read from memory stays on disk")
   func beforeEviction() throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: 3)
     for key in 0..<3 { try cache.setValue(key, forKey: key) }
@@ -21,7 +21,7 @@ struct TieredEvictionTests {
   }
 
   @Test(
-    "Used entries stay among many, even without a report before each eviction",
+    "Used entries stay among many",
     arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
   func manyEvictions(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(
@@ -29,8 +29,6 @@ struct TieredEvictionTests {
     for key in 0..<2000 { try cache.setValue(key, forKey: key) }
     for next in 2000..<9000 {
       if next % 50 == 0 { for hot in 0..<20 { _ = try cache.value(forKey: hot) } }
-      // With a custom coder that compares by equality, the disk does not query memory.
-      if coder.identity == .equality && next % 50 == 0 { cache.recency?.tell() }
       try cache.setValue(next, forKey: next)
     }
     #expect(try cache.values(forKeys: 0..<20) == Array(0..<20))
@@ -38,7 +36,7 @@ struct TieredEvictionTests {
   }
 
   @Test(
-    "If everything was read but not reported, an old entry is evicted, not the newest write",
+    "If everything was read, the entry that was read first is evicted, not the newest write",
     arguments: [1, 2, 3, 100, 300, 2000, 5000])
   func allRead(limit: Int) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(count: limit)
@@ -51,11 +49,7 @@ struct TieredEvictionTests {
       let left = try Set(cache.keys())
       #expect(left.contains(next))
       #expect(left.count <= limit && left.count >= limit - limit / 100)
-      // A write reports up to 256 reads. Otherwise it spares up to 256 entries, but less than half.
-      let sparedCount = limit <= 256 ? 0 : min(256, (limit - 1) / 2)
-      if round == 0 {
-        #expect(left.isSuperset(of: 0..<sparedCount) && !left.contains(sparedCount))
-      }
+      #expect(left == Set(before.suffix(left.count - 1) + [next]))
     }
   }
 
@@ -71,51 +65,7 @@ struct TieredEvictionTests {
     #expect(try cache.store.usage().indexedKeyCount <= 200)
   }
 
-  @Test("A write at the limit reports up to 256 reads, and leaves more to the background")
-  func many() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(count: 6000)
-    var next = 0
-    func write(_ count: Int) throws {
-      for key in next..<(next + count) { try cache.setValue(key, forKey: key) }
-      next += count
-    }
-    try write(6000)
-    cache.recency?.tell()
-    for key in 5000..<5092 { _ = try cache.value(forKey: key) }
-    // Fewer reads than a sixty-fourth of the entries. The write evicts a hundredth of the entries.
-    try write(1)
-    #expect(cache.tier.held.untoldReadCount == 92)
-    try write(61)
-    #expect(cache.tier.held.untoldReadCount == 0)
-    for key in 5000..<5300 { _ = try cache.value(forKey: key) }
-    try write(300)
-    #expect(cache.tier.held.untoldReadCount == 300)
-    #expect(scene.background.delays == [.seconds(1)])
-    // A sixteenth of the entries have been evicted since the last report.
-    try write(127)
-    #expect(scene.background.delays == [.seconds(1), .zero])
-    scene.background.runAll(dueAfter: .zero)
-    #expect(cache.tier.held.untoldReadCount == 0)
-    // The later writes stay later.
-    #expect(try cache.keysByRecency().suffix(727) == Array(5000..<5300) + Array(6062..<6489))
-  }
-
-  @Test(
-    "Until the report, an eviction spares 256 entries in use, and afterwards all of them",
-    arguments: [KeyCoder<Int>.integer, .json()])
-  func spared(coder: KeyCoder<Int>) throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 6000)
-    for key in 0..<6000 { try cache.setValue(key, forKey: key) }
-    for key in 0..<1000 { _ = try cache.value(forKey: key) }
-    try cache.setValue(6000, forKey: 6000)
-    let evicted = Set(0...6000).subtracting(try cache.keys())
-    #expect(evicted == Set(256..<(256 + evicted.count)) && (1...61).contains(evicted.count))
-    scene.background.runAll(dueAfter: .zero)
-    for key in 6001..<9000 { try cache.setValue(key, forKey: key) }
-    #expect(try Set(cache.keys()).isSuperset(of: Set(0..<1000).subtracting(evicted)))
-  }
-
-  @Test("A write that may evict many entries reports all reads, and stays")
+  @Test("A write that evicts many entries evicts nothing that was read")
   func largeWrites() throws {
     let batches: DiskCache<Int, Int> = try scene.cache(count: 1000)
     for key in 0..<1000 { try batches.setValue(key, forKey: key) }
@@ -123,7 +73,6 @@ struct TieredEvictionTests {
     try batches.setValues((1000..<1400).map { ($0, $0) })
     #expect(try Set(batches.keys()).isSuperset(of: Array(0..<500) + Array(1000..<1400)))
 
-    // Even if the reads are so few that other writes would not report them.
     for key in 1000..<1005 { _ = try batches.value(forKey: key) }
     try batches.setValues((2000..<2990).map { ($0, $0) })
     #expect(try Set(batches.keys()).isSuperset(of: 2000..<2990))
@@ -137,13 +86,35 @@ struct TieredEvictionTests {
     #expect(left.contains(900) && left.isSuperset(of: 600..<900) && left.isDisjoint(with: 0..<400))
   }
 
-  @Test("A write reports all reads of keys for which the disk cannot query memory")
-  func manyUnasked() throws {
-    let cache: DiskCache<Int, Int> = try scene.cache(
-      keys: .json().comparingByEquality(), values: .standard, count: 500)
-    for key in 0..<500 { try cache.setValue(key, forKey: key) }
-    for key in 0..<500 { _ = try cache.value(forKey: key) }
-    try cache.setValue(500, forKey: 500)
-    #expect(cache.tier.held.untoldReadCount == 0)
+  private static let coders = [KeyCoder<Int>.integer, .json()]
+
+  @Test(
+    "A batch that begins below the limit and ends above evicts nothing that was read",
+    arguments: coders)
+  func beforeBatch(coder: KeyCoder<Int>) throws {
+    let cache: DiskCache<Int, Int> = try scene.cache(keys: coder, values: .standard, count: 10)
+    for key in 0..<8 { try cache.setValue(key, forKey: key) }
+    _ = try cache.value(forKey: 0)
+    try cache.setValues((8..<12).map { (key: $0, value: $0) })
+    #expect(try Set(cache.keys()) == [0, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+  }
+
+  @Test(
+    "A large value that needs the room of others evicts nothing that was read", arguments: coders,
+    0..<3)
+  func beforeLargeValue(coder: KeyCoder<Int>, way: Int) async throws {
+    let cache: DiskCache<Int, [UInt8]> = try scene.cache(
+      keys: coder, values: .standard, bytes: 512 << 10)
+    for key in 0..<60 { try await cache.setValue([UInt8](repeating: 1, count: 8000), forKey: key) }
+    #expect(try cache.count() == 60)
+    for key in [1, 0] { _ = try cache.value(forKey: key) }
+    let large = [UInt8](repeating: 2, count: 64 << 10)
+    switch way {
+    case 0: try await cache.setValue(large, forKey: 60)
+    case 1: _ = try await cache.compareAndSet(large, forKey: 60, expecting: nil)
+    default: _ = try await cache.value(forKey: 60) { large }
+    }
+    let keys = try Set(cache.keys())
+    #expect(keys.count < 60 && keys.isSuperset(of: [0, 1, 60]) && !keys.contains(2))
   }
 }

@@ -178,23 +178,6 @@ struct TieredLoadingTests {
     #expect(cache.flights.count == 0)
   }
 
-  @Test(
-    "A load that is not kept removes nothing from memory, and stops no insertion")
-  func unwantedLoad() async throws {
-    let cache: DiskCache<String, Int> = try scene.cache()
-    let entry = Record<PublishedEntry<String, Int>>()
-    let value = try await cache.value(forKey: "a") {
-      try cache.removeValue(forKey: "a")
-      // A set that has not reached the disk when the load ends.
-      entry.add(PublishedEntry(2, TierKey("a"), .standard, in: cache.tier.held))
-      return 1
-    }
-    #expect(value == 1)
-    let version = try cache.setStored(2, forKey: "a")
-    try #require(entry.all.first).publish(to: cache.tier.held, version: version, byteCount: 1)
-    #expect(try cache.tier.value(forKey: "a") == 2)
-  }
-
   @Test("A cancelled caller leaves, and the load continues while any caller waits")
   func cancellation() async throws {
     let cache: DiskCache<String, Int> = try scene.cache()

@@ -23,21 +23,6 @@ struct TieredLookingTests {
     #expect(try cache.tier.contains("a"))
   }
 
-  @Test("No later read returns anything older than a peek has shown")
-  func peekIsSeen() throws {
-    let cache: DiskCache<String, Int> = try scene.cache()
-    try cache.setValue(1, forKey: "a")
-    let old = try #require(try cache.info(forKey: "a")).version
-    try cache.setValue(2, forKey: "a")
-    cache.tier.removeAll()
-    // Another thread read the first value before the second was written, and puts it into memory
-    // late.
-    let ticket = cache.tier.held.ticket(forKey: TierKey("a"))
-    #expect(try cache.peekValue(forKey: "a") == 2)
-    cache.tier.held.promote(1, forKey: TierKey("a"), ticket: ticket, version: old)
-    #expect(try cache.value(forKey: "a") == 2)
-  }
-
   /// Makes something happen when a key is next encoded after this many others.
   private final class EncodingHook: Sendable {
     private let state = Lock<(count: Int, body: @Sendable () -> Void)?>(nil)
@@ -69,23 +54,6 @@ struct TieredLookingTests {
     // Each read encodes the key.
     hook.arm(after: 1) { [unowned cache] in _ = try? cache.setValue(7, forKey: "a") }
     #expect(try cache.lookUp("a") == .found(7) && hook.isDone)
-  }
-
-  @Test("What a lookup has not found, no later read finds in memory")
-  func absenceIsSeen() throws {
-    let hook = EncodingHook()
-    let cache: DiskCache<String, Int> = try scene.cache(keys: hook.coder, values: .standard)
-    let version = try cache.setValue(1, forKey: "a")
-    try cache.removeValue(forKey: "a")
-    // The key is encoded for memory, for the first read, and for the second. Before the last,
-    // another thread keeps what it read before the removal.
-    hook.arm(after: 2) { [unowned cache] in
-      guard let key = try? cache.tierKey("a") else { return }
-      let held = cache.tier.held
-      held.promote(1, forKey: key, ticket: held.ticket(forKey: key), version: version)
-    }
-    #expect(try cache.lookUp("a") == .absent && hook.isDone)
-    #expect(try cache.value(forKey: "a") == nil)
   }
 
   @Test("Memory that has dropped an expired value still reports that it expired")

@@ -1,29 +1,35 @@
 public import CairnStore
+internal import Synchronization
 
-// How a cache uses its memory tier. `MemoryCache.readAbove` and its neighbours state the rules.
+// How a cache uses its memory tier.
+//
+// 1. The index vouches for every hit: a value in memory counts only if the index names the record
+//    that it was made from (`TierPlace`). So whatever replaces or removes an entry on disk also ends
+//    its value in memory, and nothing has to arrive in memory in order.
+// 2. After a compaction has moved a record, the next read compares versions, and notes the place.
+//    A followed store has no places here: versions are compared, within one history.
+// 3. Every hit counts as an access in the index, so the disk evicts by the reads of both tiers.
+// 4. Removals and evictions on disk drop values from memory at once. These are only hints, which
+//    keep memory free of what no read can find.
 extension DiskCache {
   /// The memory tier, or `nil` if the configuration has none.
-  public var memory: MemoryTier<Key, Value>? {
-    heldCache.map { MemoryTier(self, $0, recency) }
-  }
-
-  /// The cache that holds the tier's values.
-  var heldCache: MemoryCache<TierKey<Key>, Value>? { held ?? following?.held }
+  public var memory: MemoryTier<Key, Value>? { held.map { MemoryTier(self, $0) } }
 
   // MARK: Keys
 
-  /// A key in the memory tier's form, with its bytes. Every use of an entry in memory begins here.
-  @usableFromInline
-  func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
-    TierKey(key, bytes: try bytes(of: key))
-  }
-
+  /// A key in the memory tier's form. Every use of an entry in memory begins here.
   @inlinable
   @inline(__always)
   func tierKey(_ key: Key) throws(CacheError) -> TierKey<Key> {
     // In a forked child, memory shows the past, and its lock may be held for ever.
     if process.isForeign { try checkProcess() }
     return comparesBytes ? try encoded(key) : TierKey(key)
+  }
+
+  /// A key with its bytes.
+  @usableFromInline
+  func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
+    TierKey(key, bytes: try bytes(of: key))
   }
 
   /// Throws in a forked child of the process that opened the cache.
@@ -38,61 +44,122 @@ extension DiskCache {
   /// reference count, two threads were only 1.4 times as fast as one.
   @inlinable
   @inline(__always)
-  func withHeld<Result>(_ body: (MemoryCache<TierKey<Key>, Value>) -> Result?) -> Result? {
+  func withHeld<Result>(
+    _ body: (MemoryCache<TierKey<Key>, TierValue<Value>>) -> Result?
+  ) -> Result? {
     withExtendedLifetime(self) {
       guard let tier = held.map({ Unretained($0) }) else { return nil }
       return tier.withObject { body($0) }
     }
   }
 
+  /// The value of a key, if memory has it and it is the one on disk.
+  ///
+  /// - Parameter isAccess: whether the call counts as an access and as a hit or a miss.
+  @inlinable
+  @inline(__always)
+  func currentValue(
+    ofKey key: TierKey<Key>, isAccess: Bool = true
+  ) throws(CacheError) -> Value? {
+    let found = withHeld { isAccess ? $0.value(forKey: key) : $0.peekValue(forKey: key) }
+    guard let found else { return nil }
+    if isCurrent(found.place, isAccess: isAccess) { return found.value }
+    return try settle(key, found.place, isAccess: isAccess) ? found.value : nil
+  }
+
+  /// Whether the index names the record that a value in memory was made from.
+  ///
+  /// - Returns: `false` also if only the record can tell.
+  @usableFromInline
+  func isCurrent(_ place: TierPlace, isAccess: Bool) -> Bool {
+    if !place.isPlain {
+      if place.isKept { return store.isStopped }
+      if place.isIdle || mayBeHidden(place) { return false }
+    }
+    return store.isCurrent(place.record, isAccess: isAccess)
+  }
+
+  /// Whether a mark may hide the entry of a value in memory.
+  @usableFromInline
+  func mayBeHidden(_ place: TierPlace) -> Bool { place.hasTags && marks.isActive }
+
+  /// Compares a value in memory with the record on disk.
+  ///
+  /// - Returns: whether it is the value on disk. If not, memory drops it.
+  @inlinable
+  func settle(
+    _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool
+  ) throws(CacheError) -> Bool {
+    guard let held else { return false }
+    var isCurrent = false
+    if !mayBeHidden(place) {
+      var current: (info: EntryInfo, place: RecordPlace)?
+      try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
+        current = try look(at: bytes, isAccess: isAccess)
+      }
+      isCurrent = held.settle(key, place, current, isFollowing: isFollowing)
+    }
+    if !isCurrent, isAccess { held.countMiss() }
+    return isCurrent
+  }
+
+  @usableFromInline
+  func look(
+    at key: RawSpan, isAccess: Bool
+  ) throws(CacheError) -> (info: EntryInfo, place: RecordPlace)? {
+    do throws(StoreError) { return try store.look(at: key, isAccess: isAccess) } catch {
+      throw .store(error)
+    }
+  }
+
+  @usableFromInline var isFollowing: Bool { store.isFollowing }
+
   /// Reads a value from disk and keeps it in memory.
   ///
-  /// - Parameters:
-  ///   - ticket: taken before the read.
-  ///   - counts: whether to count a hit or a miss.
+  /// - Parameter counts: whether to count a hit or a miss.
   ///
   /// Inlined, like `promote`, so that it is specialised for known types. Otherwise, looking up
   /// types takes five times as long as everything else.
   @inlinable
-  func fetchValue(
-    _ key: TierKey<Key>, _ ticket: CacheTicket, counts: Bool
-  ) throws(CacheError) -> Value? {
+  func fetchValue(_ key: TierKey<Key>, counts: Bool) throws(CacheError) -> Value? {
     var value: Value?
-    var info: EntryInfo?
-    var hasTags = false
+    var source: TierSource?
     try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
-      info = try readUncountedValue(of: bytes, &hasTags) { (bytes, version) throws(CacheError) in
+      source = try readUncountedValue(of: bytes) { (bytes, version) throws(CacheError) in
         do { value = try valueCoder.decode(bytes) } catch {
           throw .undecodable(error, version: version, in: name)
         }
       }
     }
-    guard let value, let info else {
-      let value = held?.noteAbsent(key, counts: counts)
-      if counts, value == nil { countRead(isHit: false) }
-      return value
-    }
-    if counts { countRead(isHit: true) }
-    if let held { promote(value, info, hasTags: hasTags, forKey: key, ticket, to: held) }
+    if counts { countRead(isHit: value != nil) }
+    guard let value, let source else { return nil }
+    promote(value, source, forKey: key)
     return value
   }
 
   /// Calls `body` with the value of a key, like `readValue`, but counts neither a hit nor a miss.
   ///
-  /// - Parameter hasTags: whether the entry has tags.
-  /// - Returns: information about the entry.
+  /// - Returns: what memory needs to keep the value.
   @usableFromInline
   func readUncountedValue(
-    of key: RawSpan, _ hasTags: inout Bool,
+    of key: RawSpan,
     _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) -> EntryInfo? {
-    var info: EntryInfo?
+  ) throws(CacheError) -> TierSource? {
+    let history = try history()
+    var source: TierSource?
     try read(key, part: .all, isAccess: true, counts: false) { (record) throws(CacheError) in
-      hasTags = try checkTag(of: record)
+      let hasTags = try checkTag(of: record)
       try body(record.value, record.version)
-      info = record.info
+      source = TierSource(record, hasTags: hasTags, history: history)
     }
-    return info
+    return source
+  }
+
+  /// The history to note before a read whose value is kept in memory, or `nil` if the store follows
+  /// no process.
+  func history() throws(CacheError) -> RecordPlace? {
+    if !store.isFollowing { return nil }
+    do throws(StoreError) { return try store.history() } catch { throw .store(error) }
   }
 
   /// Counts a hit or a miss of the cache as a whole.
@@ -101,73 +168,51 @@ extension DiskCache {
     if isHit { events.counters.hits.add() } else { events.counters.misses.add() }
   }
 
+  /// Keeps a value in memory that was read from disk.
   @inlinable
-  func promote(
-    _ value: Value, _ info: EntryInfo, hasTags: Bool, forKey key: TierKey<Key>,
-    _ ticket: CacheTicket, to held: MemoryCache<TierKey<Key>, Value>
-  ) {
-    let cost = info.cost ?? held.knownCost(of: value, forKey: key) ?? info.valueByteCount
-    held.promote(
-      value, forKey: key, ticket: ticket, cost: cost, expires: info.expires,
-      idleLimit: info.idleLimit, version: info.version, written: info.written,
-      hasTags: hasTags)
+  func promote(_ value: Value, _ source: TierSource, forKey key: TierKey<Key>) {
+    guard let held, source.mayBeKept else { return }
+    let info = source.info
+    held.keep(
+      TierValue(value, source.place), forKey: key, version: info.version,
+      held.clock.times(expires: info.expires, idleLimit: info.idleLimit, written: info.written),
+      cost: info.cost ?? costing.cost(of: value, forKey: key.key) ?? info.valueByteCount)
   }
 
   /// The value of a key. Counts neither a hit nor a miss.
   func uncountedValue(forKey key: Key) throws(CacheError) -> Value? {
-    guard let held else {
+    if held == nil {
       return try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
     }
     let key = try tierKey(key)
-    let ticket = held.ticket(forKey: key)
-    if let value = held.peekValue(forKey: key) { return value }
-    return try fetchValue(key, ticket, counts: false)
-  }
-
-  /// Records the version of a key on disk that a caller has seen. Memory must not show an older
-  /// value afterwards.
-  ///
-  /// - Parameter version: the version that the caller has seen, or `nil` for none.
-  func noteShown(_ version: UInt64?, of key: Key) throws(CacheError) {
-    guard let held else { return }
-    held.noteShown(version, of: try tierKey(key))
-  }
-
-  @usableFromInline
-  func tellRecency(of key: TierKey<Key>, _ notice: PendingNotice) {
-    guard let recency, let interval = configuration.memory?.recencyInterval else { return }
-    if notice.contains(.atOnce) { recency.tell(key) }
-    if notice.contains(.later) { recency.tellLater(after: max(interval, .milliseconds(1))) }
+    if let value = try currentValue(ofKey: key, isAccess: false) { return value }
+    return try fetchValue(key, counts: false)
   }
 
   // MARK: Writes
 
-  /// How memory will hold a value once it is on disk, or `nil` without a memory tier.
-  @inlinable
-  func tierWrite(
-    of value: Value, forKey key: TierKey<Key>, _ options: EntryOptions
-  ) -> TierWrite? {
-    held.map { TierWrite(of: value, forKey: key, options, in: $0) }
-  }
-
-  /// Updates memory for a write. Passed on as a closure, so that unspecialised code calls code that
-  /// is specialised for known types.
+  /// Keeps a written value in memory. Passed on as a closure, so that unspecialised code calls code
+  /// that is specialised for known types.
   @inlinable
   func take(
-    _ step: TierStep, of value: Value, forKey key: TierKey<Key>, _ write: TierWrite?
+    _ step: TierStep, of value: Value, forKey key: TierKey<Key>, _ options: borrowing EntryOptions
   ) {
-    if let write, let held { write.take(step, of: value, forKey: key, in: held) }
+    guard let held else { return }
+    var times = held.clock.times(
+      options.lifetime ?? .standard, idleLimit: options.idleLimit,
+      isNeverIdle: options.isNeverIdle)
+    if step.neverExpires { (times.expires, times.idleLimit) = (never, never) }
+    let place = TierPlace(
+      step, isIdle: times.idleLimit != never, hasTags: options.mayHaveTags)
+    held.keep(
+      TierValue(value, place), forKey: key, version: step.version, times,
+      cost: options.cost ?? costing.cost(of: value, forKey: key.key) ?? step.byteCount)
   }
 
   /// Drops the entries that a write removed from memory.
   func drop(_ removals: [RemovalEvent]) {
-    guard let recency else { return }
-    for removal in removals { recency.drop(removal) }
-  }
-
-  /// Call after a write has thrown. Memory drops the key if the state on disk is unknown.
-  func noteFailure(_ error: CacheError, of key: TierKey<Key>) {
-    if !error.hasWrittenNothing { held?.invalidate(key, through: nil, .removed) }
+    if held == nil || removals.isEmpty { return }
+    for removal in removals { events.tier.load()?.drop(removal) }
   }
 
   // MARK: Events of the program
@@ -175,9 +220,49 @@ extension DiskCache {
   /// Tells the cache that the program is moving to the background. Clears the memory tier if its
   /// configuration sets `clearsInBackground`. Observers of the tier receive the event in any case.
   /// Entries on disk stay.
-  public func enterBackground() {
-    recency?.tell()
-    heldCache?.enterBackground()
+  public func enterBackground() { held?.enterBackground() }
+}
+
+/// Tells memory what has left the disk.
+final class TierHints<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private let held: MemoryCache<TierKey<Key>, TierValue<Value>>
+  private let keyCoder: KeyCoder<Key>
+
+  init(_ held: MemoryCache<TierKey<Key>, TierValue<Value>>, _ keyCoder: KeyCoder<Key>) {
+    self.held = held
+    self.keyCoder = keyCoder
+  }
+
+  func drop(_ removal: RemovalEvent) {
+    switch removal {
+    case .all(_, let count): held.removeAll(cause: .removed, isToldOfNothing: count > 0)
+    case .entry(let bytes, let version, let cause):
+      // The version of a damaged record is unknown.
+      let version = version == 0 ? .max : version
+      if keyCoder.identity == .bytes {
+        let hash = MemoryTable<TierKey<Key>, TierValue<Value>>.hash(ofBytes: bytes)
+        held.drop(hash: hash, through: version, cause) { $0.bytes == bytes }
+      } else if let key = try? keyCoder.decode(bytes.rawSpan) {
+        held.drop(TierKey(key), through: version, cause)
+      }
+    }
+  }
+}
+
+/// What memory needs to keep a value that was read from disk.
+@usableFromInline
+struct TierSource: Sendable {
+  @usableFromInline let info: EntryInfo
+  @usableFromInline let place: TierPlace
+  /// Marks of a followed process may hide a value with tags at any time.
+  @usableFromInline let mayBeKept: Bool
+
+  /// - Parameter history: see `DiskCache.history`.
+  init(_ record: borrowing PinnedEntry, hasTags: Bool, history: RecordPlace?) {
+    info = record.info
+    place = TierPlace(
+      history ?? record.place, isIdle: info.idleLimit != nil, hasTags: hasTags)
+    mayBeKept = history == nil || !hasTags
   }
 }
 
@@ -186,14 +271,7 @@ extension DiskCache: PressureResponder {
   /// if the program knows of a shortage that the system does not report. Entries on disk stay.
   ///
   /// - Parameter pressure: see `MemoryCache.respond(to:)`.
-  public func respond(to pressure: MemoryPressure) {
-    // Free memory first. A report to the disk reads records, which is slow when memory is short.
-    guard let recency else {
-      heldCache?.respond(to: pressure)
-      return
-    }
-    recency.tell { held?.respond(to: pressure) }
-  }
+  public func respond(to pressure: MemoryPressure) { held?.respond(to: pressure) }
 }
 
 extension CacheError {
@@ -207,13 +285,5 @@ extension CacheError {
       true
     default: false
     }
-  }
-}
-
-extension CacheEntryInfo {
-  /// Adds an access that has not been reported to the disk yet.
-  mutating func note(_ other: CacheEntryInfo?) {
-    guard let other, other.version == version else { return }
-    accessed = max(accessed, other.accessed)
   }
 }

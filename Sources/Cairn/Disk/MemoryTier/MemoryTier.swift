@@ -6,24 +6,19 @@ public import CairnStore
 /// itself sets values. Entries that the tier drops stay on disk, except for entries in memory only,
 /// which are lost.
 ///
-/// In a cache that follows another process, the tier may also hold values that the writer has
-/// replaced or removed. They stay until their key is read or the tier needs room, but no read
-/// returns them.
+/// The tier may also hold values that have been replaced or removed on disk, above all in a cache
+/// that follows another process. They stay until their key is read or the tier needs room, but no
+/// read returns them.
 public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let cache: DiskCache<Key, Value>
-  let held: MemoryCache<TierKey<Key>, Value>
-  private let recency: TierRecency<Key, Value>?
+  let held: MemoryCache<TierKey<Key>, TierValue<Value>>
 
-  init(
-    _ cache: DiskCache<Key, Value>, _ held: MemoryCache<TierKey<Key>, Value>,
-    _ recency: TierRecency<Key, Value>?
-  ) {
+  init(_ cache: DiskCache<Key, Value>, _ held: MemoryCache<TierKey<Key>, TierValue<Value>>) {
     self.cache = cache
     self.held = held
-    self.recency = recency
   }
 
-  /// The number of entries in memory that a read would find.
+  /// The number of entries in memory that have not expired.
   public func count() -> Int { held.count() }
 
   /// The total cost of these entries.
@@ -35,39 +30,28 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The maximum number of entries. See `MemoryCache.countLimit`.
   public var countLimit: Int? {
     get { held.countLimit }
-    nonmutating set {
-      recency?.tell()
-      held.countLimit = newValue
-    }
+    nonmutating set { held.countLimit = newValue }
   }
 
   /// The maximum total cost of all entries. See `MemoryCache.costLimit`.
   public var costLimit: Int? {
     get { held.costLimit }
-    nonmutating set {
-      recency?.tell()
-      held.costLimit = newValue
-    }
+    nonmutating set { held.costLimit = newValue }
   }
 
   /// The value of a key if it is in memory. Does not count as an access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    let key = try cache.tierKey(key)
-    if let following = cache.following {
-      return try cache.vouchedValue(of: key, in: following, isRead: false)?.value
-    }
-    return held.peekValue(forKey: key)
+    try cache.currentValue(ofKey: cache.tierKey(key), isAccess: false)
   }
 
   /// Whether the value of a key is in memory. Does not count as an access.
   public func contains(_ key: Key) throws(CacheError) -> Bool {
-    if cache.following != nil { return try value(forKey: key) != nil }
-    return held.contains(try cache.tierKey(key))
+    try value(forKey: key) != nil
   }
 
   /// Information about a key whose value is in memory. Does not count as an access.
   public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
-    if cache.following != nil, try value(forKey: key) == nil { return nil }
+    if try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }
 
@@ -75,17 +59,14 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   public func keys() -> [Key] { held.keys().map(\.key) }
 
   /// Drops every entry from memory. Entries on disk stay.
-  public func removeAll() {
-    recency?.tell()
-    held.removeAll(cause: .evicted(.trim))
-  }
+  public func removeAll() { held.removeAll(cause: .evicted(.trim)) }
 
   /// Calls `body` with every later event of the tier. See `MemoryCache.observe`.
   @discardableResult
   public func observe(
     _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ value: Value?) -> Void
   ) -> CacheObservation {
-    held.observe { event, value in body(event.mapKey(\.key), value) }
+    held.observe { event, value in body(event.mapKey(\.key), value?.value) }
   }
 }
 
@@ -98,8 +79,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: the same as for `MemoryCache`.
   @discardableResult
   public func trim(toCount count: Int, order: TrimOrder) -> RemovalSummary {
-    recency?.tell()
-    return held.trim(toCount: count, order: order)
+    held.trim(toCount: count, order: order)
   }
 
   /// Drops entries from memory until their total cost is at most `cost`. Entries on disk stay. See
@@ -109,8 +89,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: the same as for `MemoryCache`.
   @discardableResult
   public func trim(toCost cost: Int, order: TrimOrder) -> RemovalSummary {
-    recency?.tell()
-    return held.trim(toCost: cost, order: order)
+    held.trim(toCost: cost, order: order)
   }
 
   /// Drops entries from memory whose last access (with `.write`, whose write) was more than `age`
@@ -120,8 +99,7 @@ extension MemoryTier: Trimming {
   /// - Complexity: O(n) for n entries in memory.
   @discardableResult
   public func trim(olderThan age: Duration, by basis: AgeBasis) -> RemovalSummary {
-    recency?.tell()
-    return held.trim(olderThan: age, by: basis)
+    held.trim(olderThan: age, by: basis)
   }
 
   /// Drops expired entries from memory. No read finds them.

@@ -16,15 +16,6 @@ public struct MemoryTierConfiguration: Sendable {
   /// Which entry is evicted when the tier exceeds a limit. Default `.leastRecentlyUsed`.
   public var policy: EvictionPolicy = .leastRecentlyUsed
 
-  /// The longest delay before reads from memory count as accesses on disk. Default 1 s. Less than 1
-  /// ms means 1 ms.
-  ///
-  /// The tier reports reads to the store in groups: in the background, before a trim or a close,
-  /// and before some writes at a limit. Reports write nothing to disk. An eviction for a limit
-  /// spares up to 256 entries that were read since the last report. A read of an entry with an idle
-  /// limit is reported at once.
-  public var recencyInterval: Duration = .seconds(1)
-
   /// How often maintenance removes expired entries from memory. Default 60 s. See
   /// `MemoryCacheConfiguration.maintenanceInterval`.
   public var maintenanceInterval: Duration? = .seconds(60)

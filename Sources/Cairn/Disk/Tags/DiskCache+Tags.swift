@@ -151,8 +151,7 @@ extension DiskCache {
 
   // MARK: What is hidden
 
-  /// The entry that `read` finds, unless a mark hides it or it is the cache's own record. A hidden
-  /// entry is also dropped from memory.
+  /// The entry that `read` finds, unless a mark hides it or it is the cache's own record.
   func unhidden(
     _ read: () throws(CacheError) -> PinnedEntry?
   ) throws(CacheError) -> PinnedEntry? {
@@ -181,7 +180,7 @@ extension DiskCache {
 
   private func isHidden(_ record: borrowing PinnedEntry, by table: TagTable) -> Bool {
     guard table.hides(record.metadata, record.version) else { return false }
-    recency?.drop(.entry(key: record.key.copied(), version: record.version, cause: .removed))
+    drop([.entry(key: record.key.copied(), version: record.version, cause: .removed)])
     return true
   }
 

@@ -10,23 +10,13 @@ internal import Synchronization
 ///    written under the log's lock, and only if none of its tags is pending or marked. A removal
 ///    runs no caller's code while its tag is pending, because a writer may be waiting for the
 ///    removal.
-/// 3. A mark is removed after all entries that it hides: first from the index, in a pass that could
-///    read every head, then from memory. So if a table is taken before an entry is read, the table
-///    has every mark that hides the entry.
+/// 3. A mark is removed after all entries that it hides, in a pass that could read every head. So if
+///    a table is taken before an entry is read, the table has every mark that hides the entry.
 /// 4. Before a mark is removed for any reason, `swept` is at or above it: a load that began earlier
 ///    does not keep a value with tags.
 /// 5. `recordVersion` only increases, even when the record is removed. Code that finds a record of
 ///    another version reads it again.
 final class TagMarks: Sendable {
-  /// The calls to the memory tier.
-  struct Memory: Sendable {
-    /// Marks entries with tags below this version as doubtful.
-    var doubt: @Sendable (UInt64) -> Void = { _ in }
-    /// Drops the doubtful entries, except those that a store still has, and refuses entries that
-    /// reads in progress are about to insert.
-    var dropDoubtful: @Sendable (_ sparing: Store?) -> Void = { _ in }
-  }
-
   /// A pass of the sweep.
   private struct Pass {
     /// The marks whose entries it removes.
@@ -55,9 +45,8 @@ final class TagMarks: Sendable {
     var isStalled = false
     /// Whether the last pass could not read everything.
     var isStuck = false
-    var memory = Memory()
     /// The last record that a following cache read.
-    var followed: (table: TagTable, version: UInt64, history: UInt64)?
+    var followed: (table: TagTable, version: UInt64, history: RecordPlace)?
 
     /// Excludes the record from the count limit, even before it is written.
     func reserve() { store?.reserve(count: hasRecord || !pending.isEmpty ? 1 : 0) }
@@ -89,8 +78,6 @@ final class TagMarks: Sendable {
     let store = state.withLock { exchange(&$0.store, with: nil) }
     withExtendedLifetime(store) {}
   }
-
-  func begin(telling memory: Memory) { state.withLock { $0.memory = memory } }
 
   // MARK: Looking
 
@@ -149,8 +136,9 @@ final class TagMarks: Sendable {
     guard let store else { return (TagTable(), nil) }
     do throws(StoreError) {
       let key = ReservedKey.marks
-      let (info, history) = try store.look(at: key.rawSpan)
-      guard let info else { return (TagTable(), nil) }
+      guard let (info, history) = try store.look(at: key.rawSpan, isAccess: false) else {
+        return (TagTable(), nil)
+      }
       if let last, last.version == info.version, last.history == history {
         return (last.table, last.version)
       }
@@ -232,14 +220,10 @@ final class TagMarks: Sendable {
 
   /// Notes that all entries up to a version are gone, including a record that is not published yet.
   func clear(through version: UInt64) {
-    let memory = state.withLock { state in
+    state.withLock { state in
       // The record is newer than its marks. For a load that begins now, this version may be the
       // newest.
       if version > 0 { state.swept = max(state.swept ?? 0, version - 1) }
-      return state.memory
-    }
-    memory.dropDoubtful(nil)
-    state.withLock { state in
       guard version >= state.recordVersion else { return }
       (state.table, state.recordVersion, state.hasRecord) = (TagTable(), version, false)
       state.pass = nil
@@ -250,8 +234,6 @@ final class TagMarks: Sendable {
   private func tell(_ state: State) {
     let version = state.table.newest
     if version > highest.load(ordering: .relaxed) { highest.store(version, ordering: .releasing) }
-    // A mark may be 0, and so may the version of an entry that only memory has.
-    state.memory.doubt(state.table.isEmpty ? 0 : version + (version < .max ? 1 : 0))
     active.store(!state.table.isEmpty, ordering: .releasing)
     state.reserve()
   }
@@ -298,14 +280,7 @@ final class TagMarks: Sendable {
   ///
   /// - Returns: whether other marks remain.
   private func forget(_ table: TagTable, _ store: Store) throws(StoreError) -> Bool {
-    let memory = state.withLock { state in
-      state.swept = max(state.swept ?? 0, table.newest)
-      return state.memory
-    }
-    // A thread that has removed an entry on disk may not have updated memory yet. Memory hides that
-    // entry only while it is doubtful. Entries that the index still has are not hidden by these
-    // marks.
-    memory.dropDoubtful(store)
+    state.withLock { $0.swept = max($0.swept ?? 0, table.newest) }
     var rest: TagTable
     let version: UInt64?
     (rest, version) = known

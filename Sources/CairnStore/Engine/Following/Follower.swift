@@ -72,12 +72,17 @@ package final class Follower: Sendable {
   }
 
   /// Information about a key, and the history that its version belongs to (`FollowedView.history`).
-  package func look(
+  func look(
     at key: RawSpan
-  ) throws(StoreError) -> (info: EntryInfo?, history: UInt64) {
+  ) throws(StoreError) -> (info: EntryInfo, place: RecordPlace)? {
     try readView { (view) throws(StoreError) in
-      (try view.engine.reader.info(forKey: key), view.history)
+      guard let info = try view.engine.reader.info(forKey: key) else { return nil }
+      return (info, RecordPlace(rawValue: view.history))
     }
+  }
+
+  func history() throws(StoreError) -> RecordPlace {
+    try readView { (view) throws(StoreError) in RecordPlace(rawValue: view.history) }
   }
 
   @inline(__always)

@@ -1,0 +1,102 @@
+public import CairnStore
+
+// What the memory tier of a cache on disk needs beyond a cache in memory. The disk decides what is
+// current, so nothing here has to arrive in order.
+extension MemoryCache {
+  /// Keeps a value with a version of the tier below, unless the key has that version or a later one.
+  @inlinable
+  func keep(
+    _ value: Value, forKey key: Key, version: UInt64, _ times: EntryTimes, cost: Int
+  ) {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    var removed = RemovedEntries<Key, Value>()
+    let (isInserted, observers, schedules) = lock.withLock { state in
+      let found = state.table.findToWrite(key, hash: hash)
+      if found != noSlot, state.table.nodes[Int(found)].version >= version,
+        !state.table.nodes[Int(found)].hasExpired(at: times.now)
+      {
+        return (false, state.observers, false)
+      }
+      let isInserted = state.put(
+        value, forKey: key, hash: hash, at: found, times, cost: cost, version: version, &removed)
+      return (isInserted, state.observers, schedulesMaintenance && state.schedulesTrim())
+    }
+    if schedules { scheduleTrim() }
+    deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
+  }
+
+  /// Drops the value of a key.
+  func drop(_ key: Key, through version: UInt64 = .max, _ cause: RemovalCause) {
+    drop(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
+  }
+
+  /// Drops the value with this hash that `isSought` accepts.
+  ///
+  /// - Parameter version: newer values stay.
+  func drop(
+    hash: UInt32, through version: UInt64, _ cause: RemovalCause,
+    where isSought: (Key) -> Bool
+  ) {
+    var removed = RemovedEntries<Key, Value>()
+    let observers = lock.withLock { state in
+      let slot = state.table.find(hash: hash, where: isSought)
+      if slot != noSlot, state.table.nodes[Int(slot)].version <= version {
+        state.remove(slot, cause, &removed)
+      }
+      return state.observers
+    }
+    deliver(removed, to: observers)
+  }
+
+  /// Corrects the counts after a read that found a value here, which the caller cannot use.
+  @usableFromInline
+  func countMiss() {
+    lock.withLock { state in
+      state.statistics.hitCount &-= 1
+      state.statistics.missCount &+= 1
+    }
+  }
+
+  /// Compares a value that was found here with what the tier below has. Notes the place of its
+  /// record, or drops the value.
+  ///
+  /// - Parameters:
+  ///   - place: the place that was found with the value.
+  ///   - current: what the tier below has for the key.
+  /// - Returns: whether the value is current.
+  @inlinable
+  func settle<Own>(
+    _ key: Key, _ place: TierPlace, _ current: (info: EntryInfo, place: RecordPlace)?,
+    isFollowing: Bool
+  ) -> Bool where Value == TierValue<Own> {
+    let hash = MemoryTable<Key, Value>.hash(key)
+    let times = clock.times(expires: current?.info.expires, idleLimit: current?.info.idleLimit)
+    var removed = RemovedEntries<Key, Value>()
+    let (isCurrent, observers) = lock.withLock { state in
+      let slot = state.table.find(key, hash: hash)
+      // Another call may have replaced the value, or noted its place.
+      guard slot != noSlot, let found = state.table.value(slot), found.place == place else {
+        return (false, state.observers)
+      }
+      let node = state.table.nodes[Int(slot)]
+      if let (info, record) = current, info.version == node.version,
+        !isFollowing || record == place.record
+      {
+        var settled = TierValue(
+          found.value,
+          TierPlace(record, isIdle: info.idleLimit != nil, hasTags: place.hasTags))
+        state.table.exchangeValue(of: slot, with: &settled)
+        state.table.set(
+          slot, cost: node.cost,
+          EntryTimes(
+            now: node.accessed, expires: times.expires, idleLimit: times.idleLimit,
+            written: info.written.millisecondsSinceEpoch), version: node.version)
+        return (true, state.observers)
+      }
+      state.remove(slot, current == nil ? .removed : .replaced, &removed)
+      return (false, state.observers)
+    }
+    deliver(removed, to: observers)
+    return isCurrent
+  }
+}
