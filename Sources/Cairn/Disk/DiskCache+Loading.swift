@@ -84,8 +84,7 @@ extension DiskCache: Loading {
     if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
     guard let found = withHeld({ $0.calmValue(forKey: key, share: share) }) else { return nil }
-    if isCurrent(found.place, isAccess: true) { return found.value }
-    return try settle(key, found.place, isAccess: true) ? found.value : nil
+    return try isCurrentOrSettled(key, found.place, isAccess: true) ? found.value : nil
   }
 
   @usableFromInline

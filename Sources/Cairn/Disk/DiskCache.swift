@@ -21,13 +21,11 @@ internal import Synchronization
 /// two strings that are equal in Swift but differ in their UTF-8 are two keys. For values that the
 /// disk must not have, use a ``MemoryCache`` beside the cache.
 ///
-/// No read returns an older value than an earlier read returned or a completed write stored. There
-/// is one limitation: during a removal, reads may still find a key in memory that `count`, `keys`,
-/// `forEachKey`, `remove(where:)` and `trim(toCount:)` no longer see. If a write throws, nothing
-/// was written, and the old value stays. There are two exceptions. After `durabilityUnknown`, the
-/// new value may be on disk, and memory holds neither value. After `poisoned` or `vanished`, the
-/// disk takes no more writes until the cache is opened again: if the disk has no value for the key,
-/// the memory tier keeps the one that was set or loaded. `value`, `contains`, `peekValue` and loads
+/// No read returns an older value than an earlier read returned or a completed write stored. If a
+/// write throws, nothing was written, and the old value stays. There are two exceptions. After
+/// `durabilityUnknown`, the new value may be on disk, and reads may show it. After `poisoned` or
+/// `vanished`, the disk takes no more writes until the cache is opened again: if the disk has no
+/// value for the key, the memory tier keeps the one that was set or loaded. `value`, `contains`, `peekValue` and loads
 /// find it; other calls look at the disk alone and drop it. A removal takes such a value out of
 /// memory, also if it throws. `statistics().isMemoryOnly` tells of this state.
 ///

@@ -65,15 +65,15 @@ extension DiskCache {
   /// The value of a key, fresh or retained. The loader gets the value on disk, which its result
   /// replaces.
   func heldValue(forKey key: Key, _ purpose: HeldPurpose) throws(CacheError) -> HeldValue<Value>? {
-    if held == nil || purpose == .prior { return try storedHeld(key, purpose)?.0 }
+    guard let held, purpose != .prior else { return try storedHeld(key, purpose)?.0 }
     let tierKey = try tierKey(key)
     let isRead = purpose == .answer
-    if let value = try currentValue(ofKey: tierKey, isAccess: isRead),
-      let info = held?.info(forKey: tierKey)
+    if let found = held.heldValue(forKey: tierKey, isRead: isRead),
+      try isCurrentOrSettled(tierKey, found.value.place, isAccess: isRead)
     {
       return HeldValue(
-        value: value, version: info.version, written: info.written.millisecondsSinceEpoch,
-        expires: info.expires?.millisecondsSinceEpoch ?? never)
+        value: found.value.value, version: found.version, written: found.written,
+        expires: found.expires)
     }
     guard let (found, source) = try storedHeld(key, purpose) else { return nil }
     if let source { promote(found.value, source, forKey: tierKey) }

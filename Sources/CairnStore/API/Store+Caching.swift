@@ -30,7 +30,7 @@ extension Store {
   /// Whether the index names this record. See `Lookup.isCurrent`. `false` if the store follows
   /// another process.
   package func isCurrent(_ place: RecordPlace, isAccess: Bool) -> Bool {
-    follower == nil && reader.lookup.isCurrent(place, isAccess: isAccess)
+    follower == nil && reader.isCurrent(place, isAccess: isAccess)
   }
 
   /// Information about a key, and the place of its record. If the store follows another process,
@@ -39,7 +39,7 @@ extension Store {
   package func look(
     at key: RawSpan, isAccess: Bool
   ) throws(StoreError) -> (info: EntryInfo, place: RecordPlace)? {
-    guard let follower else { return try reader.look(at: key, isAccess ? .yes : .no) }
+    guard let follower else { return try reader.look(at: key, touch: isAccess) }
     return try follower.look(at: key)
   }
 
@@ -50,15 +50,12 @@ extension Store {
 
   /// Counts a key as just read, without reading its value. Never writes to disk.
   ///
-  /// - Parameter unlessIdleLimited: if true, leaves an entry with an idle limit unchanged.
   /// - Returns: whether the key has a value. A damaged record counts as no value.
   /// - Complexity: O(key), including a read of the record's head.
-  package func touch(
-    _ key: RawSpan, unlessIdleLimited sparesIdle: Bool = false
-  ) throws(StoreError) -> Bool {
+  package func touch(_ key: RawSpan) throws(StoreError) -> Bool {
     do throws(StoreError) {
       if follower != nil { return try contains(key) }
-      return try reader.touch(key, sparesIdle ? .unlessIdle : .yes)
+      return try reader.touch(key)
     } catch {
       guard case .corrupt = error else { throw error }
       return false
@@ -186,11 +183,6 @@ extension Store {
 
   @usableFromInline
   package func makeBatch() throws(StoreError) -> Batch { Batch(try engine.makeRecords()) }
-
-  /// How many other entries a write of this many entries and bytes may evict.
-  package func evictions(byAdding count: Int, byteCount: Int) -> PossibleEvictions {
-    engine.evictor.evictions(byAdding: count, byteCount: byteCount)
-  }
 
   /// The store's usage.
   ///

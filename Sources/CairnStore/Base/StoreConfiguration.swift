@@ -162,11 +162,6 @@ public struct StoreConfiguration: Sendable {
   /// use the store: on the scrubbing thread or, after a compaction, on a thread of the store.
   public var damageObserver: (@Sendable (DamageEvent) -> Void)?
 
-  /// Whether an eviction candidate was recently read from memory, without an access in the store.
-  /// If so, the candidate counts as just read. Called while entries are chosen, so the closure must
-  /// not use the store.
-  package var isInUse: (@Sendable (_ key: RawSpan) -> Bool)?
-
   /// A key that no limit, trim or removal by predicate removes. Only a write of this key or
   /// `removeAll` does.
   package var reservedKey: [UInt8]?

@@ -80,7 +80,7 @@ extension Engine {
     // A removal that finds no key writes nothing. It waits only if its durability class requests a
     // sync.
     if session.durability(durability) == .process || version != nil,
-      try !lookup.index.find(lookup.hash.hash(key), touch: .no, { _ in })
+      try !lookup.index.find(lookup.hash.hash(key), touch: false, { _ in })
     {
       return .entered(false, PendingWrite())
     }

@@ -31,14 +31,14 @@ struct Lookup: Sendable {
   /// - Complexity: O(key). About two cache misses in addition to the record.
   @inline(__always)
   func find<Result: ~Copyable>(
-    _ key: RawSpan, hash known: UInt64? = nil, touch: HashIndex.Touch, part: Record.Part = .all,
+    _ key: RawSpan, hash known: UInt64? = nil, touch: Bool, part: Record.Part = .all,
     _ body: (consuming FoundRecord) throws(StoreError) -> Result
   ) throws(StoreError) -> Result? {
     try session.checkUsable()
     try session.limits.checkKey(key)
     let hash = known ?? hash.hash(key)
     let now = clock.now()
-    if touch != .no { noteTimeIfNeeded(now) }
+    if touch { noteTimeIfNeeded(now) }
     if let pin = Pin() {
       defer { pin.end() }
       if let seen = index.look(hash, pinnedSegment) {
@@ -56,7 +56,7 @@ struct Lookup: Sendable {
               {
                 return nil
               }
-              if touch != .no, let tick = index.recency.tickOfRead(after: entry.tick),
+              if touch, let tick = index.recency.tickOfRead(after: entry.tick),
                 !place.touch(tick)
               {
                 index.touch(hash, entry)
@@ -110,7 +110,7 @@ struct Lookup: Sendable {
     try session.limits.checkKey(key)
     let now = clock.now()
     let record = try findUnderLock(
-      key, hash.hash(key), touch: .no, part: part, now: now.advanced(byMilliseconds: -retention))
+      key, hash.hash(key), touch: false, part: part, now: now.advanced(byMilliseconds: -retention))
     guard let record else { return nil }
     let header = record.header
     guard header.flags.contains(.expiry), header.expires <= now.millisecondsSinceEpoch else {
@@ -131,14 +131,14 @@ struct Lookup: Sendable {
   ) throws(StoreError) -> Result? {
     try session.limits.checkKey(key)
     let record = try findUnderLock(
-      key, hash.hash(key), touch: .no, part: part, now: Timestamp(millisecondsSinceEpoch: .min))
+      key, hash.hash(key), touch: false, part: part, now: Timestamp(millisecondsSinceEpoch: .min))
     guard let record else { return nil }
     return try body(record)
   }
 
   @inline(never)
   private func findUnderLock(
-    _ key: RawSpan, _ hash: UInt64, touch: HashIndex.Touch, part: Record.Part, now: Timestamp
+    _ key: RawSpan, _ hash: UInt64, touch: Bool, part: Record.Part, now: Timestamp
   ) throws(StoreError) -> FoundRecord? {
     var entry = IndexEntry.empty
     while let segment = try next(hash, after: &entry, touch: touch) {
@@ -147,11 +147,7 @@ struct Lookup: Sendable {
       guard record.hasKey(key), record.header.kind == .put else { continue }
       if entry.flags.contains(.canExpire) {
         if hasExpired(record.header, tick: entry.tick, now: now) { return nil }
-        switch touch {
-        case .yes: index.touch(hash, entry)
-        case .unlessIdle where !record.header.flags.contains(.idleLimit): index.touch(hash, entry)
-        case .unlessIdle, .no: break
-        }
+        if touch { index.touch(hash, entry) }
       }
       return FoundRecord(record: record, tick: entry.tick, hash: hash)
     }
@@ -164,7 +160,7 @@ struct Lookup: Sendable {
   /// - Returns: the segment of the record, or `nil` if there is no further entry.
   @inline(__always)
   private func next(
-    _ hash: UInt64, after entry: inout IndexEntry, touch: HashIndex.Touch
+    _ hash: UInt64, after entry: inout IndexEntry, touch: Bool
   ) throws(StoreError) -> Segment? {
     while true {
       var segment: Segment?
@@ -311,7 +307,7 @@ struct Lookup: Sendable {
     _ hash: UInt64, key: RawSpan, now: Timestamp, damage: inout StoreError?
   ) throws(StoreError) -> Existing? {
     var entry = IndexEntry.empty
-    while let segment = try next(hash, after: &entry, touch: .no) {
+    while let segment = try next(hash, after: &entry, touch: false) {
       let record: Record
       do {
         record = try Record(in: segment, at: segment.offset(of: entry.location), part: .head)
@@ -349,7 +345,7 @@ struct Lookup: Sendable {
     of hash: UInt64, where isSought: (Place) throws(StoreError) -> Bool
   ) throws(StoreError) -> Place? {
     var entry = IndexEntry.empty
-    while let segment = try next(hash, after: &entry, touch: .no) {
+    while let segment = try next(hash, after: &entry, touch: false) {
       let place = Place(entry: entry, segment: segment)
       if try isSought(place) { return place }
     }

@@ -21,13 +21,13 @@ package final class Reader: Sendable {
 
   @usableFromInline
   package func value(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
-    try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try value(of: found.record) }
+    try lookup.find(key, touch: true) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
   /// Like `value(forKey:)`, but does not count as an access.
   @usableFromInline
   package func peekValue(forKey key: RawSpan) throws(StoreError) -> [UInt8]? {
-    try lookup.find(key, touch: .no) { (found) throws(StoreError) in try value(of: found.record) }
+    try lookup.find(key, touch: false) { (found) throws(StoreError) in try value(of: found.record) }
   }
 
   // MARK: Many keys
@@ -52,7 +52,7 @@ package final class Reader: Sendable {
   /// Like `value(forKey:)`, for a key whose hash is known.
   @usableFromInline
   package func value(forKey key: RawSpan, hash: UInt64) throws(StoreError) -> [UInt8]? {
-    try lookup.find(key, hash: hash, touch: .yes) { (found) throws(StoreError) in
+    try lookup.find(key, hash: hash, touch: true) { (found) throws(StoreError) in
       try value(of: found.record)
     }
   }
@@ -60,7 +60,7 @@ package final class Reader: Sendable {
   /// The value's bytes in place, kept valid until the result is released.
   @usableFromInline
   package func pinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
-    try lookup.find(key, touch: .yes) { (found) throws(StoreError) in
+    try lookup.find(key, touch: true) { (found) throws(StoreError) in
       try check(found.record)
       return PinnedValue(found)
     }
@@ -69,7 +69,7 @@ package final class Reader: Sendable {
   /// Like `pinnedValue(forKey:)`, but does not count as an access.
   @usableFromInline
   package func peekPinnedValue(forKey key: RawSpan) throws(StoreError) -> PinnedValue? {
-    try lookup.find(key, touch: .no) { (found) throws(StoreError) in
+    try lookup.find(key, touch: false) { (found) throws(StoreError) in
       try check(found.record)
       return PinnedValue(found)
     }
@@ -83,7 +83,7 @@ package final class Reader: Sendable {
   package func pinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
   ) throws(StoreError) -> PinnedEntry? {
-    try lookup.find(key, touch: isAccess ? .yes : .no, part: part) {
+    try lookup.find(key, touch: isAccess, part: part) {
       (found) throws(StoreError) in
       if part == .all { try check(found.record) }
       return PinnedEntry(found)
@@ -106,8 +106,8 @@ package final class Reader: Sendable {
   /// Makes an entry the most recently read, without reading its value.
   ///
   /// - Returns: whether the entry exists.
-  package func touch(_ key: RawSpan, _ touch: HashIndex.Touch) throws(StoreError) -> Bool {
-    try lookup.find(key, touch: touch, part: .head) { _ in true } ?? false
+  package func touch(_ key: RawSpan) throws(StoreError) -> Bool {
+    try lookup.find(key, touch: true, part: .head) { _ in true } ?? false
   }
 
   /// Whether the value of a key has expired but has not been removed yet, or `nil` if the key has
@@ -122,30 +122,34 @@ package final class Reader: Sendable {
 
   @usableFromInline
   package func contains(_ key: RawSpan) throws(StoreError) -> Bool {
-    try lookup.find(key, touch: .no, part: .head) { _ in true } ?? false
+    try lookup.find(key, touch: false, part: .head) { _ in true } ?? false
+  }
+
+  func isCurrent(_ place: RecordPlace, isAccess: Bool) -> Bool {
+    lookup.isCurrent(place, isAccess: isAccess)
   }
 
   /// Information about a key, and the place of its record. Reads only the record's head.
   func look(
-    at key: RawSpan, _ touch: HashIndex.Touch
+    at key: RawSpan, touch: Bool
   ) throws(StoreError) -> (info: EntryInfo, place: RecordPlace)? {
     try lookup.find(key, touch: touch, part: .head) { (info(of: $0), $0.place) }
   }
 
   @usableFromInline
   package func info(forKey key: RawSpan) throws(StoreError) -> EntryInfo? {
-    try lookup.find(key, touch: .no, part: .head) { info(of: $0) }
+    try lookup.find(key, touch: false, part: .head) { info(of: $0) }
   }
 
   @usableFromInline
   package func entry(forKey key: RawSpan) throws(StoreError) -> Entry? {
-    try lookup.find(key, touch: .yes) { (found) throws(StoreError) in try entry(of: found) }
+    try lookup.find(key, touch: true) { (found) throws(StoreError) in try entry(of: found) }
   }
 
   /// Like `entry(forKey:)`, but does not count as an access.
   @usableFromInline
   package func peekEntry(forKey key: RawSpan) throws(StoreError) -> Entry? {
-    try lookup.find(key, touch: .no) { (found) throws(StoreError) in try entry(of: found) }
+    try lookup.find(key, touch: false) { (found) throws(StoreError) in try entry(of: found) }
   }
 
   /// Throws if `verification` requires a check and the value is damaged.

@@ -53,13 +53,6 @@ package final class HashIndex: Sendable {
     Reclamation.reclaimTables()
   }
 
-  /// Whether finding an entry counts as reading it.
-  package enum Touch: Sendable {
-    case no, yes
-    /// Like `yes`, except for entries with an idle limit.
-    case unlessIdle
-  }
-
   /// A lookup without the lock. Returns the first entry with this hash and the result of `resolve`
   /// for its location, both from one moment. Call under a pin. Does not count as an access.
   ///
@@ -79,11 +72,11 @@ package final class HashIndex: Sendable {
   /// Calls `body` under the shard's lock with the entry with this hash that follows the entry at
   /// `location`, or with the first. Returns whether such an entry exists.
   ///
-  /// Unless `touch` is `.no`, an entry that cannot expire becomes the most recently read. For other
-  /// entries, the caller calls `touch` once it knows that the entry has not expired.
+  /// With `touch`, an entry that cannot expire becomes the most recently read. For other entries,
+  /// the caller calls `touch` once it knows that the entry has not expired.
   @inline(__always)
   package func find(
-    _ hash: UInt64, after location: Location = .none, touch: Touch, _ body: (IndexEntry) -> Void
+    _ hash: UInt64, after location: Location = .none, touch: Bool, _ body: (IndexEntry) -> Void
   ) throws(StoreError) -> Bool {
     let number = Self.shard(of: hash)
     return try shards[number].withLock { (shard) throws(StoreError) -> Bool in
@@ -103,7 +96,7 @@ package final class HashIndex: Sendable {
           continue
         }
         let entry = shard[slot]
-        if touch != .no, !entry.flags.contains(.canExpire),
+        if touch, !entry.flags.contains(.canExpire),
           let tick = recency.tickOfRead(after: entry.tick)
         {
           shard.setTick(tick, at: slot)

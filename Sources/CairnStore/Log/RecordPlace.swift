@@ -3,9 +3,9 @@
 /// compaction makes has another place.
 @usableFromInline
 package struct RecordPlace: Sendable, Equatable, BitwiseCopyable {
-  private static let offsetBitCount = 28
+  private static var offsetBitCount: Int { 28 }
   /// The number of bits in `rawValue`.
-  package static let bitCount = 61
+  package static var bitCount: Int { 61 }
 
   /// The segment and the offset.
   package let rawValue: UInt64
@@ -13,8 +13,9 @@ package struct RecordPlace: Sendable, Equatable, BitwiseCopyable {
   package let hash: UInt64
 
   /// Stands for a place that is not known, or that does not fit.
-  package static let unknown = RecordPlace(rawValue: 0)
+  package static var unknown: RecordPlace { RecordPlace(rawValue: 0) }
 
+  @inline(__always)
   package init(rawValue: UInt64, hash: UInt64 = 0) {
     self.rawValue = rawValue
     self.hash = hash

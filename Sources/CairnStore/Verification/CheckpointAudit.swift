@@ -279,7 +279,7 @@ final class CheckpointAudit {
     }
     guard let old = try record(at: put) else { return false }
     var location = Location.none
-    while try index.find(hash, after: location, touch: .no, { location = $0.location }) {
+    while try index.find(hash, after: location, touch: false, { location = $0.location }) {
       guard let newest = try record(at: location), newest.hasKey(old.key) else { continue }
       return newest.sequence > file.header.lastSequence
     }

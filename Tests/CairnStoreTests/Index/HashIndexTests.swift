@@ -19,7 +19,7 @@ struct HashIndexTests {
     func locations(_ hash: UInt64) throws -> [UInt64: UInt8] {
       var found: [UInt64: UInt8] = [:]
       var entry = IndexEntry.empty
-      while try index.find(hash, after: entry.location, touch: .no, { entry = $0 }) {
+      while try index.find(hash, after: entry.location, touch: false, { entry = $0 }) {
         found[entry.location.rawValue] = entry.flags.rawValue
       }
       return found
@@ -140,7 +140,7 @@ struct HashIndexTests {
     #expect(index.count == hashes.indices.count { $0 % 3 != 0 })
     for (number, hash) in hashes.enumerated() {
       var location: UInt64?
-      _ = try index.find(hash, touch: .no) { location = $0.location.rawValue }
+      _ = try index.find(hash, touch: false) { location = $0.location.rawValue }
       #expect(location == (number % 3 == 0 ? nil : UInt64(number + 1)), Seed.comment)
     }
   }
@@ -206,20 +206,20 @@ struct HashIndexTests {
     index.insert(3, location: Location(rawValue: 3), flags: [])
     func tick(_ hash: UInt64) throws -> UInt64 {
       var tick: UInt64?
-      _ = try index.find(hash, touch: .no) { tick = $0.tick }
+      _ = try index.find(hash, touch: false) { tick = $0.tick }
       return try #require(tick)
     }
     let before = try tick(1)
     #expect(before < (try tick(3)))
-    _ = try index.find(1, touch: .no) { _ in }
+    _ = try index.find(1, touch: false) { _ in }
     #expect(try tick(1) == before)
-    _ = try index.find(1, touch: .yes) { _ in }
+    _ = try index.find(1, touch: true) { _ in }
     #expect(try tick(1) > (try tick(3)))
     let expirable = try tick(2)
-    _ = try index.find(2, touch: .yes) { _ in }
+    _ = try index.find(2, touch: true) { _ in }
     #expect(try tick(2) == expirable)
     var entry = IndexEntry.empty
-    _ = try index.find(2, touch: .no) { entry = $0 }
+    _ = try index.find(2, touch: false) { entry = $0 }
     index.touch(2, entry)
     #expect(try tick(2) > (try tick(1)))
   }
@@ -229,7 +229,7 @@ struct HashIndexTests {
     let index = HashIndex(recency: RecencyClock(now: ManualClock.start))
     index.insert(1, location: Location(rawValue: 1), flags: [])
     var ticks: [UInt64] = []
-    for touch in [HashIndex.Touch.no, .yes, .no] {
+    for touch in [false, true, false] {
       _ = try index.find(1, touch: touch) { ticks.append($0.tick) }
     }
     #expect(ticks.count == 3 && Set(ticks).count == 1)
@@ -304,7 +304,7 @@ struct HashIndexTests {
     #expect(counts.seen.load(ordering: .relaxed) > 0)
     for number in kept {
       var location = Location.none
-      #expect(try index.find(hash(number), touch: .no) { location = $0.location })
+      #expect(try index.find(hash(number), touch: false) { location = $0.location })
       #expect(location.rawValue == number)
     }
     #expect(index.count == kept.count)
@@ -368,7 +368,7 @@ struct HashIndexTests {
       Issue.record("told without the lock: \(seen.found)")
     }
     var location = Location.none
-    #expect(try index.find(hash, touch: .no) { location = $0.location })
+    #expect(try index.find(hash, touch: false) { location = $0.location })
     #expect(location.rawValue == 9)
     #expect(index.look(hash) { Optional($0) }?.value == location)
   }

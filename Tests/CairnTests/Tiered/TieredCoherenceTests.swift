@@ -87,6 +87,18 @@ struct TieredCoherenceTests {
     #expect(try cache.tier.value(forKey: "a") == 4)
   }
 
+  @Test("A value that reaches memory after a close is not found")
+  func afterClose() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    let old = try cache.fetchedValue(forKey: "a")
+    try cache.close()
+    old.promote(in: cache)
+    #expect(throws: CacheError.self) { try cache.value(forKey: "a") }
+    old.promote(in: cache)
+    #expect(throws: CacheError.self) { try cache.peekValue(forKey: "a") }
+  }
+
   /// A cache whose values count how often they are decoded.
   private func counted(_ count: Record<Int>) throws -> DiskCache<String, Int> {
     let coder = ValueCoder<Int>.custom(

@@ -63,8 +63,17 @@ extension DiskCache {
   ) throws(CacheError) -> Value? {
     let found = withHeld { isAccess ? $0.value(forKey: key) : $0.peekValue(forKey: key) }
     guard let found else { return nil }
-    if isCurrent(found.place, isAccess: isAccess) { return found.value }
-    return try settle(key, found.place, isAccess: isAccess) ? found.value : nil
+    return try isCurrentOrSettled(key, found.place, isAccess: isAccess) ? found.value : nil
+  }
+
+  /// Whether a value in memory is the one on disk.
+  @inlinable
+  @inline(__always)
+  func isCurrentOrSettled(
+    _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool
+  ) throws(CacheError) -> Bool {
+    if isCurrent(place, isAccess: isAccess) { return true }
+    return try settle(key, place, isAccess: isAccess)
   }
 
   /// Whether the index names the record that a value in memory was made from.
@@ -156,9 +165,9 @@ extension DiskCache {
   }
 
   /// The history to note before a read whose value is kept in memory, or `nil` if the store follows
-  /// no process.
+  /// no process, or there is no memory tier.
   func history() throws(CacheError) -> RecordPlace? {
-    if !store.isFollowing { return nil }
+    if held == nil || !store.isFollowing { return nil }
     do throws(StoreError) { return try store.history() } catch { throw .store(error) }
   }
 

@@ -1,7 +1,7 @@
 public import CairnStore
 
 // What the memory tier of a cache on disk needs beyond a cache in memory. The disk decides what is
-// current, so nothing here has to arrive in order.
+// current, so nothing has to arrive here in order.
 extension MemoryCache {
   /// Keeps a value with a version of the tier below, unless the key has that version or a later one.
   @inlinable
@@ -82,15 +82,17 @@ extension MemoryCache {
       if let (info, record) = current, info.version == node.version,
         !isFollowing || record == place.record
       {
-        var settled = TierValue(
-          found.value,
-          TierPlace(record, isIdle: info.idleLimit != nil, hasTags: place.hasTags))
-        state.table.exchangeValue(of: slot, with: &settled)
-        state.table.set(
-          slot, cost: node.cost,
-          EntryTimes(
-            now: node.accessed, expires: times.expires, idleLimit: times.idleLimit,
-            written: info.written.millisecondsSinceEpoch), version: node.version)
+        if record != place.record {
+          var settled = TierValue(
+            found.value,
+            TierPlace(record, isIdle: info.idleLimit != nil, hasTags: place.hasTags))
+          state.table.exchangeValue(of: slot, with: &settled)
+          state.table.set(
+            slot, cost: node.cost,
+            EntryTimes(
+              now: node.accessed, expires: times.expires, idleLimit: times.idleLimit,
+              written: info.written.millisecondsSinceEpoch), version: node.version)
+        }
         return (true, state.observers)
       }
       state.remove(slot, current == nil ? .removed : .replaced, &removed)

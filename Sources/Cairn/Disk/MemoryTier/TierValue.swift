@@ -19,7 +19,8 @@ struct TierValue<Value: Sendable>: Sendable {
 /// The first read then compares its version with the one on disk, and notes place and times.
 @usableFromInline
 struct TierPlace: Sendable, Equatable {
-  private static var ofRecord: UInt64 { 1 << UInt64(RecordPlace.bitCount) &- 1 }
+  /// The bits of `RecordPlace.rawValue`: `RecordPlace.bitCount` of them.
+  private static var ofRecord: UInt64 { idle - 1 }
   private static var idle: UInt64 { 1 << 61 }
   private static var tags: UInt64 { 1 << 62 }
   private static var kept: UInt64 { 1 << 63 }

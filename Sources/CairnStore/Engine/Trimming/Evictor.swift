@@ -25,19 +25,6 @@ final class Evictor: Sendable {
   /// The same limit while shards may still have to be loaded for the removal.
   private static let loadingGroupLimit = 4
 
-  /// How many other entries a write of this many entries and bytes may evict, with some margin.
-  func evictions(byAdding count: Int, byteCount: Int) -> PossibleEvictions {
-    let (countLimit, byteLimit) = (session.limits.countLimit, session.limits.byteLimit)
-    let margin = byteLimit / 64
-    let isNear =
-      lookup.index.count > countLimit - min(count, countLimit)
-      || lookup.table.total.liveByteCount >= byteLimit - margin - min(byteCount, byteLimit)
-    if !isNear { return .none }
-    let mean = lookup.table.total.liveByteCount / max(1, lookup.index.count)
-    return count > Self.groupLimit || byteCount > min(margin, max(1, mean) * Self.groupLimit)
-      ? .many : .few
-  }
-
   private var isOverLimit: Bool { isOver(session.limits.bounds) }
 
   private func isOver(_ bounds: WriteLimits.Bounds) -> Bool {
@@ -200,9 +187,6 @@ final class Evictor: Sendable {
   private func makePass() -> Pass {
     var removal = Removal(.evicted(.countLimit), now: session.clock.now(), sparesRead: true)
     removal.holdsEvents = true
-    // This limit keeps a write from waiting for long, and keeps the newest entry even if all others
-    // are in use.
-    removal.inUseLimit = min(256, max(0, lookup.index.count - 2) / 2)
     return Pass(removal: removal)
   }
 
@@ -268,12 +252,4 @@ final class Evictor: Sendable {
     let meanByteCount = max(1, live / max(1, count))
     return (min(excess / meanByteCount + 1, most), excess)
   }
-}
-
-/// How many entries a write may evict.
-package enum PossibleEvictions {
-  case none
-  /// At most as many as are removed at a time, if all entries have the same size.
-  case few
-  case many
 }

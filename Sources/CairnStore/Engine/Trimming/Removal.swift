@@ -6,8 +6,6 @@ struct Removal {
   let written: Timestamp
   /// Whether to spare an entry that has been read since it was chosen.
   var sparesRead: Bool
-  /// The maximum number of entries to spare because they were read in the memory tier.
-  var inUseLimit: Int
   private(set) var summary = RemovalSummary()
   /// The version of the last tombstone, or 0.
   private(set) var lastSequence: SequenceNumber = 0
@@ -26,7 +24,6 @@ struct Removal {
     self.now = now
     self.written = written ?? now
     self.sparesRead = sparesRead
-    inUseLimit = sparesRead ? .max : 0
   }
 
   mutating func noteRemoved(byteCount: Int, sequence: SequenceNumber) {

@@ -107,11 +107,6 @@ final class Remover: Sendable {
       lookup.index.touch(candidate.hash, found.entry)
       return
     }
-    if removal.inUseLimit > 0, let isInUse = session.configuration.isInUse, isInUse(record.key) {
-      removal.inUseLimit -= 1
-      lookup.index.touch(candidate.hash, found.entry)
-      return
-    }
     // Spare an entry that has been read since it was chosen, if that postpones its end.
     if case .expired = removal.cause, !hasExpired { return }
     group.add(candidate, record, at: found.entry.location, hasExpired: hasExpired)

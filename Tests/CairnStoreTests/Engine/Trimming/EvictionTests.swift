@@ -70,19 +70,6 @@ struct EvictionTests {
     #expect(try numbers(store) == order.keys, Seed.comment)
   }
 
-  @Test(
-    "Limits hold even if every entry is reported to be in use elsewhere",
-    arguments: [1, 2, 100, 5000])
-  func allInUse(limit: Int) throws {
-    var configuration = StoreConfiguration.small { $0.countLimit = limit }
-    configuration.isInUse = { _ in true }
-    let store = try Store(directory.store, configuration)
-    for key in 0..<(limit + 200) {
-      try store.setValue("v", forKey: "\(key)")
-      #expect(try store.count() <= limit)
-    }
-  }
-
   @Test("Limits hold with every write even if the few entries are read all the time")
   func allBeingRead() throws {
     let store = try Store(directory.store, .small { $0.countLimit = 4 })
@@ -103,11 +90,9 @@ struct EvictionTests {
     #expect((1...4).contains(most.withLock { $0 }))
   }
 
-  @Test("A trim to zero leaves nothing, even if entries are being read")
+  @Test("A trim to zero leaves nothing")
   func trimToZero() throws {
-    var configuration = StoreConfiguration.small()
-    configuration.isInUse = { _ in true }
-    let store = try Store(directory.store, configuration)
+    let store = try Store(directory.store, .small())
     for trim in [{ try store.trim(toCount: 0) }, { try store.trim(toBytes: 0) }] {
       for number in 0..<100 { try store.setValue("v", forKey: "key\(number)") }
       #expect(try trim().count == 100)
