@@ -107,7 +107,7 @@ extension DiskCache {
   /// Enters a batch, then updates memory and calls observers. All its records belong to one store.
   func enterBatch(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
-    _ entered: inout EnteredWrites
+    _ entered: inout PendingWrite
   ) throws(CacheError) {
     var records: Batch
     do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
@@ -134,7 +134,7 @@ extension DiskCache {
     var removals: [RemovalEvent] = []
     var version: UInt64
     do throws(StoreError) {
-      (version, entered.pending) = try store.enter(
+      (version, entered) = try store.enter(
         records, durability: durability, removals: &removals)
     } catch {
       drop(removals)

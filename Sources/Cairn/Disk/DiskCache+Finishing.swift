@@ -1,11 +1,5 @@
 internal import CairnStore
 
-/// The writes of one call: they are on disk and in memory, but may not be durable yet.
-struct EnteredWrites: Sendable {
-  /// What the call still has to wait for.
-  var pending = PendingWrite()
-}
-
 // A call first enters its writes, then finishes them. Only the second half waits for a sync, so it
 // is all in which the synchronous and the async forms of a call differ.
 extension DiskCache {
@@ -16,14 +10,14 @@ extension DiskCache {
   ///   - key: the key, if the call concerns one.
   func finishing<Result>(
     _ operation: CacheOperation?, of key: Key? = nil,
-    _ enter: (inout EnteredWrites) throws(CacheError) -> Result
+    _ enter: (inout PendingWrite) throws(CacheError) -> Result
   ) throws(CacheError) -> Result {
     let start = callStart()
     defer { note(operation, of: key, since: start) }
-    var entered = EnteredWrites()
+    var entered = PendingWrite()
     // If `enter` throws, the writes that it made before must still become durable.
     let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
-    do throws(StoreError) { try store.finish(entered.pending) } catch { throw .store(error) }
+    do throws(StoreError) { try store.finish(entered) } catch { throw .store(error) }
     return try result.get()
   }
 
@@ -34,27 +28,27 @@ extension DiskCache {
   ///   is cancelled before that begins. Otherwise cancellation has no effect.
   nonisolated(nonsending) func finishing<Result: Sendable>(
     _ operation: CacheOperation?, of key: Key? = nil, isLong: Bool = false,
-    _ enter: @escaping @Sendable (inout EnteredWrites) throws(CacheError) -> Result
+    _ enter: @escaping @Sendable (inout PendingWrite) throws(CacheError) -> Result
   ) async throws(CacheError) -> Result {
     try checkProcess()
     let start = callStart()
     defer { note(operation, of: key, since: start) }
-    let work: @Sendable () throws(CacheError) -> (Swift.Result<Result, CacheError>, EnteredWrites) =
+    let work: @Sendable () throws(CacheError) -> (Swift.Result<Result, CacheError>, PendingWrite) =
       {
         [self] () throws(CacheError) in
-        var entered = EnteredWrites()
+        var entered = PendingWrite()
         let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
-        entered.pending = store.slowed(entered.pending)
+        entered = store.slowed(entered)
         return (result, entered)
       }
     let result: Swift.Result<Result, CacheError>
-    let entered: EnteredWrites
+    let entered: PendingWrite
     if isLong {
       (result, entered) = try await workers.perform(orThrow: .cancelled, work)
     } else {
       (result, entered) = try await store.entering.performUncancelled(work)
     }
-    do throws(StoreError) { try await store.finish(entered.pending) } catch {
+    do throws(StoreError) { try await store.finish(entered) } catch {
       throw .store(error)
     }
     return try result.get()

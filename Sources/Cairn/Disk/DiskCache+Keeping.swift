@@ -52,9 +52,9 @@ extension DiskCache {
       try keyCoder.encode(key) { (key) throws(CacheError) in
         try callingStore { () throws(StoreError) in
           if try !store.enterRemoval(
-            ofKey: key, expecting: version, durability: nil, &entered.pending)
+            ofKey: key, expecting: version, durability: nil, &entered)
           {
-            _ = try store.removeExpiredValue(forKey: key, durability: nil, &entered.pending)
+            _ = try store.removeExpiredValue(forKey: key, durability: nil, &entered)
           }
         }
       }
@@ -65,7 +65,7 @@ extension DiskCache {
   ///
   /// A cache that follows another process does not keep loaded values.
   private func keeping(
-    _ body: @escaping @Sendable (inout EnteredWrites) throws(CacheError) -> Void
+    _ body: @escaping @Sendable (inout PendingWrite) throws(CacheError) -> Void
   ) async {
     if store.isFollowing { return flights.noteUnkept() }
     do throws(CacheError) { try await finishing(nil, body) } catch {
@@ -89,7 +89,7 @@ extension DiskCache {
   /// - Returns: whether the value was set.
   private func enter(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
-    _ flight: Flight<Loaded<Value>?>, _ entered: inout EnteredWrites
+    _ flight: Flight<Loaded<Value>?>, _ entered: inout PendingWrite
   ) throws(CacheError) -> Bool {
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
@@ -113,7 +113,7 @@ extension DiskCache {
       }
       if case .stored = result {
         isWritten = true
-        entered.pending.add(pending)
+        entered.add(pending)
         events.hasRoom.store(true, ordering: .relaxed)
       }
     }

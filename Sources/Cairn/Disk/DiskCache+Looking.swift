@@ -19,9 +19,7 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
   public func peekValue(forKey key: Key) throws(CacheError) -> Value? {
-    if held != nil, let value = try currentValue(ofKey: tierKey(key), isAccess: false) {
-      return value
-    }
+    if held != nil, let value = try peekCurrentValue(ofKey: tierKey(key)) { return value }
     return try peekStored(key)
   }
 

@@ -14,8 +14,9 @@ extension DiskCache {
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     guard held != nil else { return try storedValue(forKey: key) }
     let key = try tierKey(key)
-    if let value = try currentValue(ofKey: key) { return value }
-    return try fetchValue(key, counts: true)
+    let hash = hash(key)
+    if let value = try currentValue(ofKey: key, hash: hash) { return value }
+    return try fetchValue(key, hash: hash, counts: true)
   }
 
   /// The value of a key on disk. Counts as an access there.
@@ -61,7 +62,10 @@ extension DiskCache {
       )
     }
     guard let (entry, source) = found else { return nil }
-    if held != nil { promote(entry.value, source, forKey: try tierKey(key)) }
+    if held != nil {
+      let key = try tierKey(key)
+      promote(entry.value, source, forKey: key, hash: hash(key))
+    }
     return entry
   }
 
@@ -100,7 +104,7 @@ extension DiskCache {
   ///   with the store's other errors.
   @inlinable
   public func contains(_ key: Key) throws(CacheError) -> Bool {
-    if held != nil, try currentValue(ofKey: tierKey(key), isAccess: false) != nil { return true }
+    if held != nil, try peekCurrentValue(ofKey: tierKey(key)) != nil { return true }
     return try containsStored(key)
   }
 
@@ -365,10 +369,10 @@ extension DiskCache {
 
   /// Removes a value that a read reported as damaged.
   func dropDamaged(
-    _ key: RawSpan, _ error: CacheError, _ entered: inout EnteredWrites
+    _ key: RawSpan, _ error: CacheError, _ entered: inout PendingWrite
   ) throws(CacheError) {
     try dropping(error) { () throws(StoreError) in
-      try store.removeDamagedValue(forKey: key, &entered.pending)
+      try store.removeDamagedValue(forKey: key, &entered)
     }
   }
 

@@ -34,7 +34,7 @@ extension DiskCache {
 
   func enterRemoval(
     ofKey key: Key, expecting version: UInt64, durability: Durability?,
-    _ entered: inout EnteredWrites
+    _ entered: inout PendingWrite
   ) throws(CacheError) -> Bool {
     defer { dropKept(key) }
     return try keyCoder.encode(key) { (key) throws(CacheError) in
@@ -42,7 +42,7 @@ extension DiskCache {
       try settle(key)
       return try callingStore { () throws(StoreError) in
         try store.enterRemoval(
-          ofKey: key, expecting: version, durability: durability, &entered.pending)
+          ofKey: key, expecting: version, durability: durability, &entered)
       }
     }
   }
@@ -67,7 +67,7 @@ extension DiskCache {
   }
 
   func enterTaking(
-    ofKey key: Key, _ entered: inout EnteredWrites
+    ofKey key: Key, _ entered: inout PendingWrite
   ) throws(CacheError) -> Value? {
     var isLoading = try keyCoder.encode(key) { (key) throws(CacheError) in try noteWrite(key) }
     while true {
@@ -112,7 +112,7 @@ extension DiskCache {
   }
 
   func enterRemovals(
-    ofKeys keys: [Key], durability: Durability?, _ entered: inout EnteredWrites
+    ofKeys keys: [Key], durability: Durability?, _ entered: inout PendingWrite
   ) throws(CacheError) -> Int {
     var encoded: [[UInt8]] = []
     defer { for key in keys { dropKept(key) } }
@@ -125,12 +125,12 @@ extension DiskCache {
     let loading = encoded.filter { flights.noteWrite($0) }
     return try callingStore { () throws(StoreError) in
       var count = try store.enterRemovals(
-        ofKeys: encoded, durability: durability, &entered.pending)
+        ofKeys: encoded, durability: durability, &entered)
       if !loading.isEmpty {
         // A load may have kept its value just after that call. After `passWriters`, no load does.
         store.passWriters()
         count += try store.enterRemovals(
-          ofKeys: loading, durability: durability, &entered.pending)
+          ofKeys: loading, durability: durability, &entered)
       }
       for key in encoded { try enterRemovalOfRetained(key, durability: durability, &entered) }
       return count
@@ -145,10 +145,10 @@ extension DiskCache {
 
   /// Removes an expired value that some calls may still receive, if the cache keeps such values.
   func enterRemovalOfRetained(
-    _ key: [UInt8], durability: Durability?, _ entered: inout EnteredWrites
+    _ key: [UInt8], durability: Durability?, _ entered: inout PendingWrite
   ) throws(StoreError) {
     if flights.retained == 0 { return }
     try store.removeExpiredValue(
-      forKey: key.rawSpan, durability: durability, &entered.pending)
+      forKey: key.rawSpan, durability: durability, &entered)
   }
 }

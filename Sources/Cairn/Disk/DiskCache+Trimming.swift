@@ -109,7 +109,7 @@ extension DiskCache: Trimming {
 
   func enterRemoval(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool,
-    _ entered: inout EnteredWrites
+    _ entered: inout PendingWrite
   ) throws -> RemovalSummary {
     dropAnyKept()
     var failure: (any Error)?
@@ -117,7 +117,7 @@ extension DiskCache: Trimming {
     let table = try removedTags()
     var isFirst = true
     do {
-      let summary = try store.trimmer.remove(durability: nil, &entered.pending) {
+      let summary = try store.trimmer.remove(durability: nil, &entered) {
         key, metadata, info in
         if ReservedKey.contains(key) || table.hides(metadata, info.version) { return false }
         guard let decoded = decodableKey(key, isFirst: isFirst) else {
@@ -172,7 +172,7 @@ extension DiskCache: Trimming {
   }
 
   func enter(
-    _ trim: Trim, _ entered: inout EnteredWrites
+    _ trim: Trim, _ entered: inout PendingWrite
   ) throws(CacheError) -> RemovalSummary {
     var trim = trim
     var removesAll = false
@@ -191,7 +191,7 @@ extension DiskCache: Trimming {
     }
     if case .expired = trim { held?.removeExpired() }
     return try callingStore { () throws(StoreError) in
-      try store.trimmer.run(trim, durability: nil, &entered.pending)
+      try store.trimmer.run(trim, durability: nil, &entered)
     }
   }
 }

@@ -305,7 +305,7 @@ extension DiskCache {
 
   func enterExtensions(
     ofKeys keys: [Key], to lifetime: Duration, durability: Durability?,
-    _ entered: inout EnteredWrites
+    _ entered: inout PendingWrite
   ) throws(CacheError) -> Int {
     var count = 0
     for key in keys {
@@ -326,7 +326,7 @@ extension DiskCache {
   ///   value.
   func extendLifetime(
     of key: Key, version: UInt64? = nil, to lifetime: Duration, durability: Durability?,
-    _ entered: inout EnteredWrites, ifWanted isWanted: @escaping @Sendable () -> Bool
+    _ entered: inout PendingWrite, ifWanted isWanted: @escaping @Sendable () -> Bool
   ) throws(CacheError) -> UInt64? {
     try keyCoder.encode(key) { (bytes) throws(CacheError) -> UInt64? in
       try checkKey(bytes)
@@ -337,7 +337,7 @@ extension DiskCache {
         try callingStore { () throws(StoreError) in
           renewed = try store.enterExtension(
             ofKey: bytes, to: lifetime, version: version, durability: durability,
-            &entered.pending, removals: &removals
+            &entered, removals: &removals
           ) { [marks] metadata, version in
             isWanted()
               && !marks.forbids(

@@ -76,7 +76,7 @@ extension DiskCache {
         expires: found.expires)
     }
     guard let (found, source) = try storedHeld(key, purpose) else { return nil }
-    if let source { promote(found.value, source, forKey: tierKey) }
+    if let source { promote(found.value, source, forKey: tierKey, hash: hash(tierKey)) }
     return found
   }
 

@@ -9,7 +9,13 @@ extension MemoryCache {
   /// - Complexity: O(1). Retains nothing but the value.
   @inlinable
   public func value(forKey key: Key) -> Value? {
-    let hash = MemoryTable<Key, Value>.hash(key)
+    value(forKey: key, hash: MemoryTable<Key, Value>.hash(key))
+  }
+
+  /// Like `value(forKey:)`, for a key whose hash is known.
+  @inlinable
+  @inline(__always)
+  func value(forKey key: Key, hash: UInt32) -> Value? {
     let now = clock.now()
     if let value = lock.sharedFind(key, SharedQuery(hash: hash, at: now)) { return value }
     var hasExpired = false

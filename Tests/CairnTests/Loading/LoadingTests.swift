@@ -212,7 +212,8 @@ struct LoadingTests {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
       let times = cache.clock.times(.standard, idleLimit: nil)
-      cache.keep(2, forKey: "a", version: 1, times, cost: 0)
+      let hash = MemoryTable<String, Int>.hash("a")
+      cache.keep(2, forKey: "a", hash: hash, version: 1, times, cost: 0)
       return 1
     }
     #expect(value == 1)

@@ -157,5 +157,7 @@ struct FetchedValue<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let source: TierSource
   let key: TierKey<Key>
 
-  func promote(in cache: DiskCache<Key, Value>) { cache.promote(value, source, forKey: key) }
+  func promote(in cache: DiskCache<Key, Value>) {
+    cache.promote(value, source, forKey: key, hash: cache.hash(key))
+  }
 }

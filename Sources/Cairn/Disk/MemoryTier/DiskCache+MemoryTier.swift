@@ -26,6 +26,11 @@ extension DiskCache {
     return comparesBytes ? try encoded(key) : TierKey(key)
   }
 
+  /// The hash of a key in memory.
+  @inlinable
+  @inline(__always)
+  func hash(_ key: TierKey<Key>) -> UInt32 { MemoryTable<TierKey<Key>, TierValue<Value>>.hash(key) }
+
   /// A key with its bytes.
   @usableFromInline
   func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
@@ -55,15 +60,19 @@ extension DiskCache {
 
   /// The value of a key, if memory has it and it is the one on disk.
   ///
-  /// - Parameter isAccess: whether the call counts as an access and as a hit or a miss.
+  /// Counts as an access, and as a hit or a miss of memory.
   @inlinable
   @inline(__always)
-  func currentValue(
-    ofKey key: TierKey<Key>, isAccess: Bool = true
-  ) throws(CacheError) -> Value? {
-    let found = withHeld { isAccess ? $0.value(forKey: key) : $0.peekValue(forKey: key) }
-    guard let found else { return nil }
-    return try isCurrentOrSettled(key, found.place, isAccess: isAccess) ? found.value : nil
+  func currentValue(ofKey key: TierKey<Key>, hash: UInt32) throws(CacheError) -> Value? {
+    guard let found = withHeld({ $0.value(forKey: key, hash: hash) }) else { return nil }
+    return try isCurrentOrSettled(key, found.place, isAccess: true) ? found.value : nil
+  }
+
+  /// Like `currentValue`, but does not count as an access.
+  @inlinable
+  func peekCurrentValue(ofKey key: TierKey<Key>) throws(CacheError) -> Value? {
+    guard let found = withHeld({ $0.peekValue(forKey: key) }) else { return nil }
+    return try isCurrentOrSettled(key, found.place, isAccess: false) ? found.value : nil
   }
 
   /// Whether a value in memory is the one on disk.
@@ -130,7 +139,9 @@ extension DiskCache {
   /// Inlined, like `promote`, so that it is specialised for known types. Otherwise, looking up
   /// types takes five times as long as everything else.
   @inlinable
-  func fetchValue(_ key: TierKey<Key>, counts: Bool) throws(CacheError) -> Value? {
+  func fetchValue(
+    _ key: TierKey<Key>, hash: UInt32, counts: Bool
+  ) throws(CacheError) -> Value? {
     var value: Value?
     var source: TierSource?
     try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
@@ -142,7 +153,7 @@ extension DiskCache {
     }
     if counts { countRead(isHit: value != nil) }
     guard let value, let source else { return nil }
-    promote(value, source, forKey: key)
+    promote(value, source, forKey: key, hash: hash)
     return value
   }
 
@@ -179,11 +190,11 @@ extension DiskCache {
 
   /// Keeps a value in memory that was read from disk.
   @inlinable
-  func promote(_ value: Value, _ source: TierSource, forKey key: TierKey<Key>) {
+  func promote(_ value: Value, _ source: TierSource, forKey key: TierKey<Key>, hash: UInt32) {
     guard let held, source.mayBeKept else { return }
     let info = source.info
     held.keep(
-      TierValue(value, source.place), forKey: key, version: info.version,
+      TierValue(value, source.place), forKey: key, hash: hash, version: info.version,
       held.clock.times(expires: info.expires, idleLimit: info.idleLimit, written: info.written),
       cost: info.cost ?? costing.cost(of: value, forKey: key.key) ?? info.valueByteCount)
   }
@@ -194,8 +205,8 @@ extension DiskCache {
       return try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
     }
     let key = try tierKey(key)
-    if let value = try currentValue(ofKey: key, isAccess: false) { return value }
-    return try fetchValue(key, counts: false)
+    if let value = try peekCurrentValue(ofKey: key) { return value }
+    return try fetchValue(key, hash: hash(key), counts: false)
   }
 
   // MARK: Writes
@@ -214,7 +225,7 @@ extension DiskCache {
     let place = TierPlace(
       step, isIdle: times.idleLimit != never, hasTags: options.mayHaveTags)
     held.keep(
-      TierValue(value, place), forKey: key, version: step.version, times,
+      TierValue(value, place), forKey: key, hash: hash(key), version: step.version, times,
       cost: options.cost ?? costing.cost(of: value, forKey: key.key) ?? step.byteCount)
   }
 

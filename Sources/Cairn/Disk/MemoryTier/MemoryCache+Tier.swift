@@ -6,9 +6,8 @@ extension MemoryCache {
   /// Keeps a value with a version of the tier below, unless the key has that version or a later one.
   @inlinable
   func keep(
-    _ value: Value, forKey key: Key, version: UInt64, _ times: EntryTimes, cost: Int
+    _ value: Value, forKey key: Key, hash: UInt32, version: UInt64, _ times: EntryTimes, cost: Int
   ) {
-    let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let found = state.table.findToWrite(key, hash: hash)

@@ -41,7 +41,7 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The value of a key if it is in memory. Does not count as an access.
   public func value(forKey key: Key) throws(CacheError) -> Value? {
-    try cache.currentValue(ofKey: cache.tierKey(key), isAccess: false)
+    try cache.peekCurrentValue(ofKey: cache.tierKey(key))
   }
 
   /// Whether the value of a key is in memory. Does not count as an access.

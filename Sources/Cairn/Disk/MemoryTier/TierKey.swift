@@ -11,33 +11,32 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @usableFromInline let key: Key
   /// The bytes on disk, if `==` of keys may disagree with them.
   @usableFromInline let bytes: [UInt8]?
-  /// Computed once. The synthesised form would look up types at every read.
-  @usableFromInline let hashValue: Int
 
   @inlinable
   @inline(__always)
   init(_ key: Key, bytes: [UInt8]? = nil) {
     self.key = key
     self.bytes = bytes
-    if let bytes {
-      hashValue = hashOfBytes(bytes)
-    } else if let text = key as? String {
-      hashValue = text.hashOfBytes
-    } else {
-      hashValue = key.hashValue
-    }
   }
 
   @inlinable
   @inline(__always)
   static func == (left: TierKey, right: TierKey) -> Bool {
-    if left.hashValue != right.hashValue { return false }
     if let left = left.bytes, let right = right.bytes { return left == right }
     // In code specialised for strings, these casts cost nothing.
     if let left = left.key as? String, let right = right.key as? String {
       return left.hasSameBytes(as: right)
     }
     return left.key == right.key
+  }
+
+  // The synthesised `hashValue` is not specialised, and would look up types at every read.
+  @inlinable
+  @inline(__always)
+  var hashValue: Int {
+    if let bytes { return hashOfBytes(bytes) }
+    if let text = key as? String { return text.hashOfBytes }
+    return key.hashValue
   }
 
   @inlinable

@@ -32,7 +32,7 @@ extension DiskCache {
   }
 
   private func enterRemoval(
-    ofTag tag: String, durability: Durability?, _ entered: inout EnteredWrites
+    ofTag tag: String, durability: Durability?, _ entered: inout PendingWrite
   ) throws(CacheError) {
     let tag = try TagLimits.bytes(of: tag)
     // If it fails, another removal or the sweep has written the record but not yet published it.
@@ -71,7 +71,7 @@ extension DiskCache {
   /// - Returns: `false` if the record's version differs from the known one, in which case nothing
   ///   was written.
   private func mark(
-    _ tag: [UInt8], _ durability: Durability?, _ entered: inout EnteredWrites
+    _ tag: [UInt8], _ durability: Durability?, _ entered: inout PendingWrite
   ) throws(CacheError) -> Bool {
     var removals: [RemovalEvent] = []
     var pending: PendingWrite?
@@ -105,7 +105,7 @@ extension DiskCache {
           + " with tags are removed")
     }
     store.wakeHousekeeping()
-    entered.pending.add(pending)
+    entered.add(pending)
     return true
   }
 
