@@ -83,8 +83,15 @@ extension DiskCache: Loading {
     // The first call with a policy retains stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
-    guard let found = withHeld({ $0.calmValue(forKey: key, share: share) }) else { return nil }
-    return try isCurrentOrSettled(key, found.place, isAccess: true) ? found.value : nil
+    var now: Int64 = 0
+    let found = withHeld { held in
+      now = held.clock.now()
+      return held.calmValue(forKey: key, share: share)
+    }
+    guard let found else { return nil }
+    if isCurrent(found.place, ofHash: key.hash, at: now) { return found.value }
+    // The call goes on, and counts itself.
+    return try settle(key, found.place, isAccess: true, countsMiss: false) ? found.value : nil
   }
 
   @usableFromInline

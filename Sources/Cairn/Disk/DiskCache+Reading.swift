@@ -14,9 +14,8 @@ extension DiskCache {
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     guard held != nil else { return try storedValue(forKey: key) }
     let key = try tierKey(key)
-    let hash = hash(key)
-    if let value = try currentValue(ofKey: key, hash: hash) { return value }
-    return try fetchValue(key, hash: hash, counts: true)
+    if let value = try currentValue(ofKey: key) { return value }
+    return try fetchValue(key, counts: true)
   }
 
   /// The value of a key on disk. Counts as an access there.
@@ -62,10 +61,7 @@ extension DiskCache {
       )
     }
     guard let (entry, source) = found else { return nil }
-    if held != nil {
-      let key = try tierKey(key)
-      promote(entry.value, source, forKey: key, hash: hash(key))
-    }
+    if held != nil { promote(entry.value, source, forKey: try tierKey(key)) }
     return entry
   }
 

@@ -8,11 +8,12 @@ internal import Synchronization
 // 1. Memory keeps a value only if no read could find another value of the key on disk. Otherwise,
 //    an eviction from memory would bring that older value back. From then on, no read returns a
 //    value whose lifetime has ended on disk.
-// 2. The value's version is above all versions on disk and all values kept before. It is dropped
-//    again if it is then no longer wanted. So a removal that comes in between, which marks the load
-//    as outdated and then takes the key out of memory, wins.
+// 2. The value's version is above all versions on disk and all values kept before. It is taken before
+//    the last check that the value is wanted, and the value is dropped again if it then no longer
+//    is. So a removal or a set that comes in between, which marks the load as outdated, wins.
 // 3. A removal or batch takes its keys out of memory, also if it throws. A removal of all entries,
 //    of a tag or by a predicate, which sees only the entries on disk, empties memory.
+// 4. The value ends with its lifetime: no call receives it as a stale one.
 //
 // A load of a value that the disk has but cannot decode, or that a tag's removal hides, keeps
 // nothing: the disk refuses it as it would refuse the replacement of another writer's value.
@@ -26,11 +27,11 @@ extension DiskCache {
     _ key: Key, after error: CacheError, byteCount: Int, ifWanted isWanted: () -> Bool,
     _ tier: (TierStep) -> Void
   ) {
-    guard error.isOfStoppedDisk, held != nil, !isReadable(key), isWanted() else { return }
-    let count = events.keptCount.add(1, ordering: .relaxed).newValue
-    tier(
-      TierStep(version: store.lastVersion &+ count, byteCount: byteCount, isKept: true))
-    if !isWanted() { dropKept(key) }
+    guard error.isOfStoppedDisk, held != nil, !isReadable(key) else { return }
+    let version = store.lastVersion &+ events.keptCount.add(1, ordering: .relaxed).newValue
+    guard isWanted() else { return }
+    tier(TierStep(version: version, byteCount: byteCount, isKept: true))
+    if !isWanted() { dropKept(key, through: version) }
   }
 
   /// Whether a read could find a value on disk.
@@ -50,9 +51,11 @@ extension DiskCache {
   }
 
   /// Call after a removal of a key, even if it has thrown.
-  func dropKept(_ key: Key) {
+  func dropKept(_ key: Key, through version: UInt64 = .max) {
     guard events.keptCount.load(ordering: .relaxed) > 0, let key = try? tierKey(key) else { return }
-    held?.drop(key, .removed)
+    held?.drop(
+      hash: MemoryTable<TierKey<Key>, TierValue<Value>>.hash(key), through: version, .removed
+    ) { $0 == key }
   }
 
   /// Call before a removal that chooses among the entries on disk.

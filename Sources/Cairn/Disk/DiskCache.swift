@@ -25,9 +25,10 @@ internal import Synchronization
 /// write throws, nothing was written, and the old value stays. There are two exceptions. After
 /// `durabilityUnknown`, the new value may be on disk, and reads may show it. After `poisoned` or
 /// `vanished`, the disk takes no more writes until the cache is opened again: if the disk has no
-/// value for the key, the memory tier keeps the one that was set or loaded. `value`, `contains`, `peekValue` and loads
-/// find it; other calls look at the disk alone and drop it. A removal takes such a value out of
-/// memory, also if it throws. `statistics().isMemoryOnly` tells of this state.
+/// value for the key, the memory tier keeps the one that was set or loaded, until its lifetime ends.
+/// `value`, `contains`, `peekValue` and loads find it; other calls look at the disk alone. A removal
+/// takes such a value out of memory, also if it throws. `statistics().isMemoryOnly` tells of this
+/// state.
 ///
 /// All methods are safe to call from any thread, and each takes effect at one moment. Reads are
 /// synchronous. If the value is in memory or in the page cache, a read takes less time than a
@@ -128,7 +129,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         return try quarantine.open(open)
       }
     }
-    comparesBytes = keyCoder.identity == .bytes
+    comparesBytes = keyCoder.comparesBytes
     calls = CallTimes(threshold: configuration.slowCallThreshold, clock: store.clock)
     flights = SingleFlight(
       clock: store.clock, timers: memory.timers, background: memory.background,
@@ -142,7 +143,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     held = configuration.memory.map {
       MemoryCache(configuration: $0.held(configuration), environment: memory, clockBelow: clock)
     }
-    if let held { _ = events.tier.storeIfNil(TierHints(held, keyCoder)) }
+    if let held { _ = events.tier.storeIfNil(TierHints(held, store.keyHash)) }
     if freshness == nil { try loadMarks() } else { marks.follow(store) }
     if let loadPolicy { retain(loadPolicy) }
     if configuration.memory?.respondsToMemoryPressure == true {

@@ -52,8 +52,7 @@ public struct DiskCacheStatistics: Sendable, Hashable {
   /// these reads ends.
   public var pinnedByteCount: Int = 0
 
-  /// The statistics of the memory tier, or `nil` without one. If a value enters memory while a read
-  /// is searching the disk, memory counts both a miss and a hit.
+  /// The statistics of the memory tier, or `nil` without one.
   public var memory: MemoryCacheStatistics?
   /// Counts of the cache's loads.
   public var loads = LoadStatistics()

@@ -69,14 +69,16 @@ extension DiskCache {
     let tierKey = try tierKey(key)
     let isRead = purpose == .answer
     if let found = held.heldValue(forKey: tierKey, isRead: isRead),
-      try isCurrentOrSettled(tierKey, found.value.place, isAccess: isRead)
+      try isCurrent(
+        found.value.place, ofHash: tierKey.hash, at: isRead ? held.clock.now() : nil)
+        ? true : settle(tierKey, found.value.place, isAccess: isRead)
     {
       return HeldValue(
         value: found.value.value, version: found.version, written: found.written,
         expires: found.expires)
     }
     guard let (found, source) = try storedHeld(key, purpose) else { return nil }
-    if let source { promote(found.value, source, forKey: tierKey, hash: hash(tierKey)) }
+    if let source { promote(found.value, source, forKey: tierKey) }
     return found
   }
 

@@ -18,35 +18,25 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 
   @usableFromInline let withBytes: Encoding
   private let decoding: Decoding
-  let identity: KeyIdentity
+  /// Whether the memory tier compares keys by their bytes. It compares the keys of built-in coders by
+  /// `==`, and strings by their UTF-8.
+  let comparesBytes: Bool
 
   init(
-    withBytes: @escaping Encoding, decode: @escaping Decoding, identity: KeyIdentity = .bytes
+    withBytes: @escaping Encoding, decode: @escaping Decoding, comparesBytes: Bool = true
   ) {
     self.withBytes = withBytes
     decoding = decode
-    self.identity = identity
+    self.comparesBytes = comparesBytes
   }
 
-  /// The same coder, with your promise that two keys are equal if and only if their bytes are. The
-  /// memory tier then finds a key without encoding it. Keys that are `String`s count as equal if
-  /// their UTF-8 is the same. A type of your own that contains a `String` compares as usual.
-  ///
-  /// If the promise is false, a read may return the value of another key. All built-in coders
-  /// except JSON make this promise. JSON cannot, because two strings that are equal in Swift may
-  /// differ in their UTF-8, so equal keys may have different bytes. With the promise, the cache
-  /// decodes the keys of entries that leave the disk. If such a key cannot be decoded, the cache
-  /// empties the memory tier.
-  public func comparingByEquality() -> KeyCoder {
-    KeyCoder(withBytes: withBytes, decode: decoding, identity: .equality)
+  /// The same coder, if two keys are equal exactly if their bytes are.
+  fileprivate func comparingByEquality() -> KeyCoder {
+    KeyCoder(withBytes: withBytes, decode: decoding, comparesBytes: false)
   }
 
-  fileprivate func readyMade() -> KeyCoder {
-    KeyCoder(withBytes: withBytes, decode: decoding, identity: .readyMade)
-  }
-
-  /// A custom coder. The cache decodes keys only for events and for iteration and, with
-  /// `comparingByEquality`, for the memory tier.
+  /// A custom coder. The cache encodes a key at each call, also if its value is in memory, and decodes
+  /// keys only for events and for iteration.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }
@@ -85,21 +75,11 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   }
 }
 
-/// How the memory tier may compare keys.
-enum KeyIdentity: Sendable {
-  /// By their bytes alone.
-  case bytes
-  /// By `==`, because the author of the coder promises that it agrees with the bytes.
-  case equality
-  /// By `==`, and strings by their UTF-8. For built-in coders, which have no side effects.
-  case readyMade
-}
-
 extension KeyCoder where Key: ByteSource {
   fileprivate init(passing decode: @escaping Decoding) {
     self.init(
       withBytes: { (key, body) throws(CacheError) in try key.withBytes(body) }, decode: decode,
-      identity: .readyMade)
+      comparesBytes: false)
   }
 }
 
@@ -145,7 +125,7 @@ extension KeyCoder where Key: FixedWidthInteger {
           throw CodingFailure("there are \(bytes.byteCount) bytes instead of \(byteCount)")
         }
         return [UInt8](copying: bytes).reduce(Key(0)) { $0 << 8 | Key(truncatingIfNeeded: $1) }
-      }, identity: .readyMade)
+      }, comparesBytes: false)
   }
 }
 
@@ -171,7 +151,7 @@ extension KeyCoder<UUID> {
             id[8], id[9], id[10], id[11], id[12], id[13], id[14], id[15]
           ))
       }
-    ).readyMade()
+    ).comparingByEquality()
   }
 }
 

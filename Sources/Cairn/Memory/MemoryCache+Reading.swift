@@ -9,14 +9,14 @@ extension MemoryCache {
   /// - Complexity: O(1). Retains nothing but the value.
   @inlinable
   public func value(forKey key: Key) -> Value? {
-    value(forKey: key, hash: MemoryTable<Key, Value>.hash(key))
+    value(forKey: key, at: clock.now())
   }
 
-  /// Like `value(forKey:)`, for a key whose hash is known.
+  /// Like `value(forKey:)`, at a known time.
   @inlinable
   @inline(__always)
-  func value(forKey key: Key, hash: UInt32) -> Value? {
-    let now = clock.now()
+  func value(forKey key: Key, at now: Int64) -> Value? {
+    let hash = MemoryTable<Key, Value>.hash(key)
     if let value = lock.sharedFind(key, SharedQuery(hash: hash, at: now)) { return value }
     var hasExpired = false
     return look(key, hash: hash, at: now, isRead: true, hasExpired: &hasExpired) { state, slot in

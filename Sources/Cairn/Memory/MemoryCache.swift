@@ -119,7 +119,10 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
   public func statistics() -> MemoryCacheStatistics {
     lock.withLock { state in
       var statistics = state.statistics
-      statistics.hitCount &+= lock.readers.hitCount
+      let hitCount = statistics.hitCount &+ lock.readers.hitCount
+      state.shownHitCount = max(
+        state.shownHitCount, hitCount - min(hitCount, state.takenBackCount))
+      statistics.hitCount = state.shownHitCount
       statistics.heldCount = state.table.count
       statistics.heldCost = Int(clamping: state.table.totalCost)
       statistics.overheadByteCount = state.table.byteCount

@@ -13,6 +13,10 @@ struct MemoryState<Key: Hashable & Sendable, Value: Sendable>: ~Copyable, Sendab
   @usableFromInline let policy: EvictionPolicy
   @usableFromInline var lastVersion: UInt64 = 0
   @usableFromInline var statistics = MemoryCacheStatistics()
+  /// Hits that the caller could not use. See `MemoryCache.takeBackHit`.
+  @usableFromInline var takenBackCount: UInt64 = 0
+  /// The highest number of hits that statistics have shown. They never show fewer.
+  var shownHitCount: UInt64 = 0
   @usableFromInline var observers: [CacheObserver<Key, Value>] = []
   /// IDs are never reused: a late cancellation must not end another observation.
   @usableFromInline var lastObserverID: UInt64 = 0

@@ -27,10 +27,22 @@ extension Store {
   /// Whether this store follows another process. If so, every write throws `readOnly`.
   package var isFollowing: Bool { follower != nil }
 
-  /// Whether the index names this record. See `Lookup.isCurrent`. `false` if the store follows
-  /// another process.
-  package func isCurrent(_ place: RecordPlace, isAccess: Bool) -> Bool {
-    follower == nil && reader.isCurrent(place, isAccess: isAccess)
+  /// Makes the hashes of keys in the index, unless the store follows another process.
+  package var keyHash: SipHash { reader.lookup.hash }
+
+  /// The hash of a key in the index, whose entry it prefetches.
+  package func hash(ofKey key: RawSpan) -> UInt64 {
+    follower == nil
+      ? reader.prefetchingHash(ofKey: key)
+      : (follower?.lastReader ?? reader).lookup.hash.hash(key)
+  }
+
+  /// Whether the index names this record for the key with this hash. See `Lookup.isCurrent`.
+  /// `false` if the store follows another process.
+  package func isCurrent(
+    _ place: RecordPlace, ofHash hash: UInt64, now: Timestamp, isAccess: Bool
+  ) -> Bool {
+    follower == nil && reader.isCurrent(place, ofHash: hash, now: now, isAccess: isAccess)
   }
 
   /// Information about a key, and the place of its record. If the store follows another process,

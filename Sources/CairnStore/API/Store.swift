@@ -150,6 +150,8 @@ public final class Store: Sendable {
   /// Whether the store takes no more writes, because a sync failed or its directory was removed.
   package var isStopped: Bool { engine.session.hasVanished || writeFailure != nil }
 
+  package var isClosed: Bool { engine.session.isClosed }
+
   package var writeFailure: SystemFailure? { engine.log.failure }
 
   /// Errors in the segments' usage counts, for tests.

@@ -70,10 +70,9 @@ struct Appender: ~Copyable {
 
   /// The place of a record in the active segment.
   @inline(__always)
-  func place(of location: Location, hash: UInt64) -> RecordPlace {
-    usedActive.map {
-      $0.withObject { RecordPlace($0.id, offset: $0.offset(of: location), hash: hash) }
-    } ?? .unknown
+  func place(of location: Location) -> RecordPlace {
+    usedActive.map { $0.withObject { RecordPlace($0.id, offset: $0.offset(of: location)) } }
+      ?? .unknown
   }
 
   /// Throws unless writes are possible.

@@ -166,7 +166,7 @@ extension Engine {
         existing = try lookup.locate(hash, seen: seen, key: key, now: now)
       }
       writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
-      place = header.canExpire ? .unknown : turn.appender.place(of: location, hash: hash)
+      place = header.canExpire ? .unknown : turn.appender.place(of: location)
       if let existing { isSlowed = turn.appender.allowance.spend(existing.byteCount ?? 0) }
     }
     return entered(

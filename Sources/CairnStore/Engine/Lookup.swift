@@ -61,7 +61,7 @@ struct Lookup: Sendable {
               {
                 index.touch(hash, entry)
               }
-              return try body(FoundRecord(record: record, tick: entry.tick, hash: hash))
+              return try body(FoundRecord(record: record, tick: entry.tick))
             }
           }
         }
@@ -72,29 +72,26 @@ struct Lookup: Sendable {
     return try body(record)
   }
 
-  /// Whether the index names this record. If so, counts as an access. The record must have no idle
-  /// limit, and the caller must know that it has not expired.
+  /// Whether the index names this record for the key with this hash. If so, counts as an access. The
+  /// record must have no idle limit, and the caller must know that it has not expired.
   ///
   /// - Returns: `false` also if only a lookup under the lock can tell.
   /// - Complexity: O(1). Does not read the record.
   @inline(__always)
-  func isCurrent(_ place: RecordPlace, isAccess: Bool) -> Bool {
-    guard place.rawValue != 0, !session.isClosed, let pin = Pin() else { return false }
+  func isCurrent(
+    _ place: RecordPlace, ofHash hash: UInt64, now: Timestamp, isAccess: Bool
+  ) -> Bool {
+    if isAccess { noteTimeIfNeeded(now) }
+    guard !session.isClosed, let pin = Pin() else { return false }
     defer { pin.end() }
-    let hash = place.hash
     guard let seen = index.look(hash, pinnedSegment), case .entry(let entry) = seen.found,
       let segment = seen.value
     else { return false }
     let location = entry.entry.location
-    let found = segment.withObject {
-      RecordPlace($0.id, offset: $0.offset(of: location), hash: hash)
-    }
+    let found = segment.withObject { RecordPlace($0.id, offset: $0.offset(of: location)) }
     guard found == place else { return false }
-    if isAccess {
-      noteTimeIfNeeded(clock.now())
-      if let tick = index.recency.tickOfRead(after: entry.entry.tick), !entry.touch(tick) {
-        index.touch(hash, entry.entry)
-      }
+    if isAccess, let tick = index.recency.tickOfRead(after: entry.entry.tick), !entry.touch(tick) {
+      index.touch(hash, entry.entry)
     }
     return true
   }
@@ -149,7 +146,7 @@ struct Lookup: Sendable {
         if hasExpired(record.header, tick: entry.tick, now: now) { return nil }
         if touch { index.touch(hash, entry) }
       }
-      return FoundRecord(record: record, tick: entry.tick, hash: hash)
+      return FoundRecord(record: record, tick: entry.tick)
     }
     return nil
   }
@@ -387,12 +384,10 @@ struct Lookup: Sendable {
 struct FoundRecord: ~Copyable {
   var record: Record
   let tick: UInt64
-  /// The hash of the key, or 0 if the record was not found by its key.
-  var hash: UInt64 = 0
 
   var header: RecordHeader { record.header }
   var place: RecordPlace {
-    record.pinned.withOwner { RecordPlace($0.id, offset: record.offset, hash: hash) }
+    record.pinned.withOwner { RecordPlace($0.id, offset: record.offset) }
   }
 }
 

@@ -125,8 +125,17 @@ package final class Reader: Sendable {
     try lookup.find(key, touch: false, part: .head) { _ in true } ?? false
   }
 
-  func isCurrent(_ place: RecordPlace, isAccess: Bool) -> Bool {
-    lookup.isCurrent(place, isAccess: isAccess)
+  func isCurrent(
+    _ place: RecordPlace, ofHash hash: UInt64, now: Timestamp, isAccess: Bool
+  ) -> Bool {
+    lookup.isCurrent(place, ofHash: hash, now: now, isAccess: isAccess)
+  }
+
+  /// The hash of a key. Prefetches its index entry.
+  func prefetchingHash(ofKey key: RawSpan) -> UInt64 {
+    let hash = lookup.hash.hash(key)
+    lookup.index.prefetch(hash)
+    return hash
   }
 
   /// Information about a key, and the place of its record. Reads only the record's head.

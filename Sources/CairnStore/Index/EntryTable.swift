@@ -67,12 +67,6 @@ package struct SeenEntry {
     return .none
   }
 
-  /// Prefetches the home slot of this hash.
-  @inline(__always)
-  static func prefetch(_ hash: UInt64, in view: SharedWords.View) {
-    view.prefetch(Int((hash &* view.label) >> 40) &* 2)
-  }
-
   /// Gives the entry a later tick, unless the entry has changed. Returns `false` if that needs the
   /// lock.
   ///

@@ -110,9 +110,7 @@ package final class HashIndex: Sendable {
   /// Prefetches the home slot of this hash for a later lookup.
   @inline(__always)
   package func prefetch(_ hash: UInt64) {
-    guard let pin = Pin() else { return }
-    defer { pin.endUnderLock() }
-    versions.glance(at: Self.shard(of: hash)) { SeenEntry.prefetch(Self.stored(hash), in: $0) }
+    versions.prefetch(at: Self.shard(of: hash)) { Int((Self.stored(hash) &* $0) >> 40) &* 2 }
   }
 
   /// Calls `body` under the shard's lock with the entry that has this hash and location. Returns

@@ -76,13 +76,6 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
       }
     }
 
-    /// Prefetches a word and the next cache line, without waiting.
-    @inline(__always)
-    package func prefetch(_ index: Int) {
-      unsafe cairn_prefetch(base + headCount + index)
-      unsafe cairn_prefetch(base + headCount + index + 8)
-    }
-
     /// Changes a word unless it has changed in the meantime.
     @inline(__always)
     package func exchange(_ index: Int, from old: UInt64, to new: UInt64) {
@@ -91,6 +84,13 @@ package struct SharedWords: ~Copyable, @unchecked Sendable {
       _ = unsafe base[headCount &+ index].compareExchange(
         expected: old, desired: new, ordering: .relaxed)
     }
+  }
+
+  fileprivate var label: UInt64 { count == 0 ? 0 : unsafe base[1].load(ordering: .relaxed) }
+
+  /// The offset of a word from the address.
+  fileprivate static func offset(of index: Int) -> Int {
+    (headCount &+ index) &* MemoryLayout<UInt64>.stride
   }
 
   fileprivate var address: UInt64 { count == 0 ? 0 : unsafe UInt64(UInt(bitPattern: base)) }
@@ -107,6 +107,8 @@ package final class VersionedWords: @unchecked Sendable {
   private static var stride: Int { 8 }
   /// The index of a run's note, after the version, the address and two words that stay 0.
   private static var note: Int { 4 }
+  /// The index of the words' label, for `prefetch`.
+  private static var label: Int { 5 }
   /// Stands for unknown words: not an address.
   private static var unknown: UInt64 { 1 }
   /// How many times to try a read while the run changes.
@@ -146,6 +148,7 @@ package final class VersionedWords: @unchecked Sendable {
   @inline(__always)
   package func endChange(_ run: Int, _ words: borrowing SharedWords, isKnown: Bool = true) {
     unsafe word(run, 1).pointee.store(isKnown ? words.address : Self.unknown, ordering: .releasing)
+    unsafe word(run, Self.label).pointee.store(words.label, ordering: .relaxed)
     let version = unsafe word(run, 0)
     unsafe version.pointee.store(
       version.pointee.load(ordering: .relaxed) &+ 1, ordering: .releasing)
@@ -163,17 +166,17 @@ package final class VersionedWords: @unchecked Sendable {
     unsafe word(run, Self.note).pointee.load(ordering: .relaxed) != 0
   }
 
-  /// Calls `body` with the words, unless they are unknown or changing. The words may begin to
-  /// change while `body` runs. Call under a pin.
+  /// Prefetches one of the words, and the next cache line, without reading any: so no pin is needed,
+  /// and words that are changing do no harm.
+  ///
+  /// - Parameter index: the number of the word, by the label of the words.
   @inline(__always)
-  package func glance(at run: Int, _ body: (SharedWords.View) -> Void) {
-    // While the run changes, the address may be that of words retired before this pin.
-    guard unsafe word(run, 0).pointee.load(ordering: .acquiring) & 1 == 0 else { return }
-    let address = unsafe word(run, 1).pointee.load(ordering: .acquiring)
-    guard let words = unsafe UnsafeMutablePointer<Atomic<UInt64>>(bitPattern: UInt(address)),
-      address != Self.unknown
-    else { return }
-    unsafe body(SharedWords.View(words))
+  package func prefetch(at run: Int, _ index: (_ label: UInt64) -> Int) {
+    let address = unsafe word(run, 1).pointee.load(ordering: .relaxed)
+    let label = unsafe word(run, Self.label).pointee.load(ordering: .relaxed)
+    guard let base = unsafe UnsafeRawPointer(bitPattern: UInt(address)) else { return }
+    unsafe cairn_prefetch(base + SharedWords.offset(of: index(label)))
+    unsafe cairn_prefetch(base + SharedWords.offset(of: index(label)) + 64)
   }
 
   /// The result of `body` for the words, all from one moment. Call under a pin.

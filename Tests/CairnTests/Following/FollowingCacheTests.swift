@@ -74,7 +74,7 @@ struct FollowingCacheTests {
       } decode: { _ in
         throw CodingFailure("not asked for")
       },
-      KeyCoder<String>.standard.comparingByEquality(),
+      KeyCoder<String>.standard,
     ]
     let follower = try scene.follower(held: run == 0 ? 40 : .max, keys: keys[run]) {
       $0.store.access = run == 1 ? .systemCalls : .mapped

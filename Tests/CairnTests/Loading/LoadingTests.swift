@@ -212,8 +212,7 @@ struct LoadingTests {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
       let times = cache.clock.times(.standard, idleLimit: nil)
-      let hash = MemoryTable<String, Int>.hash("a")
-      cache.keep(2, forKey: "a", hash: hash, version: 1, times, cost: 0)
+      cache.keep(2, forKey: "a", version: 1, times, cost: 0)
       return 1
     }
     #expect(value == 1)

@@ -315,8 +315,7 @@ struct MemoryCacheTests {
     let cache: MemoryCache<String, Int> = scene.cache()
     func keep(_ value: Int, _ version: UInt64, expires: Timestamp? = nil) {
       let times = cache.clock.times(expires: expires, idleLimit: .seconds(3))
-      let hash = MemoryTable<String, Int>.hash("a")
-      cache.keep(value, forKey: "a", hash: hash, version: version, times, cost: 4)
+      cache.keep(value, forKey: "a", version: version, times, cost: 4)
     }
     let expires = scene.clock.now().advanced(by: .seconds(9))
     keep(1, 77, expires: expires)

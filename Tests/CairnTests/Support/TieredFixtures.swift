@@ -158,6 +158,6 @@ struct FetchedValue<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let key: TierKey<Key>
 
   func promote(in cache: DiskCache<Key, Value>) {
-    cache.promote(value, source, forKey: key, hash: cache.hash(key))
+    cache.promote(value, source, forKey: key)
   }
 }

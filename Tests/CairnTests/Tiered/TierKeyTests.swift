@@ -64,26 +64,6 @@ struct TierKeyTests {
     #expect(try cache.value(forKey: "Key") == nil && cache.tier.count() == 0)
   }
 
-  @Test("With a coder that agrees with equality, a hit in memory encodes no key")
-  func comparingByEquality() throws {
-    let encoded = Record<Name>()
-    let coder = KeyCoder<Name>.custom(
-      encode: { name in
-        encoded.add(name)
-        return Array(name.text.utf8)
-      }, decode: { Name(text: String(decoding: [UInt8](copying: $0), as: UTF8.self)) })
-    for (coder, expected) in [(coder, 1), (coder.comparingByEquality(), 0)] {
-      let cache: DiskCache<Name, Int> = try scene.cache(keys: coder, values: .standard)
-      try cache.setValue(1, forKey: Name(text: "a"))
-      encoded.removeAll()
-      #expect(try cache.value(forKey: Name(text: "a")) == 1)
-      #expect(encoded.all.count == expected)
-      try cache.removeValue(forKey: Name(text: "a"))
-      #expect(try cache.value(forKey: Name(text: "a")) == nil)
-      try cache.close()
-    }
-  }
-
   @Test("A key that can no longer be decoded leaves nothing stale")
   func undecodable() throws {
     struct Odd: Error {}
@@ -101,7 +81,7 @@ struct TierKeyTests {
     #expect(try cache.value(forKey: "a") == 2)
   }
 
-  @Test("If keys are known by their bytes, an undecodable key removes nothing else")
+  @Test("A key that cannot be decoded takes only its own value out of memory")
   func undecodableAlone() throws {
     struct Odd: Error {}
     let coder = KeyCoder<String>.custom(
@@ -114,14 +94,6 @@ struct TierKeyTests {
     try cache.removeValue(forKey: "b")
     #expect(try cache.tier.contains("c") && !cache.tier.contains("a"))
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, nil, 1])
-    // If only the equality of a coder's keys is known, nothing is dropped, and no read finds it.
-    try cache.close()
-    let other: DiskCache<String, Int> = try scene.cache(
-      keys: coder.comparingByEquality(), values: .standard)
-    for key in ["a", "c"] { _ = try other.value(forKey: key) }
-    try other.removeValue(forKey: "a")
-    #expect(try !other.tier.contains("a") && other.tier.contains("c"))
-    #expect(try other.values(forKeys: ["a", "c"]) == [nil, 1])
   }
 
   @Test("Keys of the other kinds", arguments: [0, 1, 2])

@@ -133,6 +133,59 @@ struct TieredCoherenceTests {
     #expect(try cache.statistics().hitCount == 3 && cache.statistics().missCount == 0)
   }
 
+  @Test("What identifies a value in memory: its record, else its version within a history")
+  func places() {
+    func place(_ record: UInt64, _ version: UInt64, isIdle: Bool = false) -> TierPlace {
+      TierPlace(RecordPlace(rawValue: record), version: version, isIdle: isIdle, hasTags: false)
+    }
+    #expect(place(9, 1) == place(9, 2) && place(9, 1) != place(8, 1))
+    #expect(place(0, 1) != place(0, 2) && place(0, 9) != place(9, 9))
+    #expect(place(0, 1).isVersion(1) && !place(0, 1).isVersion(2) && !place(1, 1).isVersion(1))
+    #expect(place(9, 1).isPlain && !place(0, 1).isPlain && !place(9, 1, isIdle: true).isPlain)
+    #expect(place(9, 1, isIdle: true).record == RecordPlace(rawValue: 9))
+    #expect(place(0, 1).record == .unknown)
+    #expect(TierPlace(history: 1, version: 2) == TierPlace(history: 1, version: 2))
+    #expect(TierPlace(history: 1, version: 2) != TierPlace(history: 2, version: 2))
+    #expect(TierPlace(history: 1, version: 2) != TierPlace(history: 1, version: 3))
+    #expect(TierPlace(history: 1 << 16, version: 1) == nil)
+    #expect(TierPlace(history: 1, version: 1 << 44) == nil)
+  }
+
+  @Test("A read that found a value in memory does not take a newer one's version for its own")
+  func replacedMeanwhile() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    // With a lifetime, neither value has a known place before its first read.
+    try cache.setValue(1, forKey: "a", lifetime: .seconds(60))
+    let key = try cache.tierKey("a")
+    let found = try #require(cache.tier.held.peekValue(forKey: key))
+    try cache.setValue(2, forKey: "a", lifetime: .seconds(60))
+    #expect(try !cache.settle(key, found.place, isAccess: false))
+    // The newer value stays, and a read that found it before its place was noted may use it.
+    let newer = try #require(cache.tier.held.peekValue(forKey: key))
+    #expect(newer.value == 2 && newer.place.record == .unknown)
+    #expect(try cache.settle(key, newer.place, isAccess: false))
+    #expect(try cache.settle(key, newer.place, isAccess: false))
+    #expect(try cache.tier.held.peekValue(forKey: key)?.place.record != .unknown)
+  }
+
+  @Test("Shown numbers of hits never fall")
+  func shownHits() throws {
+    let cache: DiskCache<String, Int> = try scene.cache()
+    try cache.setValue(1, forKey: "a")
+    let old = try cache.fetchedValue(forKey: "a")
+    #expect(try cache.value(forKey: "a") == 1)
+    try cache.removeValue(forKey: "a")
+    old.promote(in: cache)
+    // A read has found the value, and has yet to ask the index.
+    _ = cache.tier.held.value(forKey: old.key)
+    #expect(cache.tier.statistics().hitCount == 2)
+    cache.tier.held.takeBackHit(isMiss: true)
+    #expect(cache.tier.statistics().hitCount == 2)
+    try cache.setValue(2, forKey: "a")
+    #expect(try cache.value(forKey: "a") == 2)
+    #expect(cache.tier.statistics().hitCount == 2 && cache.tier.statistics().missCount == 1)
+  }
+
   @Test("A value in memory that is no longer on disk counts as a miss, and leaves memory")
   func staleCounts() throws {
     let cache: DiskCache<String, Int> = try scene.cache()

@@ -22,7 +22,7 @@ struct TieredEvictionTests {
 
   @Test(
     "Used entries stay among many",
-    arguments: [KeyCoder<Int>.integer, .json(), .json().comparingByEquality()])
+    arguments: [KeyCoder<Int>.integer, .json()])
   func manyEvictions(coder: KeyCoder<Int>) throws {
     let cache: DiskCache<Int, Int> = try scene.cache(
       keys: coder, values: .standard, count: 2000)

@@ -8,7 +8,8 @@ internal import Synchronization
 //    its value in memory, and nothing has to arrive in memory in order.
 // 2. After a compaction has moved a record, the next read compares versions, and notes the place.
 //    A followed store has no places here: versions are compared, within one history.
-// 3. Every hit counts as an access in the index, so the disk evicts by the reads of both tiers.
+// 3. Every hit counts as an access in the index, so the disk evicts by the reads of both tiers. (A
+//    followed store counts no accesses, and a value that only memory keeps has no entry.)
 // 4. Removals and evictions on disk drop values from memory at once. These are only hints, which
 //    keep memory free of what no read can find.
 extension DiskCache {
@@ -23,19 +24,27 @@ extension DiskCache {
   func tierKey(_ key: Key) throws(CacheError) -> TierKey<Key> {
     // In a forked child, memory shows the past, and its lock may be held for ever.
     if process.isForeign { try checkProcess() }
-    return comparesBytes ? try encoded(key) : TierKey(key)
+    // In code specialised for strings, this saves two calls of closures.
+    if !comparesBytes, let text = key as? String {
+      return TierKey(key, bytes: nil, hash: hash(ofText: text))
+    }
+    var hash: UInt64 = 0
+    var copy: [UInt8]?
+    try keyCoder.withBytes(key) { (bytes) throws(CacheError) in
+      hash = self.hash(ofKey: bytes)
+      if comparesBytes { copy = self.copy(bytes) }
+    }
+    return TierKey(key, bytes: copy, hash: hash)
   }
 
-  /// The hash of a key in memory.
-  @inlinable
-  @inline(__always)
-  func hash(_ key: TierKey<Key>) -> UInt32 { MemoryTable<TierKey<Key>, TierValue<Value>>.hash(key) }
-
-  /// A key with its bytes.
   @usableFromInline
-  func encoded(_ key: Key) throws(CacheError) -> TierKey<Key> {
-    TierKey(key, bytes: try bytes(of: key))
-  }
+  func hash(ofKey key: RawSpan) -> UInt64 { store.hash(ofKey: key) }
+
+  @usableFromInline
+  func hash(ofText text: String) -> UInt64 { text.withBytes { store.hash(ofKey: $0) } }
+
+  @usableFromInline
+  func copy(_ key: RawSpan) -> [UInt8] { [UInt8](copying: key) }
 
   /// Throws in a forked child of the process that opened the cache.
   @usableFromInline
@@ -58,43 +67,42 @@ extension DiskCache {
     }
   }
 
-  /// The value of a key, if memory has it and it is the one on disk.
-  ///
-  /// Counts as an access, and as a hit or a miss of memory.
+  /// The value of a key, if memory has it and it is the one on disk. Counts as an access, and as a hit
+  /// or a miss of memory.
   @inlinable
   @inline(__always)
-  func currentValue(ofKey key: TierKey<Key>, hash: UInt32) throws(CacheError) -> Value? {
-    guard let found = withHeld({ $0.value(forKey: key, hash: hash) }) else { return nil }
-    return try isCurrentOrSettled(key, found.place, isAccess: true) ? found.value : nil
+  func currentValue(ofKey key: TierKey<Key>) throws(CacheError) -> Value? {
+    var now: Int64 = 0
+    let found = withHeld { held in
+      now = held.clock.now()
+      return held.value(forKey: key, at: now)
+    }
+    guard let found else { return nil }
+    if isCurrent(found.place, ofHash: key.hash, at: now) { return found.value }
+    return try settle(key, found.place, isAccess: true) ? found.value : nil
   }
 
   /// Like `currentValue`, but does not count as an access.
   @inlinable
   func peekCurrentValue(ofKey key: TierKey<Key>) throws(CacheError) -> Value? {
     guard let found = withHeld({ $0.peekValue(forKey: key) }) else { return nil }
-    return try isCurrentOrSettled(key, found.place, isAccess: false) ? found.value : nil
-  }
-
-  /// Whether a value in memory is the one on disk.
-  @inlinable
-  @inline(__always)
-  func isCurrentOrSettled(
-    _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool
-  ) throws(CacheError) -> Bool {
-    if isCurrent(place, isAccess: isAccess) { return true }
-    return try settle(key, place, isAccess: isAccess)
+    if isCurrent(found.place, ofHash: key.hash, at: nil) { return found.value }
+    return try settle(key, found.place, isAccess: false) ? found.value : nil
   }
 
   /// Whether the index names the record that a value in memory was made from.
   ///
+  /// - Parameter now: the time of the access, or `nil` if it is none.
   /// - Returns: `false` also if only the record can tell.
   @usableFromInline
-  func isCurrent(_ place: TierPlace, isAccess: Bool) -> Bool {
+  func isCurrent(_ place: TierPlace, ofHash hash: UInt64, at now: Int64?) -> Bool {
     if !place.isPlain {
-      if place.isKept { return store.isStopped }
-      if place.isIdle || mayBeHidden(place) { return false }
+      if place.isKept { return store.isStopped && !store.isClosed }
+      if place.record == .unknown || place.isIdle || mayBeHidden(place) { return false }
     }
-    return store.isCurrent(place.record, isAccess: isAccess)
+    return store.isCurrent(
+      place.record, ofHash: hash, now: Timestamp(millisecondsSinceEpoch: now ?? 0),
+      isAccess: now != nil)
   }
 
   /// Whether a mark may hide the entry of a value in memory.
@@ -103,21 +111,35 @@ extension DiskCache {
 
   /// Compares a value in memory with the record on disk.
   ///
-  /// - Returns: whether it is the value on disk. If not, memory drops it.
+  /// - Parameters:
+  ///   - isAccess: whether the call counts as an access and as a hit. If the value is not current, the
+  ///     hit is taken back.
+  ///   - countsMiss: whether the access then counts as a miss.
+  /// - Returns: whether it is the value on disk. If not, memory drops it, unless a mark may hide it.
   @inlinable
   func settle(
-    _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool
+    _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool, countsMiss: Bool = true
   ) throws(CacheError) -> Bool {
     guard let held else { return false }
     var isCurrent = false
     if !mayBeHidden(place) {
       var current: (info: EntryInfo, place: RecordPlace)?
-      try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
-        current = try look(at: bytes, isAccess: isAccess)
+      do throws(CacheError) {
+        try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
+          current = try look(at: bytes, isAccess: isAccess)
+        }
+      } catch {
+        if isAccess { held.takeBackHit(isMiss: false) }
+        throw error
       }
-      isCurrent = held.settle(key, place, current, isFollowing: isFollowing)
+      if isFollowing {
+        isCurrent = isSame(place, current)
+        if !isCurrent { held.drop(key, at: place, current == nil ? .removed : .replaced) }
+      } else {
+        isCurrent = held.settle(key, place, current)
+      }
     }
-    if !isCurrent, isAccess { held.countMiss() }
+    if !isCurrent, isAccess { held.takeBackHit(isMiss: countsMiss) }
     return isCurrent
   }
 
@@ -132,6 +154,13 @@ extension DiskCache {
 
   @usableFromInline var isFollowing: Bool { store.isFollowing }
 
+  /// Whether a followed store has the value of this place.
+  @usableFromInline
+  func isSame(_ place: TierPlace, _ current: (info: EntryInfo, place: RecordPlace)?) -> Bool {
+    guard let (info, history) = current else { return false }
+    return TierPlace(history: history.rawValue, version: info.version) == place
+  }
+
   /// Reads a value from disk and keeps it in memory.
   ///
   /// - Parameter counts: whether to count a hit or a miss.
@@ -139,9 +168,7 @@ extension DiskCache {
   /// Inlined, like `promote`, so that it is specialised for known types. Otherwise, looking up
   /// types takes five times as long as everything else.
   @inlinable
-  func fetchValue(
-    _ key: TierKey<Key>, hash: UInt32, counts: Bool
-  ) throws(CacheError) -> Value? {
+  func fetchValue(_ key: TierKey<Key>, counts: Bool) throws(CacheError) -> Value? {
     var value: Value?
     var source: TierSource?
     try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
@@ -153,7 +180,7 @@ extension DiskCache {
     }
     if counts { countRead(isHit: value != nil) }
     guard let value, let source else { return nil }
-    promote(value, source, forKey: key, hash: hash)
+    promote(value, source, forKey: key)
     return value
   }
 
@@ -190,11 +217,11 @@ extension DiskCache {
 
   /// Keeps a value in memory that was read from disk.
   @inlinable
-  func promote(_ value: Value, _ source: TierSource, forKey key: TierKey<Key>, hash: UInt32) {
-    guard let held, source.mayBeKept else { return }
+  func promote(_ value: Value, _ source: TierSource, forKey key: TierKey<Key>) {
+    guard let held, let place = source.place else { return }
     let info = source.info
     held.keep(
-      TierValue(value, source.place), forKey: key, hash: hash, version: info.version,
+      TierValue(value, place), forKey: key, version: info.version,
       held.clock.times(expires: info.expires, idleLimit: info.idleLimit, written: info.written),
       cost: info.cost ?? costing.cost(of: value, forKey: key.key) ?? info.valueByteCount)
   }
@@ -206,7 +233,7 @@ extension DiskCache {
     }
     let key = try tierKey(key)
     if let value = try peekCurrentValue(ofKey: key) { return value }
-    return try fetchValue(key, hash: hash(key), counts: false)
+    return try fetchValue(key, counts: false)
   }
 
   // MARK: Writes
@@ -225,7 +252,7 @@ extension DiskCache {
     let place = TierPlace(
       step, isIdle: times.idleLimit != never, hasTags: options.mayHaveTags)
     held.keep(
-      TierValue(value, place), forKey: key, hash: hash(key), version: step.version, times,
+      TierValue(value, place), forKey: key, version: step.version, times,
       cost: options.cost ?? costing.cost(of: value, forKey: key.key) ?? step.byteCount)
   }
 
@@ -246,25 +273,23 @@ extension DiskCache {
 /// Tells memory what has left the disk.
 final class TierHints<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private let held: MemoryCache<TierKey<Key>, TierValue<Value>>
-  private let keyCoder: KeyCoder<Key>
+  private let hash: SipHash
 
-  init(_ held: MemoryCache<TierKey<Key>, TierValue<Value>>, _ keyCoder: KeyCoder<Key>) {
+  init(_ held: MemoryCache<TierKey<Key>, TierValue<Value>>, _ hash: SipHash) {
     self.held = held
-    self.keyCoder = keyCoder
+    self.hash = hash
   }
 
   func drop(_ removal: RemovalEvent) {
     switch removal {
     case .all(_, let count): held.removeAll(cause: .removed, isToldOfNothing: count > 0)
     case .entry(let bytes, let version, let cause):
-      // The version of a damaged record is unknown.
-      let version = version == 0 ? .max : version
-      if keyCoder.identity == .bytes {
-        let hash = MemoryTable<TierKey<Key>, TierValue<Value>>.hash(ofBytes: bytes)
-        held.drop(hash: hash, through: version, cause) { $0.bytes == bytes }
-      } else if let key = try? keyCoder.decode(bytes.rawSpan) {
-        held.drop(TierKey(key), through: version, cause)
-      }
+      let hash = hash.hash(bytes.rawSpan)
+      // The version of a damaged record is unknown. Another key with this hash is dropped in vain.
+      held.drop(
+        hash: MemoryTable<TierKey<Key>, TierValue<Value>>.fold(Int(truncatingIfNeeded: hash)),
+        through: version == 0 ? .max : version, cause
+      ) { $0.hash == hash }
     }
   }
 }
@@ -273,16 +298,19 @@ final class TierHints<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 @usableFromInline
 struct TierSource: Sendable {
   @usableFromInline let info: EntryInfo
-  @usableFromInline let place: TierPlace
-  /// Marks of a followed process may hide a value with tags at any time.
-  @usableFromInline let mayBeKept: Bool
+  /// `nil` if memory must not keep the value.
+  @usableFromInline let place: TierPlace?
 
   /// - Parameter history: see `DiskCache.history`.
   init(_ record: borrowing PinnedEntry, hasTags: Bool, history: RecordPlace?) {
     info = record.info
-    place = TierPlace(
-      history ?? record.place, isIdle: info.idleLimit != nil, hasTags: hasTags)
-    mayBeKept = history == nil || !hasTags
+    if let history {
+      // Marks of a followed process may hide a value with tags at any time.
+      place = hasTags ? nil : TierPlace(history: history.rawValue, version: info.version)
+    } else {
+      place = TierPlace(
+        record.place, version: info.version, isIdle: info.idleLimit != nil, hasTags: hasTags)
+    }
   }
 }
 
@@ -292,18 +320,4 @@ extension DiskCache: PressureResponder {
   ///
   /// - Parameter pressure: see `MemoryCache.respond(to:)`.
   public func respond(to pressure: MemoryPressure) { held?.respond(to: pressure) }
-}
-
-extension CacheError {
-  /// Whether a write that threw this error has certainly written nothing.
-  var hasWrittenNothing: Bool {
-    switch self {
-    case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
-      .store(.batchTooLarge), .store(.readOnly), .store(.unsupportedOption), .unencodableKey,
-      .unencodableValue,
-      .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
-      true
-    default: false
-    }
-  }
 }

@@ -6,14 +6,17 @@ extension MemoryCache {
   /// Keeps a value with a version of the tier below, unless the key has that version or a later one.
   @inlinable
   func keep(
-    _ value: Value, forKey key: Key, hash: UInt32, version: UInt64, _ times: EntryTimes, cost: Int
+    _ value: Value, forKey key: Key, version: UInt64, _ times: EntryTimes, cost: Int
   ) {
+    let hash = MemoryTable<Key, Value>.hash(key)
     var removed = RemovedEntries<Key, Value>()
     let (isInserted, observers, schedules) = lock.withLock { state in
       let found = state.table.findToWrite(key, hash: hash)
       if found != noSlot, state.table.nodes[Int(found)].version >= version,
         !state.table.nodes[Int(found)].hasExpired(at: times.now)
       {
+        // It was read on disk.
+        if state.table.nodes[Int(found)].version == version { state.touch(found, at: times.now) }
         return (false, state.observers, false)
       }
       let isInserted = state.put(
@@ -24,17 +27,11 @@ extension MemoryCache {
     deliver(removed, inserted: isInserted ? (key, value) : nil, to: observers)
   }
 
-  /// Drops the value of a key.
-  func drop(_ key: Key, through version: UInt64 = .max, _ cause: RemovalCause) {
-    drop(hash: MemoryTable<Key, Value>.hash(key), through: version, cause) { $0 == key }
-  }
-
   /// Drops the value with this hash that `isSought` accepts.
   ///
   /// - Parameter version: newer values stay.
   func drop(
-    hash: UInt32, through version: UInt64, _ cause: RemovalCause,
-    where isSought: (Key) -> Bool
+    hash: UInt32, through version: UInt64, _ cause: RemovalCause, where isSought: (Key) -> Bool
   ) {
     var removed = RemovedEntries<Key, Value>()
     let observers = lock.withLock { state in
@@ -47,12 +44,14 @@ extension MemoryCache {
     deliver(removed, to: observers)
   }
 
-  /// Corrects the counts after a read that found a value here, which the caller cannot use.
+  /// Takes back a hit: the caller cannot use the value that it found.
+  ///
+  /// - Parameter isMiss: whether the read counts as a miss instead.
   @usableFromInline
-  func countMiss() {
+  func takeBackHit(isMiss: Bool) {
     lock.withLock { state in
-      state.statistics.hitCount &-= 1
-      state.statistics.missCount &+= 1
+      state.takenBackCount &+= 1
+      if isMiss { state.statistics.missCount &+= 1 }
     }
   }
 
@@ -65,39 +64,53 @@ extension MemoryCache {
   /// - Returns: whether the value is current.
   @inlinable
   func settle<Own>(
-    _ key: Key, _ place: TierPlace, _ current: (info: EntryInfo, place: RecordPlace)?,
-    isFollowing: Bool
+    _ key: Key, _ place: TierPlace, _ current: (info: EntryInfo, place: RecordPlace)?
   ) -> Bool where Value == TierValue<Own> {
     let hash = MemoryTable<Key, Value>.hash(key)
     let times = clock.times(expires: current?.info.expires, idleLimit: current?.info.idleLimit)
     var removed = RemovedEntries<Key, Value>()
     let (isCurrent, observers) = lock.withLock { state in
       let slot = state.table.find(key, hash: hash)
-      // Another call may have replaced the value, or noted its place.
       guard slot != noSlot, let found = state.table.value(slot), found.place == place else {
-        return (false, state.observers)
+        // Another call has replaced the value, or noted its place.
+        return (current.map { place.isVersion($0.info.version) } ?? false, state.observers)
       }
       let node = state.table.nodes[Int(slot)]
-      if let (info, record) = current, info.version == node.version,
-        !isFollowing || record == place.record
-      {
-        if record != place.record {
-          var settled = TierValue(
-            found.value,
-            TierPlace(record, isIdle: info.idleLimit != nil, hasTags: place.hasTags))
-          state.table.exchangeValue(of: slot, with: &settled)
-          state.table.set(
-            slot, cost: node.cost,
-            EntryTimes(
-              now: node.accessed, expires: times.expires, idleLimit: times.idleLimit,
-              written: info.written.millisecondsSinceEpoch), version: node.version)
-        }
-        return (true, state.observers)
+      guard let (info, record) = current, info.version == node.version else {
+        state.remove(slot, current == nil ? .removed : .replaced, &removed)
+        return (false, state.observers)
       }
-      state.remove(slot, current == nil ? .removed : .replaced, &removed)
-      return (false, state.observers)
+      if record != place.record {
+        var settled = TierValue(
+          found.value,
+          TierPlace(
+            record, version: info.version, isIdle: info.idleLimit != nil, hasTags: place.hasTags))
+        state.table.exchangeValue(of: slot, with: &settled)
+        state.table.set(
+          slot, cost: node.cost,
+          EntryTimes(
+            now: node.accessed, expires: times.expires, idleLimit: times.idleLimit,
+            written: info.written.millisecondsSinceEpoch), version: node.version)
+      }
+      return (true, state.observers)
     }
     deliver(removed, to: observers)
     return isCurrent
+  }
+
+  /// Drops a value that was found here, unless it has been replaced since.
+  @usableFromInline
+  func drop<Own>(
+    _ key: Key, at place: TierPlace, _ cause: RemovalCause
+  ) where Value == TierValue<Own> {
+    var removed = RemovedEntries<Key, Value>()
+    let observers = lock.withLock { state in
+      let slot = state.table.find(key, hash: MemoryTable<Key, Value>.hash(key))
+      if slot != noSlot, state.table.value(slot)?.place == place {
+        state.remove(slot, cause, &removed)
+      }
+      return state.observers
+    }
+    deliver(removed, to: observers)
   }
 }

@@ -4,7 +4,7 @@ public import CairnStore
 @usableFromInline
 struct TierValue<Value: Sendable>: Sendable {
   @usableFromInline let value: Value
-  @usableFromInline var place: TierPlace
+  @usableFromInline let place: TierPlace
 
   @inlinable
   init(_ value: Value, _ place: TierPlace) {
@@ -13,53 +13,82 @@ struct TierValue<Value: Sendable>: Sendable {
   }
 }
 
-/// The record that a value in memory was made from, with what limits the use of the value.
+/// Identifies a value in memory: by the place of the record that it was made from or, as long as that
+/// is not known, by its version. With what limits the use of the value.
 ///
-/// The place of a written value is not known if the entry can expire, or was written in a batch.
-/// The first read then compares its version with the one on disk, and notes place and times.
+/// The place of a written value is not known if the entry can expire, is large, or was written in a
+/// batch. The first read then compares the versions, and notes the place and the times. In a cache
+/// that follows, versions identify the values, each within a history of the followed store.
 @usableFromInline
 struct TierPlace: Sendable, Equatable {
-  /// The bits of `RecordPlace.rawValue`: `RecordPlace.bitCount` of them.
-  private static var ofRecord: UInt64 { idle - 1 }
-  private static var idle: UInt64 { 1 << 61 }
-  private static var tags: UInt64 { 1 << 62 }
-  private static var kept: UInt64 { 1 << 63 }
+  @inline(__always)
+  private static var version: UInt64 { 1 << UInt64(RecordPlace.bitCount) }
+  private static var idle: UInt64 { version << 1 }
+  private static var tags: UInt64 { version << 2 }
+  private static var kept: UInt64 { version << 3 }
+  /// How many bits of the identity are for a version, if the others are for a history.
+  private static var versionBitCount: UInt64 { 44 }
 
-  private var bits: UInt64
-  /// The hash of the key in the index, if the place is known.
-  private var hash: UInt64 = 0
+  private let bits: UInt64
+
+  private init(
+    _ identity: UInt64, isVersion: Bool, isIdle: Bool, hasTags: Bool, isKept: Bool = false
+  ) {
+    bits =
+      identity & (Self.version - 1) | (isVersion ? Self.version : 0) | (isIdle ? Self.idle : 0)
+      | (hasTags ? Self.tags : 0) | (isKept ? Self.kept : 0)
+  }
 
   /// - Parameters:
+  ///   - record: the place of the record, if it is known.
   ///   - isIdle: whether the entry has an idle limit, so that only the disk can tell whether it has
   ///     expired.
   ///   - hasTags: whether the entry has tags, one of which may have been removed.
-  ///   - isKept: whether only memory has the value, because the disk takes no more writes.
-  private init(isIdle: Bool, hasTags: Bool, isKept: Bool = false) {
-    bits = (isIdle ? Self.idle : 0) | (hasTags ? Self.tags : 0) | (isKept ? Self.kept : 0)
-  }
-
   @usableFromInline
-  init(_ record: RecordPlace, isIdle: Bool, hasTags: Bool) {
-    self.init(isIdle: isIdle, hasTags: hasTags)
-    bits |= record.rawValue
-    hash = record.hash
+  init(_ record: RecordPlace, version: UInt64, isIdle: Bool, hasTags: Bool) {
+    let isVersion = record == .unknown
+    self.init(
+      isVersion ? version : record.rawValue, isVersion: isVersion, isIdle: isIdle,
+      hasTags: hasTags)
   }
 
   /// The place of a value that was just written.
   @usableFromInline
   init(_ step: TierStep, isIdle: Bool, hasTags: Bool) {
-    self.init(isIdle: isIdle, hasTags: hasTags, isKept: step.isKept)
-    bits |= step.place.rawValue
-    hash = step.place.hash
+    let isVersion = step.place == .unknown
+    self.init(
+      isVersion ? step.version : step.place.rawValue, isVersion: isVersion, isIdle: isIdle,
+      hasTags: hasTags, isKept: step.isKept)
   }
 
-  @usableFromInline var record: RecordPlace {
-    RecordPlace(rawValue: bits & Self.ofRecord, hash: hash)
+  /// The place of a value in a cache that follows, or `nil` if the numbers do not fit.
+  init?(history: UInt64, version: UInt64) {
+    guard version >> Self.versionBitCount == 0,
+      history >> (UInt64(RecordPlace.bitCount) - Self.versionBitCount) == 0
+    else { return nil }
+    self.init(
+      history << Self.versionBitCount | version, isVersion: true, isIdle: false, hasTags: false)
   }
+
+  /// The place of the record, if it is known.
+  @usableFromInline var record: RecordPlace {
+    RecordPlace(rawValue: isVersion ? 0 : bits & (Self.version - 1))
+  }
+
+  private var isVersion: Bool { bits & Self.version != 0 }
+
+  /// Whether the identity is this version.
+  @usableFromInline
+  func isVersion(_ version: UInt64) -> Bool {
+    isVersion && bits & (Self.version - 1) == version
+  }
+
   /// Whether the place alone shows that the value is the one on disk.
-  var isPlain: Bool { bits & ~Self.ofRecord == 0 }
+  @inline(__always)
+  var isPlain: Bool { bits >> UInt64(RecordPlace.bitCount) == 0 }
   var isIdle: Bool { bits & Self.idle != 0 }
   @usableFromInline var hasTags: Bool { bits & Self.tags != 0 }
+  /// Whether only memory has the value, because the disk takes no more writes.
   var isKept: Bool { bits & Self.kept != 0 }
 }
 
@@ -72,7 +101,7 @@ struct TierStep: Sendable {
   /// The place of the record, if it is known and the entry cannot expire.
   let place: RecordPlace
   /// Whether only memory keeps the value, because the disk takes no more writes.
-  var isKept = false
+  let isKept: Bool
 
   init(
     version: UInt64, byteCount: Int, place: RecordPlace = .unknown, isKept: Bool = false

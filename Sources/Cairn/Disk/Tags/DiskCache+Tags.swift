@@ -308,3 +308,17 @@ extension RemovalEvent {
     return key == ReservedKey.marks
   }
 }
+
+extension CacheError {
+  /// Whether a write that threw this error has certainly written nothing.
+  var hasWrittenNothing: Bool {
+    switch self {
+    case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
+      .store(.batchTooLarge), .store(.readOnly), .store(.unsupportedOption), .unencodableKey,
+      .unencodableValue,
+      .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
+      true
+    default: false
+    }
+  }
+}
