@@ -296,7 +296,8 @@ extension Engine {
         ofKey: key, expecting: .damaged(at: existing.location), durability: nil, &pending)
     }
     do throws(StoreError) {
-      try lookup.find(key, touch: false) { (found) throws(StoreError) in try found.record.checkValue()
+      try lookup.find(key, touch: false) { (found) throws(StoreError) in
+        try found.record.checkValue()
       }
       return false
     } catch {
