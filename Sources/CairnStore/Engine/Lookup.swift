@@ -81,8 +81,9 @@ struct Lookup: Sendable {
   func isCurrent(
     _ place: RecordPlace, ofHash hash: UInt64, now: Timestamp, isAccess: Bool
   ) -> Bool {
+    if session.isClosed { return false }
     if isAccess { noteTimeIfNeeded(now) }
-    guard !session.isClosed, let pin = Pin() else { return false }
+    guard let pin = Pin() else { return false }
     defer { pin.end() }
     guard let seen = index.look(hash, pinnedSegment), case .entry(let entry) = seen.found,
       let segment = seen.value
