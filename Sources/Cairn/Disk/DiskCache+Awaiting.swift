@@ -270,12 +270,12 @@ extension DiskCache {
     _ value: Value, forKey key: Key, expecting version: UInt64??, options: EntryOptions,
     durability: Durability?
   ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
-    let tierKey = try tierKey(key)
+    let tierKey = held == nil ? nil : try tierKey(key)
     var write: StartedWrite<CompareAndSetResult, CacheError>?
     try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
       write = try start(
         encoded, bytes, of: key, expecting: version, options: options, durability: durability
-      ) { [self] in take($0, of: value, forKey: tierKey, options) }
+      ) { [self] in if let tierKey { take($0, of: value, forKey: tierKey, options) } }
     }
     guard let write else { preconditionFailure("a coder calls its body once or throws") }
     return write

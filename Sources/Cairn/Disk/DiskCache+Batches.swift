@@ -151,7 +151,7 @@ extension DiskCache {
         if held != nil {
           take(
             TierStep(version: version, byteCount: new.byteCount), of: value,
-            forKey: try tierKey(new.change.key), new.change.options)
+            forKey: tierKey(new.change.key, bytes: new.change.bytes), new.change.options)
         }
         insertions.append(.init(key: new.change.key, bytes: new.change.bytes, version: version))
       }

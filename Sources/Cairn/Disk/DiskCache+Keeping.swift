@@ -48,7 +48,7 @@ extension DiskCache {
   /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
     await keeping { [self] (entered) throws(CacheError) in
-      defer { dropKept(key) }
+      defer { dropKept(key, through: version) }
       try keyCoder.encode(key) { (key) throws(CacheError) in
         try callingStore { () throws(StoreError) in
           if try !store.enterRemoval(

@@ -76,7 +76,7 @@ extension DiskCache: Loading {
   public var loadStatistics: LoadStatistics { flights.statistics }
 
   /// The value of a key, if memory has it, and a call with the policy returns it and loads nothing.
-  /// Otherwise counts and changes nothing.
+  /// Otherwise counts nothing.
   @inlinable
   func calmValue(forKey key: Key, by policy: LoadPolicy?) throws(CacheError) -> Value? {
     guard held != nil, let share = (policy ?? loadPolicy)?.calmShare else { return nil }
@@ -90,8 +90,13 @@ extension DiskCache: Loading {
     }
     guard let found else { return nil }
     if isCurrent(found.place, ofHash: key.hash, at: now) { return found.value }
-    // The call goes on, and counts itself.
-    return try settle(key, found.place, isAccess: true, countsMiss: false) ? found.value : nil
+    // The call goes on, counts itself, and replaces a damaged value.
+    do throws(CacheError) {
+      return try settle(key, found.place, isAccess: true, countsMiss: false) ? found.value : nil
+    } catch {
+      if case .store(.corrupt) = error { return nil }
+      throw error
+    }
   }
 
   @usableFromInline

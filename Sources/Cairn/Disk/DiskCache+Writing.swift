@@ -210,7 +210,7 @@ extension DiskCache {
   ) throws(CacheError) -> CompareAndSetResult {
     let start = callStart()
     defer { note(.write, of: key, since: start) }
-    let tierKey = try tierKey(key)
+    let tierKey = held == nil ? nil : try tierKey(key)
     let whole = value
     var result = CompareAndSetResult.mismatch(current: nil)
     try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
@@ -218,7 +218,8 @@ extension DiskCache {
       while true {
         let guarded = try guardedTags(bytes, of: version)
         result = try write(
-          value, bytes, of: key, { take($0, of: whole, forKey: tierKey, options) }
+          value, bytes, of: key,
+          { if let tierKey { take($0, of: whole, forKey: tierKey, options) } }
         ) {
           (store, removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }

@@ -35,8 +35,8 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     KeyCoder(withBytes: withBytes, decode: decoding, comparesBytes: false)
   }
 
-  /// A custom coder. The cache encodes a key at each call, also if its value is in memory, and decodes
-  /// keys only for events and for iteration.
+  /// A custom coder. Each call encodes its key at least once, also if the value is in memory. The cache
+  /// decodes keys only for events and for iteration.
   ///
   ///     let coder = KeyCoder<Page.ID>.custom { Array($0.text.utf8) } decode: { bytes in
   ///       guard let text = String(copying: bytes) else { throw CodingFailure("it is not UTF-8") }

@@ -30,11 +30,11 @@ extension Store {
   /// Makes the hashes of keys in the index, unless the store follows another process.
   package var keyHash: SipHash { reader.lookup.hash }
 
-  /// The hash of a key in the index, whose entry it prefetches.
+  /// The hash of a key in the index, whose entry it prefetches. If the store follows another process,
+  /// a hash that stays the same even if another store appears at the path.
   package func hash(ofKey key: RawSpan) -> UInt64 {
-    follower == nil
-      ? reader.prefetchingHash(ofKey: key)
-      : (follower?.lastReader ?? reader).lookup.hash.hash(key)
+    if let follower { return follower.keyHash.hash(key) }
+    return reader.prefetchingHash(ofKey: key)
   }
 
   /// Whether the index names this record for the key with this hash. See `Lookup.isCurrent`.

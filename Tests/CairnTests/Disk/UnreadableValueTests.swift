@@ -229,6 +229,10 @@ struct UnreadableValueTests {
     let store = try scene.store()
     try store.checkpoint()
     try store.close()
+    try damageRecord(part)
+  }
+
+  private func damageRecord(_ part: Part) throws {
     let segment = try #require(
       try FileManager.default.contentsOfDirectory(atPath: scene.path)
         .first { FileName.isSegment($0) })
@@ -284,6 +288,22 @@ struct UnreadableValueTests {
     #expect(try await cache.value(forKey: "key") { "anew" } == "anew")
     #expect(try cache.value(forKey: "key") == "anew")
     #expect(try await cache.value(forKey: "key") { "not asked for" } == "anew")
+  }
+
+  @Test("A call with a policy loads a value anew whose record is damaged, though memory has it")
+  func damagedBelowMemory() async throws {
+    var configuration = DiskCacheConfiguration.unlimited
+    configuration.memory = .unlimited
+    let cache = try await DiskCache.open(
+      .path(scene.path), configuration: configuration, keyCoder: .string, valueCoder: coder(tag: 0))
+    // With a lifetime, the first read compares the value with the record.
+    try await cache.setValue(
+      String(repeating: "x", count: 2000), forKey: "key", lifetime: .seconds(60))
+    try damageRecord(.head)
+    let policy = LoadPolicy.with { $0.refreshAhead = 0.9 }
+    #expect(try await cache.value(forKey: "key", policy: policy) { "anew" } == "anew")
+    #expect(try cache.value(forKey: "key") == "anew")
+    try await cache.close()
   }
 
   @Test(

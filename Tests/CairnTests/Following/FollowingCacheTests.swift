@@ -156,6 +156,7 @@ struct FollowingCacheTests {
     #expect(cacheError { try follower.catchUp() } == .store(.outdated(path: path)))
     for key in ["a", "b", "c"] { #expect(try follower.value(forKey: key) == "second") }
     for key in ["a", "b", "c"] { #expect(try follower.memory?.value(forKey: key) == "second") }
+    #expect(follower.memory?.count() == 3)
     #expect(try follower.info(forKey: "a")?.version == 1)
   }
 

@@ -96,6 +96,23 @@ struct TierKeyTests {
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [3, nil, 1])
   }
 
+  @Test("A batch encodes each key once, before anything is written")
+  func batches() throws {
+    struct Odd: Error {}
+    let encoded = Record<String>()
+    let coder = KeyCoder<String>.custom(
+      encode: {
+        if encoded.all.contains($0) { throw Odd() }
+        encoded.add($0)
+        return Array($0.utf8)
+      }, decode: { String(copying: $0) ?? "" })
+    let cache: DiskCache<String, Int> = try scene.cache(keys: coder, values: .standard)
+    try cache.setValues([(key: "a", value: 1), (key: "b", value: 2)])
+    encoded.removeAll()
+    #expect(try cache.tier.held.peekValue(forKey: cache.tierKey("a"))?.value == 1)
+    #expect(try cache.statistics().insertionCount == 2)
+  }
+
   @Test("Keys of the other kinds", arguments: [0, 1, 2])
   func kinds(number: Int) throws {
     func check<Key: Hashable & Sendable & Codable>(_ keys: [Key]) throws {

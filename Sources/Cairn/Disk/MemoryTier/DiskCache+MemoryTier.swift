@@ -37,6 +37,11 @@ extension DiskCache {
     return TierKey(key, bytes: copy, hash: hash)
   }
 
+  /// The same for a key whose bytes are known, after the process was checked.
+  func tierKey(_ key: Key, bytes: [UInt8]) -> TierKey<Key> {
+    TierKey(key, bytes: comparesBytes ? bytes : nil, hash: hash(ofKey: bytes.rawSpan))
+  }
+
   @usableFromInline
   func hash(ofKey key: RawSpan) -> UInt64 { store.hash(ofKey: key) }
 
@@ -115,7 +120,8 @@ extension DiskCache {
   ///   - isAccess: whether the call counts as an access and as a hit. If the value is not current, the
   ///     hit is taken back.
   ///   - countsMiss: whether the access then counts as a miss.
-  /// - Returns: whether it is the value on disk. If not, memory drops it, unless a mark may hide it.
+  /// - Returns: whether it is the value on disk. If not, memory drops it, unless a mark may hide it or
+  ///   another call has replaced it.
   @inlinable
   func settle(
     _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool, countsMiss: Bool = true

@@ -8,7 +8,7 @@ struct TierKey<Key: Hashable & Sendable>: Hashable, Sendable {
   @usableFromInline let key: Key
   /// The bytes on disk, if `==` of keys may disagree with them.
   @usableFromInline let bytes: [UInt8]?
-  /// The hash of the bytes in the index, which both tiers use.
+  /// The hash of the bytes: in the index of the cache, or one of its own in a cache that follows.
   @usableFromInline let hash: UInt64
 
   @inlinable

@@ -61,7 +61,8 @@ struct TierPlace: Sendable, Equatable {
       hasTags: hasTags, isKept: step.isKept)
   }
 
-  /// The place of a value in a cache that follows, or `nil` if the numbers do not fit.
+  /// The place of a value in a cache that follows, or `nil` if the numbers do not fit: memory then
+  /// keeps nothing.
   init?(history: UInt64, version: UInt64) {
     guard version >> Self.versionBitCount == 0,
       history >> (UInt64(RecordPlace.bitCount) - Self.versionBitCount) == 0

@@ -17,6 +17,8 @@ package final class Follower: Sendable {
   private let configuration: StoreConfiguration
   private let environment: Environment
   private let freshness: Freshness
+  /// Makes hashes of keys for a memory tier.
+  let keyHash = SipHash(secret: (0..<16).map { _ in UInt8.random(in: 0...255) })
   /// An engine without entries. It tells whether the store is open, and why it refuses writes.
   let shell: Engine
   private let clock: StoreClock
