@@ -134,6 +134,20 @@ struct CacheLifetimeTests {
     #expect(try both.lifetime == nil && both.tier.contains("without") && both.audit() == [])
   }
 
+  @Test("The first read of a value in memory takes its end from the disk")
+  func endFromDisk() throws {
+    let cache = try tiered()
+    let version = try cache.setStored(1, forKey: "a", options: .lifetime(.seconds(10)))
+    cache.take(
+      TierStep(version: version, byteCount: 1), of: 1, forKey: try cache.tierKey("a"),
+      .lifetime(.seconds(100)))
+    #expect(try cache.value(forKey: "a") == 1)
+    #expect(try cache.tier.info(forKey: "a")?.expires == cache.info(forKey: "a")?.expires)
+    scene.advance(by: .seconds(10))
+    #expect(cache.tier.count() == 0)
+    #expect(try cache.value(forKey: "a") == nil)
+  }
+
   @Test("If the defaults change during a write, memory has no other end than the disk")
   func changedMeanwhile() throws {
     let change = Lock<(@Sendable () -> Void)?>(nil)

@@ -186,6 +186,24 @@ struct StoppedDiskTests {
     #expect(try cache.value(forKey: "a") == (kind == 3 ? 2 : nil))
   }
 
+  @Test("A value that is not wanted is not kept, and one that is no longer wanted is dropped again")
+  func unwanted() throws {
+    let cache = try open()
+    stop(cache)
+    let error = try #require(
+      #expect(throws: CacheError.self) {
+        try cache.synchronous { _ = try $0.setValue(9, forKey: "other") }
+      })
+    let key = try cache.tierKey("a")
+    for answers in [[false], [true, false], [true, true]] {
+      var rest = answers[...]
+      cache.keepOnly("a", after: error, byteCount: 1, ifWanted: { rest.popFirst() ?? true }) {
+        cache.take($0, of: 1, forKey: key, .standard)
+      }
+      #expect(try cache.value(forKey: "a") == (answers == [true, true] ? 1 : nil))
+    }
+  }
+
   @Test("A value in memory expires, and the older one that has expired on disk stays away")
   func expiry() async throws {
     var policy = LoadPolicy()
