@@ -83,16 +83,11 @@ extension DiskCache: Loading {
     // The first call with a policy retains stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
-    var now: Int64 = 0
-    let found = withHeld { held in
-      now = held.clock.now()
-      return held.calmValue(forKey: key, share: share)
-    }
-    guard let found else { return nil }
-    if isCurrent(found.place, ofHash: key.hash, at: now) { return found.value }
-    // The call goes on, counts itself, and replaces a damaged value.
+    // Without a value, the call goes on, counts itself, and replaces a damaged value.
     do throws(CacheError) {
-      return try settle(key, found.place, isAccess: true, countsMiss: false) ? found.value : nil
+      return try currentValue(ofKey: key, countsMiss: false) { held, _ in
+        held.calmValue(forKey: key, share: share)
+      }
     } catch {
       if case .store(.corrupt) = error { return nil }
       throw error

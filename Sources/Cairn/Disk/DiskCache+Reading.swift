@@ -14,7 +14,7 @@ extension DiskCache {
   public func value(forKey key: Key) throws(CacheError) -> Value? {
     guard held != nil else { return try storedValue(forKey: key) }
     let key = try tierKey(key)
-    if let value = try currentValue(ofKey: key) { return value }
+    if let value = try currentValue(ofKey: key, { $0.value(forKey: key, at: $1) }) { return value }
     return try fetchValue(key, counts: true)
   }
 

@@ -11,8 +11,8 @@ internal import Synchronization
 // 2. The value's version is above all versions on disk and all values kept before. It is taken before
 //    the last check that the value is wanted, and the value is dropped again if it then no longer
 //    is. So a removal or a set that comes in between, which marks the load as outdated, wins.
-// 3. A removal or batch takes its keys out of memory, also if the disk refuses it. A removal of all entries,
-//    of a tag or by a predicate, which sees only the entries on disk, empties memory.
+// 3. A removal or batch takes its keys out of memory, also if the disk refuses it. A removal of all
+//    entries, of a tag or by a predicate, which sees only the entries on disk, empties memory.
 // 4. The value ends with its lifetime: no call receives it as a stale one.
 //
 // A load of a value that the disk has but cannot decode, or that a tag's removal hides, keeps

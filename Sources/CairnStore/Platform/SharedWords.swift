@@ -175,8 +175,9 @@ package final class VersionedWords: @unchecked Sendable {
     let address = unsafe word(run, 1).pointee.load(ordering: .relaxed)
     let label = unsafe word(run, Self.label).pointee.load(ordering: .relaxed)
     guard let base = unsafe UnsafeRawPointer(bitPattern: UInt(address)) else { return }
-    unsafe cairn_prefetch(base + SharedWords.offset(of: index(label)))
-    unsafe cairn_prefetch(base + SharedWords.offset(of: index(label)) + 64)
+    let word = unsafe base + SharedWords.offset(of: index(label))
+    unsafe cairn_prefetch(word)
+    unsafe cairn_prefetch(word + 64)
   }
 
   /// The result of `body` for the words, all from one moment. Call under a pin.

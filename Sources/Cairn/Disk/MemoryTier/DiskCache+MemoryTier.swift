@@ -74,17 +74,26 @@ extension DiskCache {
 
   /// The value of a key, if memory has it and it is the one on disk. Counts as an access, and as a hit
   /// or a miss of memory.
+  ///
+  /// - Parameters:
+  ///   - countsMiss: see `settle`.
+  ///   - find: finds the value in memory, and counts the access.
   @inlinable
   @inline(__always)
-  func currentValue(ofKey key: TierKey<Key>) throws(CacheError) -> Value? {
+  func currentValue(
+    ofKey key: TierKey<Key>, countsMiss: Bool = true,
+    _ find: (
+      _ held: MemoryCache<TierKey<Key>, TierValue<Value>>, _ now: Int64
+    ) -> TierValue<Value>?
+  ) throws(CacheError) -> Value? {
     var now: Int64 = 0
     let found = withHeld { held in
       now = held.clock.now()
-      return held.value(forKey: key, at: now)
+      return find(held, now)
     }
     guard let found else { return nil }
     if isCurrent(found.place, ofHash: key.hash, at: now) { return found.value }
-    return try settle(key, found.place, isAccess: true) ? found.value : nil
+    return try settle(key, found.place, isAccess: true, countsMiss: countsMiss) ? found.value : nil
   }
 
   /// Like `currentValue`, but does not count as an access.

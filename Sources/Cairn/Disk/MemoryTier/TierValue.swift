@@ -43,7 +43,8 @@ struct TierPlace: Sendable, Equatable {
   ///   - record: the place of the record, if it is known.
   ///   - isIdle: whether the entry has an idle limit, so that only the disk can tell whether it has
   ///     expired.
-  ///   - hasTags: whether the entry has tags, one of which may have been removed.
+  ///   - hasTags: whether the entry has tags. While a tag is being removed, only the disk can tell
+  ///     whether a mark hides the entry.
   @usableFromInline
   init(_ record: RecordPlace, version: UInt64, isIdle: Bool, hasTags: Bool) {
     let isVersion = record == .unknown
