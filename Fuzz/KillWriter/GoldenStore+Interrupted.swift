@@ -9,8 +9,6 @@ extension GoldenStore {
     case compacting
     /// The output is part of the log, and the replaced segments still exist.
     case compacted
-    /// A segment is compacted by pieces, and the manifest no longer lists the last piece.
-    case cut
     /// All of a backup exists except its manifest.
     case copying
   }
@@ -26,8 +24,7 @@ extension GoldenStore {
   package static let keysOfHalfBatch = ["half a batch", "the other half"]
 
   /// Writes a store whose process died during a compaction, while the log continued in two open
-  /// segments and ended with half a batch. With `.cut`, the compaction works by pieces. With
-  /// `.copying`, the store is the unfinished copy of a backup.
+  /// segments and ended with half a batch. With `.copying`, the store is the unfinished copy of a backup.
   static func writeInterrupted(path: String, at moment: Moment) throws {
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: 1)
@@ -39,20 +36,11 @@ extension GoldenStore {
     var isWritten = false
     var synced: Set<String> = []
     let copy = "/copy"
-    var lengths: [SegmentID: Int] = [:]
     process.fileSystem.intervene = { [fileSystem = process.fileSystem] call in
       let name = fileSystem.currentPath?.split(separator: "/").last.map(String.init) ?? ""
       if moment == .copying {
         if disk.contents(of: "\(copy)/\(FileName.unfinishedCopy)") != nil { image = disk.settled() }
         return nil
-      }
-      if moment == .cut {
-        for segment in manifest(on: disk)?.sealedSegments ?? [] {
-          let length = lengths[segment.id] ?? segment.byteCount
-          lengths[segment.id] = length
-          if segment.byteCount < length { image = disk.settled() }
-        }
-        return image == nil ? nil : .die
       }
       guard image == nil, FileName.isSegment(name) else { return nil }
       if call == .synchronize, !known.contains(name) { synced.insert(name) }
@@ -69,7 +57,6 @@ extension GoldenStore {
     }
     switch moment {
     case .compacting, .compacted: _ = try? store.compact()
-    case .cut: try? store.compactByPieces(of: 4000)
     case .copying: _ = try? store.backup(to: copy)
     }
     guard let image else { fail("the compaction or backup ended too early") }
@@ -82,11 +69,6 @@ extension GoldenStore {
       }
       try write(bytes, to: "\(path)/\(name)")
     }
-  }
-
-  private static func manifest(on disk: SimulatedDisk) -> Manifest? {
-    let bytes = disk.contents(of: "\(SimulatedProcess.path)/\(FileName.manifest)") ?? []
-    return try? Manifest(decoding: bytes.rawSpan)
   }
 
   private static func writeMeanwhile(to store: Store, checkpoint: Bool) throws {

@@ -91,7 +91,7 @@ extension Operation {
   /// Whether the operation's syncs hold none of the locks that `removeAll` needs.
   fileprivate var allowsRemovalOfAllMeanwhile: Bool {
     switch self {
-    case .sync, .compact, .compactByPieces, .wait, .runJobs, .checkpoint: true
+    case .sync, .compact, .wait, .runJobs, .checkpoint: true
     default: false
     }
   }

@@ -252,7 +252,6 @@ package final class CrashRun<Choices: ChoiceSource> {
         throw FuzzFailure(
           "a compaction leaves \(statistics.deadByteCount) dead bytes: \(statistics.segments)")
       }
-    case .compactByPieces: tally["compactions by pieces"] += 1
     case .trimOlder(_, let basis, _):
       if !model.candidates.isEmpty { tally["trims by \(basis)"] += 1 }
     case .trimBytes: tally["trims to bytes"] += 1

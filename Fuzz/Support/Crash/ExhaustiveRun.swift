@@ -139,7 +139,7 @@ extension Operation {
   /// Whether the operation may sync the log, and another thread may write meanwhile.
   fileprivate var syncs: Bool {
     switch self {
-    case .sync, .compact, .compactByPieces, .runJobs: true
+    case .sync, .compact, .runJobs: true
     default: durability == .durable
     }
   }

@@ -67,14 +67,14 @@ package struct DamagedStore: Sendable {
     self.configuration = configuration
     let disk = SimulatedDisk()
     let process = SimulatedProcess.start(on: disk, seed: seed)
-    var writer = Writer(try process.open(configuration), process, seals: seals, seed: seed)
+    var writer = try Writer(process, configuration, seals: seals, seed: seed)
     try writer.write(
       logByteCount: logByteCount, isSynced: isSynced, overtakesCheckpoint: kind == .killed)
     earlier = writer.earlier
     (history, lastVersions, durable) = (writer.history, writer.lastVersions, writer.durable)
     writer.forgetStore()
-    if kind == .closed { try process.close() }
-    process.kill()
+    if kind == .closed { try writer.process.close() }
+    writer.process.kill()
     files = Self.files(on: disk)
     // Another disk in the same boot, or in another.
     blank = kind == .powerCut ? SimulatedDisk().settled() : SimulatedDisk()
@@ -101,7 +101,8 @@ package struct DamagedStore: Sendable {
   /// Writes the contents of the store.
   private struct Writer {
     private var store: Store?
-    private let process: SimulatedProcess
+    private(set) var process: SimulatedProcess
+    private let configuration: StoreConfiguration
     private let seals: Bool
     private var random: FuzzRandom
     private(set) var earlier: [[String: [UInt8]]] = []
@@ -109,14 +110,27 @@ package struct DamagedStore: Sendable {
     private(set) var lastVersions: [UInt64] = []
     private(set) var durable = 0
 
-    init(_ store: Store, _ process: SimulatedProcess, seals: Bool, seed: UInt64) {
-      self.store = store
+    init(
+      _ process: SimulatedProcess, _ configuration: StoreConfiguration, seals: Bool, seed: UInt64
+    ) throws {
+      store = try process.open(configuration)
       self.process = process
+      self.configuration = configuration
       self.seals = seals
       random = FuzzRandom(seed: seed)
     }
 
     mutating func forgetStore() { store = nil }
+
+    /// Lets the process die, so that the next one seals its segment. The damage does not bring back
+    /// files of earlier processes.
+    private mutating func restart(_ configuration: StoreConfiguration) throws {
+      store = nil
+      process.kill()
+      process = SimulatedProcess.start(on: process.fileSystem.disk, seed: random.next())
+      store = try process.open(configuration)
+      earlier = []
+    }
 
     private mutating func perform(_ write: (Store, inout FuzzRandom) throws -> Void) throws {
       guard let store else { preconditionFailure("the store is closed") }
@@ -179,21 +193,41 @@ package struct DamagedStore: Sendable {
 
     /// Every kind of segment that a compaction leaves, and a checkpoint of them.
     private mutating func compact() throws {
-      // The last piece is copied first, so the results of the pieces are not in the order of the
-      // numbers.
-      try maintain { try $0.compactByPieces(of: 256) }
       for name in ["a lifetime", "a batch 1"] { try put(name, 25) }
       try maintain { _ = try $0.compact() }
-      try variety("cut")
-      // A removal and a longer lifetime at the end of a segment. What they replace stays at its start.
+      // A segment that is compacted after newer ones were written, and then together with them:
+      // its numbers follow theirs.
+      try compactMiddle("x")
+      for name in ["cold x", "newer x"] { try put(name, 20) }
+      try maintain { _ = try $0.compact() }
+      // A tombstone that a compaction keeps, because a put that it removed is left.
+      try compactMiddle("y")
+      try variety("later")
+      // A removal and a longer lifetime at the end of a segment.
       try put("copied", 200)
       try perform { store, _ in
-        try store.extendLifetime(forKey: "cut lifetime", to: .seconds(800))
+        try store.extendLifetime(forKey: "later lifetime", to: .seconds(800))
       }
-      try perform { store, _ in try store.removeValue(forKey: "cut metadata") }
-      // Copies one piece of each segment, and cuts it off.
-      try maintain { try $0.compactByPieces(of: 400) { true } }
+      try perform { store, _ in try store.removeValue(forKey: "later metadata") }
       try maintain { try $0.checkpoint() }
+    }
+
+    /// Compacts the second of three segments. The others have too few dead bytes.
+    private mutating func compactMiddle(_ name: String) throws {
+      try put("cold \(name)", 1500)
+      try put("removed \(name)", 20)
+      try restart(configuration)
+      for _ in 0..<8 { try put("hot \(name)", 150) }
+      try perform { store, _ in try store.removeValue(forKey: "removed \(name)") }
+      try restart(configuration)
+      try put("newer \(name)", 1500)
+      try put("newest \(name)", 20)
+      var greedy = configuration
+      greedy.deadByteFloor = 0
+      greedy.spaceBound = 1.1
+      try restart(greedy)
+      try maintain { try $0.maintain() }
+      try restart(configuration)
     }
 
     /// Every type of record, and every field that one can have.

@@ -14,7 +14,6 @@ package enum StoreTrait: String, CaseIterable, Sendable {
   case sealedSegment = "a sealed segment"
   case compactedSegment = "a compacted segment"
   case unorderedNumbers = "numbers out of order"
-  case cutSegment = "a segment that was cut"
   case put = "a put"
   case tombstone = "a tombstone"
   case keptTombstone = "a tombstone that a compaction kept"
@@ -55,11 +54,7 @@ extension DamagedStore {
       let found = records(in: FileName.segment(segment.id))
       traits.insert(.sealedSegment)
       for record in found { traits.formUnion(self.traits(of: record)) }
-      if segment.compactedAt == 0 {
-        // Within one session, nothing else is sealed without a roll.
-        if found.last?.header.kind != .roll { traits.insert(.cutSegment) }
-        continue
-      }
+      if segment.compactedAt == 0 { continue }
       traits.insert(.compactedSegment)
       if found.contains(where: { $0.header.kind == .tombstone }) { traits.insert(.keptTombstone) }
       if zip(found, found.dropFirst()).contains(where: { $0.version > $1.version }) {

@@ -123,7 +123,7 @@ extension FaultRun {
     switch operation {
     case .put, .batch, .remove, .compareAndSet, .compareAndRemove, .removeMany, .update, .extend,
       .get, .trim, .trimBytes, .trimOlder, .removeExpired,
-      .compact, .compactByPieces:
+      .compact:
       true
     default: false
     }

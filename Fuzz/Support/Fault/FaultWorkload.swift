@@ -87,7 +87,7 @@ package struct FaultWorkload: Sendable {
     script.steps.append(.kill)
     script.put(3, 80, .process)
     script.add(.remove(key: script.key(4), .process))
-    script.add(.compactByPieces(of: 500))
+    script.add(.compact)
     script.put(2, 95, .process)
     script.add(.compact)
     script.steps.append(.strayFile)

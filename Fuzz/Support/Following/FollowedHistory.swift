@@ -16,7 +16,7 @@ package struct FollowedHistory: Sendable {
     case removeAll
     /// Removes one key after another, in an order that the store decides.
     case trim(toCount: Int)
-    case compact, compactByPieces, checkpoint, sync, reopen
+    case compact, checkpoint, sync, reopen
   }
 
   package let seed: UInt64
@@ -46,8 +46,7 @@ package struct FollowedHistory: Sendable {
     case 930..<950: return .extend(key: key)
     case 950..<955: return .removeAll
     case 955..<965: return .trim(toCount: random.below(Self.keyCount))
-    case 965..<977: return .compact
-    case 977..<983: return .compactByPieces
+    case 965..<983: return .compact
     case 983..<990: return .checkpoint
     case 990..<996: return .sync
     default: return .reopen
@@ -99,7 +98,6 @@ package struct FollowedHistory: Sendable {
     case .removeAll: try store.removeAll()
     case .trim(let count): try store.trim(toCount: count)
     case .compact: try store.compact()
-    case .compactByPieces: try store.compactByPieces(of: 8192)
     case .checkpoint: try store.checkpoint()
     case .sync: try store.sync()
     case .reopen: break

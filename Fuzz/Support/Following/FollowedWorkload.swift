@@ -62,10 +62,8 @@ package struct FollowedWorkload: Sendable {
       if word % 150 == 0 {
         try store.removeAll()
         since = next - 1
-      } else if word % 150 < 4 {
+      } else if word % 150 < 5 {
         try store.compact()
-      } else if word % 150 == 4 {
-        try store.compactByPieces(of: 8192)
       } else if word % 150 == 5 {
         try store.checkpoint()
       }

@@ -183,12 +183,11 @@ package struct StoreSubject: HistorySubject {
   }
 
   package func keepHouse(choice: Int) throws {
-    switch choice % 6 {
+    switch choice % 5 {
     case 0: try store.compact()
     case 1: try store.checkpoint()
     case 2: try store.sync()
     case 3: try store.maintain()
-    case 4: try store.compactByPieces(of: 4 << 10)
     default: try store.removeExpired()
     }
   }

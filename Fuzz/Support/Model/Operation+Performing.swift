@@ -143,7 +143,6 @@ extension Operation {
     case .compact:
       let report = try store.compact()
       if report.unreadableSegmentCount > 0 { throw FuzzFailure("a compaction finds damage") }
-    case .compactByPieces(let byteCount): try store.compactByPieces(of: byteCount)
     case .sync: try store.sync()
     case .checkpoint: try store.checkpoint()
     case .backup(let path):

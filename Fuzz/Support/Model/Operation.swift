@@ -28,7 +28,6 @@ package enum Operation {
   case compact
   /// A compaction as on a full disk: segments are cut piece by piece, each of about this many
   /// bytes.
-  case compactByPieces(of: Int)
   case sync
   /// Time passes, and the jobs that wait for it run.
   case wait(Duration)
@@ -126,7 +125,7 @@ package enum Operation {
     case .removeAll:
       next = [:]
     case .compareAndSet, .compareAndRemove, .removeMany, .trim, .trimBytes, .trimOlder,
-      .removeExpired, .compact, .compactByPieces, .sync, .wait, .runJobs, .get, .checkpoint,
+      .removeExpired, .compact, .sync, .wait, .runJobs, .get, .checkpoint,
       .snapshot, .backup, .reopen:
       return nil
     }
@@ -152,7 +151,6 @@ package enum Operation {
       case .trimOlder(let age, let basis, _): "a trim of what is older than \(age) by \(basis)"
       case .removeExpired: "a removal of the expired"
       case .compact: "a compaction"
-      case .compactByPieces(let byteCount): "a compaction by pieces of \(byteCount)"
       case .sync: "a sync"
       case .wait(let duration): "a wait of \(duration)"
       case .runJobs: "background work"
@@ -167,7 +165,7 @@ package enum Operation {
 
   package var isCompaction: Bool {
     switch self {
-    case .compact, .compactByPieces: true
+    case .compact: true
     default: false
     }
   }

@@ -114,9 +114,7 @@ package struct OperationGenerator {
       default: return .trim(toCount: choices.below(10), durability(&choices))
       }
     case 93..<95: return .get(key: key)
-    case 95..<97:
-      return choices.once(in: 2)
-        ? .compact : .compactByPieces(of: 100 << choices.below(10))
+    case 95..<97: return .compact
     case 97:
       if choices.once(in: 2) { return .snapshot }
       backupCount += 1

@@ -54,13 +54,6 @@ struct SalvageHistory {
   var lastBatch: Set<UInt64> = []
   /// Whether a segment has numbers out of order.
   var isUnordered = false
-  /// The segments that were ever cut.
-  private var cutSegments: Set<SegmentID> = []
-  /// Whether a listed segment was cut.
-  var isCut: Bool {
-    manifest?.sealedSegments.contains { cutSegments.contains($0.id) } ?? false
-  }
-
   private var manifest: Manifest? {
     disk.contents(of: "/store/MANIFEST").flatMap { try? Manifest(decoding: $0.rawSpan) }
   }
@@ -74,6 +67,7 @@ struct SalvageHistory {
       configuration.spaceBound = 1.1
       configuration.deadByteFloor = 0
     }
+    if random.once(in: 3) { try compactMiddle(clock, &random) }
     let sessions = 1 + random.below(3)
     for session in 1...sessions {
       let process = SimulatedProcess.start(on: disk, seed: random.next())
@@ -103,6 +97,33 @@ struct SalvageHistory {
       disk = disk.afterPowerCut(&chooser)
     }
     findRecords()
+  }
+
+  /// Compacts the second of three segments, and the result together with the third, whose numbers
+  /// come first then.
+  private mutating func compactMiddle(_ clock: ManualClock, _ random: inout FuzzRandom) throws {
+    var configuration = StoreConfiguration.simulated(clock)
+    configuration.spaceBound = 1.1
+    configuration.deadByteFloor = 0
+    func key(_ name: String) -> [UInt8] { Array(name.utf8) }
+    for session in 0..<4 as Range<UInt8> {
+      let process = SimulatedProcess.start(on: disk, seed: random.next())
+      let store = try process.open(configuration)
+      if session < 3 {
+        let cold = [UInt8](repeating: session, count: 3000)
+        if session != 1 { try put(cold, key: key("cold\(session)"), to: store, &random) }
+        for _ in 0..<(session == 1 ? 40 : 1) {
+          try put([session], key: key("key\(session)"), to: store, &random)
+        }
+        try put([session], key: key("warm\(session)"), to: store, &random)
+      } else {
+        try store.maintain()
+        for number in 1..<3 { try put([9], key: key("warm\(number)"), to: store, &random) }
+        try store.compact()
+      }
+      // The next process seals the segment.
+      process.kill()
+    }
   }
 
   private mutating func put(
@@ -135,30 +156,14 @@ struct SalvageHistory {
     if let after { values[key, default: [:]][after.info.version] = SalvageValue(after) }
   }
 
-  /// Compacts the store completely, by some or all pieces, or both ways with writes in between.
+  /// Compacts the store completely, perhaps twice with writes in between.
   private mutating func compact(
     _ store: Store, _ random: inout FuzzRandom, mayWrite: Bool = true
   ) throws {
-    let kind = random.below(mayWrite ? 3 : 2)
-    if kind > 0 {
-      let lengths = Dictionary(
-        uniqueKeysWithValues: try store.statistics().segments.map { ($0.id, $0.byteCount) })
-      defer {
-        for segment in manifest?.sealedSegments ?? []
-        where segment.byteCount < lengths[segment.id.rawValue] ?? 0 {
-          cutSegments.insert(segment.id)
-        }
-      }
-      // After this many pieces on average, leaves the rest of a segment.
-      let interval = kind == 1 ? random.below(3) : 0
-      try store.compactByPieces(of: 50 + random.below(400)) {
-        interval > 0 && random.once(in: interval)
-      }
-    }
-    if kind == 2 {
-      for _ in 0..<2 { try put([2], key: Array("key\(random.below(8))".utf8), to: store, &random) }
-    }
-    if kind != 1 { _ = try store.compact() }
+    _ = try store.compact()
+    guard mayWrite, random.once(in: 3) else { return }
+    for _ in 0..<2 { try put([2], key: Array("key\(random.below(8))".utf8), to: store, &random) }
+    _ = try store.compact()
   }
 
   /// Ends the process during a compaction: just before it removes a file, or anywhere.

@@ -127,15 +127,6 @@ public final class Store: Sendable {
   /// Makes a checkpoint now. The store also makes checkpoints by itself.
   package func checkpoint() throws(StoreError) { try engine.checkpointer.checkpoint() }
 
-  /// Compacts everything as on a full disk, for tests.
-  ///
-  /// - Parameter isEnough: called after each piece of a segment.
-  package func compactByPieces(
-    of byteCount: Int, until isEnough: () -> Bool = { false }
-  ) throws(StoreError) {
-    try engine.compactor.compactByPieces(of: byteCount, until: isEnough)
-  }
-
   /// The keys, the least recently accessed first, for tests.
   package func keysByRecency() throws -> [[UInt8]] { try currentReader.keysByRecency() }
 

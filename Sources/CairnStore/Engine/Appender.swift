@@ -20,6 +20,8 @@ struct Appender: ~Copyable {
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
+  /// Whether a segment has rolled since the last request to seal.
+  private var isSealingDue = false
   /// Segments that the manifest lists as sealed. Before the first write, also those that a close
   /// left open.
   var sealed: [Segment]
@@ -28,8 +30,10 @@ struct Appender: ~Copyable {
   var holdsCopies = false
   /// The batch that is in the log but not entirely in the index, if any.
   var unpublished: UnpublishedBatch?
+  /// The size at which a segment is full. One record may be larger.
+  var segmentByteCount: Int
   /// The current maximum growth step. It shrinks on a nearly full disk.
-  private var growth = largestGrowth
+  var growth = largestGrowth
   var nextSequence: SequenceNumber
   /// How many more bytes writers may make dead.
   var allowance = SpaceAllowance()
@@ -54,7 +58,8 @@ struct Appender: ~Copyable {
   /// Whether system calls wrote the last record.
   private var isAppendedByCalls = false
 
-  init(sealed: [Segment], nextSequence: SequenceNumber) {
+  init(sealed: [Segment], nextSequence: SequenceNumber, segmentByteCount: Int) {
+    self.segmentByteCount = segmentByteCount
     self.sealed = sealed
     self.nextSequence = nextSequence
   }
@@ -115,84 +120,6 @@ struct Appender: ~Copyable {
     }
   }
 
-  /// Makes room for `byteCount` bytes of records, as far as the appender alone can.
-  mutating func makeRoom(
-    byteCount: Int, isRemoval: Bool, reserve: DiskReserve
-  ) throws(StoreError) -> Room {
-    if hasRoom(byteCount: byteCount, reserve: reserve) { return .ready }
-    while true {
-      guard let active else {
-        guard let first = prepared else { return reserved.isEmpty ? .needsSession : .needsNext }
-        try roll(to: first)
-        prepared = nil
-        continue
-      }
-      let end = offset + byteCount + RecordHeader.rollByteCount
-      // A record stores its sequence number as a 32-bit difference.
-      let isInReach = nextSequence - active.header.baseSequence < 1 << 31
-      if end <= active.capacity && isInReach {
-        // Fill the last part of a segment only once the next segment exists, so that removals have
-        // room on a full disk. The next segment must also be open: if no descriptor is left, this
-        // write fails.
-        if !isRemoval && end + Segment.slack > active.capacity {
-          guard let next = prepared else { return .needsNext }
-          try next.openFile()
-        }
-        let wanted = min(active.capacity, isRemoval ? end : end + Segment.slack)
-        let grows = wanted > active.allocatedByteCount
-        if !isRemoval, grows || reserve.isShort {
-          let growth = max(step(of: active), wanted - active.allocatedByteCount)
-          try ensure(reserve, adding: grows ? growth : 0)
-        }
-        if grows { try grow(active, to: wanted, byLittle: isRemoval && reserve.isShort) }
-        return .ready
-      }
-      guard let next = prepared else { return .needsNext }
-      precondition(
-        byteCount <= next.capacity - SegmentHeader.byteCount - RecordHeader.rollByteCount,
-        "more is written outside the log")
-      if !isRemoval { try ensure(reserve, adding: Self.firstAllocation) }
-      try roll(to: next)
-      prepared = nil
-    }
-  }
-
-  /// Ensures that enough room remains to remove the added bytes.
-  func ensure(_ reserve: DiskReserve, adding byteCount: Int) throws(StoreError) {
-    try reserve.ensure(
-      forLogOf: segments.reduce(0) { $0 + $1.allocatedByteCount }, adding: byteCount)
-  }
-
-  /// How much a segment grows if the disk has room.
-  private func step(of segment: Segment) -> Int {
-    min(max(segment.allocatedByteCount, Self.firstAllocation), growth)
-  }
-
-  /// Preallocates up to `byteCount` or, if the disk has room, further.
-  ///
-  /// - Parameter byLittle: whether to stop there, because the space is needed elsewhere.
-  private mutating func grow(
-    _ segment: Segment, to byteCount: Int, byLittle: Bool
-  ) throws(StoreError) {
-    let old = segment.allocatedByteCount
-    let step = step(of: segment)
-    // On a nearly full disk, do not retry large steps at every write.
-    for step in byLittle ? [0] : [step, Self.firstAllocation, 0] {
-      do {
-        try segment.allocate(to: min(segment.capacity, max(byteCount, old + step)))
-        growth = min(Self.largestGrowth, 2 * growth)
-        return
-      } catch {
-        guard case .noSpace = error else { throw error }
-        growth = max(Self.firstAllocation, step / 2)
-        if step > 0 { continue }
-        // Free the blocks of a failed allocation.
-        try? segment.file.open().truncate(to: old)
-        throw error
-      }
-    }
-  }
-
   /// Ensures room for the roll record that ends the active segment. Only a truncation by a failed
   /// write or a close takes that room away.
   func makeRoomForRoll() throws(StoreError) {
@@ -217,6 +144,7 @@ struct Appender: ~Copyable {
       active.usage.add(
         header, sequence: nextSequence, end: offset + bytes.count, isLive: false)
       rolled.append(active)
+      isSealingDue = true
     }
     start(in: next, at: SegmentHeader.byteCount)
   }
@@ -399,8 +327,8 @@ struct Appender: ~Copyable {
     let wantsPrefault =
       prefaulting && !isAppendedByCalls && offset + Self.prefaultLead > prefaultedEnd
       && used.withObject { $0.allocatedByteCount } > prefaultedEnd + 4095
-    let wantsNext = prepared == nil && offset > used.withObject { $0.capacity } / 2
-    if !wantsPrefault && !wantsNext && rolled.isEmpty { return nil }
+    let wantsNext = prepared == nil && offset > segmentByteCount / 2
+    if !wantsPrefault && !wantsNext && !isSealingDue { return nil }
     return makeChores(prefault: wantsPrefault, next: wantsNext)
   }
 
@@ -409,7 +337,7 @@ struct Appender: ~Copyable {
     guard let active else { return nil }
     var chores = Chores()
     chores.needsNextSegment = wantsNext
-    chores.needsSealing = !rolled.isEmpty
+    chores.needsSealing = exchange(&isSealingDue, with: false)
     if wantsPrefault, active.mapping != nil {
       let start = max(prefaultedEnd, offset & ~4095)
       let end = min(active.allocatedByteCount & ~4095, start + 4 * Self.prefaultLead)

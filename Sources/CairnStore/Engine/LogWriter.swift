@@ -37,7 +37,9 @@ final class LogWriter: Sendable {
     reserve = DiskReserve(directory: parts.directory, isUsed: parts.reservesBlocks)
     commits = GroupCommit(durableSequence: parts.nextSequence - 1)
     appender = Lock(
-      Appender(sealed: parts.segments, nextSequence: parts.nextSequence), waits: true)
+      Appender(
+        sealed: parts.segments, nextSequence: parts.nextSequence,
+        segmentByteCount: SegmentSize.smallest), waits: true)
   }
 
   // MARK: The lock
@@ -107,6 +109,19 @@ final class LogWriter: Sendable {
         $0 + $1.allocatedByteCount
       }
     }
+  }
+
+  /// The reserve that the log needs.
+  var reserveSize: DiskReserve.Size { withLock { $0.reserveSize() } }
+
+  /// Sets the size of a full segment for the current log and disk, and returns it.
+  @discardableResult
+  func updateSegmentSize() -> Int {
+    let byteCount = SegmentSize.byteCount(
+      forLogOf: allocatedByteCount, free: (try? session.directory.freeByteCount()) ?? 0,
+      limit: session.configuration.segmentByteLimit)
+    withLock { $0.segmentByteCount = byteCount }
+    return byteCount
   }
 
   /// Why writes are refused, if they are.

@@ -153,7 +153,7 @@ extension SegmentSupply {
         if let message = catalog.discard(id, in: &state) {
           session.tell(.warning, .maintenance, message)
         }
-        log.reserve.shrink(forLogOf: log.allocatedByteCount)
+        log.reserve.shrink(to: log.reserveSize)
         throw error
       }
     }

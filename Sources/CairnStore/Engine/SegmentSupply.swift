@@ -74,6 +74,7 @@ final class SegmentSupply: Sendable {
         try state.resumable?.openFile()
         try state.resumable?.ownEnd()
         if state.manifest.isClean { try continueManifest(&state) }
+        log.updateSegmentSize()
         log.reserve.makeFiles()
         guard let segment = exchange(&state.resumable, with: nil) else { return }
         // Include the space that the close left for removals. Otherwise a write that finds no room
@@ -171,6 +172,7 @@ final class SegmentSupply: Sendable {
       if session.lookForPlace() { throw .vanished(path: session.path) }
       // Remove the file left by a failed creation.
       try session.directory.unlink(FileName.segment(place.id))
+      log.updateSegmentSize()
       let next = log.withLock { $0.nextSequence }
       // A sync of the directory may have begun before the file had its name.
       defer { log.commits.noteName() }

@@ -11,9 +11,6 @@ internal import Synchronization
 /// next segment of the log, which takes the tombstones, and one the output of a compaction, which
 /// removes others.
 final class DiskReserve: Sendable {
-  /// The size for a small store.
-  static let lowestByteCount = 32 << 10
-
   private struct State {
     /// The file's size, once known.
     var byteCount: Int?
@@ -40,37 +37,43 @@ final class DiskReserve: Sendable {
   /// Whether a compaction is using the reserve.
   var isLent: Bool { state.withLock { $0.isLent } }
 
-  /// The target size for a log of some size: 1 MiB for 24 MiB, 4 MiB for 1 GiB.
-  ///
-  /// One half is for tombstones and one for the pieces of a compaction. The tombstones must make
-  /// more bytes dead than the pieces waste, and smaller pieces waste more. So the square of the
-  /// reserve is proportional to the size of the log. Sizes are powers of two and therefore seldom
-  /// change. See Docs/Decisions.
-  static func byteCount(forLogOf byteCount: Int) -> Int {
-    var wanted = lowestByteCount
-    while wanted / (16 << 10) * wanted < byteCount { wanted *= 2 }
-    return wanted
+  /// What the reserve is kept for.
+  struct Size {
+    /// The most that a compaction of one segment writes.
+    var copyByteCount: Int
+    /// Tombstones.
+    var removalByteCount: Int
+
+    var byteCount: Int { copyByteCount + removalByteCount }
+
+    /// - Parameter logByteCount: the size of the log. The tombstones must make more bytes dead than
+    ///   compaction wastes, so the square of their share is proportional to it: 1 MiB for 256 MiB.
+    init(copyByteCount: Int, forLogOf logByteCount: Int) {
+      self.copyByteCount = copyByteCount
+      removalByteCount = 16 << 10
+      while removalByteCount / (4 << 10) * removalByteCount < logByteCount { removalByteCount *= 2 }
+    }
   }
 
   /// Ensures that the reserve exists before the log grows.
   ///
-  /// - Parameter added: by how much the log will grow.
+  /// - Parameters:
+  ///   - wanted: the size that the log will need.
+  ///   - needed: the size that it needs now.
   /// - Throws: `noSpace` if there is no room for the reserve, or if a compaction is using it.
-  func ensure(forLogOf logByteCount: Int, adding added: Int = 0) throws(StoreError) {
+  func ensure(_ wanted: Size, atLeast needed: Size) throws(StoreError) {
     if !isUsed { return }
-    let wanted = Self.byteCount(forLogOf: logByteCount + added)
     try state.withLock { (state) throws(StoreError) in
       if state.isLent {
-        throw .noSpace(path: path, neededByteCount: wanted, limit: .disk)
+        throw .noSpace(path: path, neededByteCount: wanted.byteCount, limit: .disk)
       }
       do throws(StoreError) {
-        try resize(&state, to: wanted)
+        try resize(&state, to: wanted.byteCount)
         if !state.hasSpare { _ = try directory.openFile(FileName.spare, mode: .createIfMissing) }
         state.hasSpare = true
       } catch {
-        // Grow at least to the size for the current log. If another process fills the disk now, the
-        // half that a compaction leaves is not enough.
-        grow(&state, to: Self.byteCount(forLogOf: logByteCount))
+        // If another process fills the disk now, what a compaction leaves is not enough.
+        grow(&state, to: needed.byteCount)
         throw error
       }
       short.store(false, ordering: .relaxed)
@@ -110,25 +113,22 @@ final class DiskReserve: Sendable {
   }
 
   /// Frees the part by which the reserve has grown for a write that failed.
-  func shrink(forLogOf logByteCount: Int) {
+  func shrink(to needed: Size) {
     if !isUsed { return }
-    let wanted = Self.byteCount(forLogOf: logByteCount)
     state.withLock { state in
-      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount,
-        byteCount > wanted, (try? file.truncate(to: wanted)) != nil
-      else { return }
-      state.byteCount = wanted
+      if !state.isLent { truncate(&state, to: needed.byteCount) }
     }
   }
 
   /// Takes back as much of the reserve as the disk has room for.
   ///
-  /// - Parameter isForRemoval: whether a removal is waiting; one half is then left for it.
-  func takeBack(forLogOf logByteCount: Int, isForRemoval: Bool) {
+  /// - Parameter isForRemoval: whether a removal is waiting; the part for tombstones is then left to
+  ///   it.
+  func takeBack(_ size: Size, isForRemoval: Bool) {
     if !isUsed { return }
     state.withLock { state in
       state.isLent = false
-      grow(&state, to: Self.byteCount(forLogOf: logByteCount) / (isForRemoval ? 2 : 1))
+      grow(&state, to: isForRemoval ? size.copyByteCount : size.byteCount)
     }
   }
 
@@ -138,23 +138,11 @@ final class DiskReserve: Sendable {
     while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
   }
 
-  /// Releases one half for removals. Returns `false` if there is nothing to release.
-  ///
-  /// If a log has just outgrown a step, its reserve still has the size of that step. But a file of
-  /// that size may also be the rest of a larger reserve that an earlier process released in part.
-  /// So at least a quarter of the log's target always stays.
-  func giveHalf(forLogOf logByteCount: Int) -> Bool {
+  /// Releases the part for tombstones. Returns `false` if there is nothing to release.
+  func giveToRemovals(_ size: Size) -> Bool {
     if !isUsed { return false }
-    let wanted = Self.byteCount(forLogOf: logByteCount)
     return state.withLock { state in
-      guard !state.isLent, let file = try? look(&state), let byteCount = state.byteCount else {
-        return false
-      }
-      let kept = max(byteCount / 2, wanted / (isShort ? 2 : 4))
-      guard byteCount > kept, (try? file.truncate(to: kept)) != nil else { return false }
-      state.byteCount = kept
-      short.store(true, ordering: .relaxed)
-      return true
+      !state.isLent && truncate(&state, to: size.copyByteCount)
     }
   }
 
@@ -164,9 +152,19 @@ final class DiskReserve: Sendable {
     state.withLock { state in
       state.isLent = true
       short.store(true, ordering: .relaxed)
-      guard let file = try? look(&state), (try? file.truncate(to: 0)) != nil else { return }
-      state.byteCount = 0
+      truncate(&state, to: 0)
     }
+  }
+
+  /// Releases what is above a size. Returns `false` if there is nothing to release.
+  @discardableResult
+  private func truncate(_ state: inout State, to kept: Int) -> Bool {
+    guard let file = try? look(&state), let byteCount = state.byteCount, byteCount > kept,
+      (try? file.truncate(to: kept)) != nil
+    else { return false }
+    state.byteCount = kept
+    short.store(true, ordering: .relaxed)
+    return true
   }
 
   private var path: String { "\(directory.path)/\(FileName.reserve)" }

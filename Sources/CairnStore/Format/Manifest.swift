@@ -92,10 +92,10 @@ package struct Manifest: Sendable, Hashable {
 
   /// How many places a session reserves for future segments. Rolling to a reserved segment needs no
   /// new manifest, so this many segments can be filled while one manifest reaches the disk.
-  package static let reservedSegmentCount = 16
+  package static let reservedSegmentCount = 32
 
-  /// More numbers than a power cut can take. Since the last manifest on disk, at most 18 segments of
-  /// up to 1 GiB were filled before a removal of all and 18 after it, and the removal and two large
+  /// More numbers than a power cut can take. Since the last manifest on disk, at most 34 segments of
+  /// up to 1 GiB were filled before a removal of all and 34 after it, and the removal and two large
   /// writes left numbers out, up to 2^30 each.
   package static let lostSequenceLimit: SequenceNumber = 1 << 33
 

@@ -32,33 +32,17 @@ package final class Segment: Sendable {
   private let retired = Atomic(false)
   /// The number of snapshots that show the segment.
   private let snapshots = Atomic(0)
-  /// Tracks the readers of the file, once its end has been cut off.
-  private let readers: FileReaders
-  /// The end up to which this segment is registered in `readers`, or 0.
-  private let readEnd = Atomic(0)
   /// The newest sequence number when the compaction that wrote this segment began, or 0 if none
   /// did.
   package let compactedAt: SequenceNumber
   /// The usage of the segment's records; changed only under the log's lock.
   package let usage: SegmentUsage
 
-  package convenience init(
+  package init(
     header: SegmentHeader, file: SegmentFile, mapping: MappedMemory?, capacity: Int, granule: Int,
     allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
     usage: SegmentUsage
   ) {
-    self.init(
-      header: header, file: file, mapping: mapping, capacity: capacity, granule: granule,
-      allocatedByteCount: allocatedByteCount, syncedByteCount: syncedByteCount,
-      compactedAt: compactedAt, usage: usage, readers: FileReaders())
-  }
-
-  private init(
-    header: SegmentHeader, file: SegmentFile, mapping: MappedMemory?, capacity: Int, granule: Int,
-    allocatedByteCount: Int, syncedByteCount: Int, compactedAt: SequenceNumber,
-    usage: SegmentUsage, readers: FileReaders
-  ) {
-    self.readers = readers
     verified = PageBits(ofFile: capacity)
     self.header = header
     self.file = file
@@ -283,23 +267,6 @@ package final class Segment: Sendable {
   /// Whether a removal of all or a compaction took the segment out of the log.
   package var isRetired: Bool { retired.load(ordering: .acquiring) }
 
-  /// The same segment without the bytes from `end` on, to replace this one.
-  ///
-  /// The cut bytes stay in the file until no reader reads them from this segment.
-  package func shortened(to end: Int, mapping: MappedMemory?) -> Segment {
-    let segment = Segment(
-      header: header, file: file, mapping: mapping, capacity: end, granule: granule,
-      allocatedByteCount: end, syncedByteCount: end, compactedAt: compactedAt, usage: usage,
-      readers: readers)
-    if readEnd.load(ordering: .relaxed) == 0 {
-      readEnd.store(allocatedByteCount, ordering: .relaxed)
-      readers.add(allocatedByteCount, usage.total)
-    }
-    segment.readEnd.store(end, ordering: .relaxed)
-    readers.add(end, usage.total)
-    return segment
-  }
-
   /// Records that the segment has left the log and none of its records is live.
   ///
   /// - Parameter isOnDisk: whether this change is on disk. If not, a power cut may bring the
@@ -310,36 +277,16 @@ package final class Segment: Sendable {
     if mapping != nil, isOnDisk { file.release() }
     usage.killAll()
     usage.total.retirements.wrappingAdd(1, ordering: .relaxed)
-    if readEnd.load(ordering: .relaxed) > 0 {
-      readers.retire(usage.total)
-    } else {
-      usage.total.pinnedBytes.wrappingAdd(allocatedByteCount, ordering: .relaxed)
-    }
+    usage.total.pinnedBytes.wrappingAdd(allocatedByteCount, ordering: .relaxed)
   }
 
-  /// Truncates the file of a sealed segment after its records, once no other session reads beyond
-  /// them.
-  package func shortenFile() {
-    let end = usage.end
-    if file.shorten(to: end) { return }
-    guard let byteCount = try? file.open().status().byteCount else { return }
-    readEnd.store(end, ordering: .relaxed)
-    readers.add(end, usage.total)
-    readers.leave(byteCount, usage.total)
-  }
-
-  /// Retries freeing bytes that were cut off while another session was reading them, for example
-  /// for a snapshot of a store that has been closed since.
-  package func giveBackLeft() {
-    if readEnd.load(ordering: .relaxed) > 0 { readers.retry(file, usage.total) }
-  }
+  /// Truncates the file of a sealed segment after its records, unless another session may read
+  /// beyond them. The next open then does so.
+  func shortenFile() { file.shorten(to: usage.end) }
 
   deinit {
     // No reader is left, so the system reclaims the segment's space.
-    let end = readEnd.load(ordering: .relaxed)
-    if end > 0 {
-      readers.remove(end, of: file, usage.total)
-    } else if isRetired {
+    if isRetired {
       usage.total.pinnedBytes.wrappingSubtract(allocatedByteCount, ordering: .relaxed)
     }
   }

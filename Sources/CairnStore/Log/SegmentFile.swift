@@ -94,13 +94,9 @@ package final class SegmentFile: Sendable {
   }
 
   /// Cuts the file to `byteCount`, unless a reader of an earlier session may read beyond that.
-  ///
-  /// - Returns: whether the file now ends there. If not, the call can be repeated; the next open
-  ///   repeats it.
-  func shorten(to byteCount: Int) -> Bool {
-    guard let file = try? openIfNamed(), let status = try? file.status() else { return false }
-    if status.byteCount <= byteCount { return true }
-    return home.readers.withoutOthers { (try? file.truncate(to: byteCount)) != nil }
+  func shorten(to byteCount: Int) {
+    guard let file = try? openIfNamed() else { return }
+    home.readers.withoutOthers { try? file.truncate(to: byteCount) }
   }
 }
 
@@ -198,25 +194,24 @@ final class EarlierReaders: Sendable {
     }
   }
 
-  /// Runs `body` unless earlier readers exist, and returns its result. Returns `false` if they
-  /// exist. Also returns `false` if the session is over, because the file then belongs to the next
+  /// Runs `body` unless earlier readers exist or processes that follow the store may have mapped
+  /// its files. Also does nothing if the session is over, because the file then belongs to the next
   /// session.
-  func withoutOthers(_ body: () -> Bool) -> Bool {
+  func withoutOthers(_ body: () -> Void) {
     isOver.withLock { isOver in
       guard !isOver, let lockFile, (try? lockFile.lockBytes(exclusively: true)) == true else {
-        return false
+        return
       }
       defer { _ = try? lockFile.lockBytes(exclusively: nil) }
-      return withoutFollowers(body)
+      withoutFollowers(body)
     }
   }
 
-  /// Runs `body` and returns its result, unless a process that follows the store may have mapped
-  /// its files. Returns `false` in that case.
-  func withoutFollowers(_ body: () -> Bool) -> Bool {
+  /// Runs `body`, unless a process that follows the store may have mapped its files.
+  func withoutFollowers(_ body: () -> Void) {
     guard let pageFile else { return body() }
-    guard (try? pageFile.lockBytes(exclusively: true)) == true else { return false }
+    guard (try? pageFile.lockBytes(exclusively: true)) == true else { return }
     defer { _ = try? pageFile.lockBytes(exclusively: nil) }
-    return body()
+    body()
   }
 }

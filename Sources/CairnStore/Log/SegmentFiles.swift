@@ -120,13 +120,6 @@ package struct SegmentFiles: Sendable {
     }
   }
 
-  /// The same segment without the bytes from `end` on. Readers find it only once it is published in
-  /// the table.
-  package func shortened(_ segment: Segment, to end: Int) throws(StoreError) -> Segment {
-    segment.shortened(
-      to: end, mapping: try map(segment.file.open(), byteCount: end, writable: false))
-  }
-
   /// Opens a listed segment's file and checks its header against the manifest.
   package func check(
     id: SegmentID, salt: UInt64, readOnly: Bool

@@ -52,40 +52,22 @@ package final class SegmentTable: Sendable {
       segments.set(segment.granule + slot, to: nil)
     }
     count.wrappingSubtract(1, ordering: .relaxed)
-    retire(segment, granules: segment.granules)
-  }
-
-  /// Keeps a removed segment and its granules until no reader can reach them.
-  private func retire(_ segment: Segment, granules: Range<Int>) {
-    Reclamation.retire(Unlinked(segment, granules, of: self.granules), keeping: segment)
+    // Keep the segment and its granules until no reader can reach them.
+    Reclamation.retire(Unlinked(segment, of: granules), keeping: segment)
   }
 
   /// Has no reference to the table, which refers to every other segment: a reader may keep this
   /// object for a long time.
   private final class Unlinked {
     let segment: Segment
-    let granules: Range<Int>
     let space: GranuleSpace
 
-    init(_ segment: Segment, _ granules: Range<Int>, of space: GranuleSpace) {
+    init(_ segment: Segment, of space: GranuleSpace) {
       self.segment = segment
-      self.granules = granules
       self.space = space
     }
 
-    deinit { if !granules.isEmpty { space.release(granules) } }
-  }
-
-  /// Replaces a segment with a shorter one made from it.
-  ///
-  /// The caller must hold the old segment until every reader that found it here has released the
-  /// index's locks.
-  package func replace(_ old: Segment, with new: Segment) {
-    let count = Location.granuleCount(forCapacity: new.capacity)
-    for slot in 0..<count { segments.set(new.granule + slot, to: new) }
-    let oldCount = Location.granuleCount(forCapacity: old.capacity)
-    for slot in count..<max(count, oldCount) { segments.set(new.granule + slot, to: nil) }
-    retire(old, granules: (new.granule + count)..<(new.granule + max(count, oldCount)))
+    deinit { space.release(segment.granules) }
   }
 
   /// The segment of a location in an index entry that was read under a pin. The segment may have

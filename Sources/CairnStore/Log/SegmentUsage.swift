@@ -169,18 +169,6 @@ package final class SegmentUsage: Sendable {
     shortestIdleLimit.store(covered.shortestIdleLimit, ordering: .relaxed)
   }
 
-  /// Reduces the counts to those before a mark. Everything after the mark has been cut off, and
-  /// none of it is live.
-  package func shorten(to mark: SegmentOutline.Mark) {
-    endOffset.store(mark.offset, ordering: .relaxed)
-    puts.store(mark.putCount, ordering: .relaxed)
-    tombstones.store(mark.tombstoneCount, ordering: .relaxed)
-    tombstoneBytes.store(mark.tombstoneByteCount, ordering: .relaxed)
-    highestTombstone.store(mark.highestTombstone, ordering: .relaxed)
-    lowest.store(mark.lowestSequence, ordering: .relaxed)
-    highest.store(mark.highestSequence, ordering: .relaxed)
-  }
-
   /// Saves the counts to a checkpoint's entry for the segment.
   package func save(to covered: inout Checkpoint.CoveredSegment) {
     covered.putCount = puts.load(ordering: .relaxed)

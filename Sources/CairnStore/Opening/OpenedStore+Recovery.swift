@@ -252,9 +252,8 @@ extension OpenedStore {
     // The order matters on a full disk: the cut bytes make room for the next manifest. Bytes that
     // readers of a poisoned store or followers may still use stay. The next open cuts them off.
     if !hasLostPages {
-      _ = files.home.readers.withoutFollowers {
+      files.home.readers.withoutFollowers {
         for segment in recovered { try? segment.trim(to: segment.usage.end) }
-        return true
       }
     }
     file.reserve(next)

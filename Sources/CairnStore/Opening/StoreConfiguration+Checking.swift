@@ -1,14 +1,10 @@
 extension StoreConfiguration {
-  /// The smallest segment that is made. It has room for the removal of the longest key, and for a
-  /// group of other removals with it (`VictimGroup.byteLimit`).
-  static var smallestSegmentByteCount: Int { 72 << 10 }
-
   /// The same configuration, with the limits that follow from others.
   var resolved: StoreConfiguration {
     // `check` refuses values out of range.
     guard Self.segmentByteLimits.contains(segmentByteLimit) else { return self }
     var resolved = self
-    resolved.segmentByteLimit = max(segmentByteLimit, Self.smallestSegmentByteCount)
+    resolved.segmentByteLimit = max(segmentByteLimit, SegmentSize.smallest)
     guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return resolved }
     resolved.segmentByteLimit = min(resolved.segmentByteLimit, diskByteLimit / 16 & ~4095)
     // The index file and the manifests take part of the space.

@@ -24,7 +24,7 @@ final class WriteLimits: Sendable {
     batchByteLimit = configuration.batchByteLimit
     let room =
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
-    asideByteCount = min(16 << 20, room - RecordHeader.syncMarkByteCount + 1)
+    asideByteCount = min(SegmentSize.aside, room - RecordHeader.syncMarkByteCount + 1)
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
     lifetime = AtomicDuration(configuration.lifetime)

@@ -33,7 +33,6 @@ final class FollowingStepTests {
       Step("a batch beside the log") { try writeBatch(40, to: $0) },
       Step("a longer lifetime") { try $0.extendLifetime(forKey: "mortal", to: .seconds(9000)) },
       Step("a compaction") { try $0.compact() },
-      Step("a compaction by pieces") { try $0.compactByPieces(of: 4096) },
       Step("a checkpoint") { try $0.checkpoint() },
       Step("a removal of all") { try $0.removeAll() },
       Step("a pass of maintenance") { try $0.maintain() },

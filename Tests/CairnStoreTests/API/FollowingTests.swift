@@ -136,7 +136,6 @@ final class FollowingTests {
       case 20:
         try writer.close()
         writer = try Store.announcing(directory.store, configuration, background: queue)
-      case 21: try writer.compactByPieces(of: 4096)
       case 22: try writer.sync()
       default: queue.runAll()
       }
@@ -405,7 +404,6 @@ final class FollowingEndTests {
     let before = try follower.contents()
     let snapshot = try follower.snapshot()
     for number in 0..<200 where number % 3 > 0 { try writer.removeValue(forKey: "key \(number)") }
-    try writer.compactByPieces(of: 4096)
     #expect(try follower.contents() == before)
     try writer.compact()
     try writer.close()

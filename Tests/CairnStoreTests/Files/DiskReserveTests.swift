@@ -22,54 +22,50 @@ struct DiskReserveTests {
     get throws { try Int(scene.bytes(of: FileName.reserve).count) }
   }
 
-  @Test("One half is released for removals, once, even for later processes")
-  func half() throws {
-    let log = 20 << 20
+  /// The reserve for copies of 512 KiB, and 256 KiB of tombstones.
+  private let size = DiskReserve.Size(copyByteCount: 512 << 10, forLogOf: 16 << 20)
+
+  @Test("The part for tombstones is released for removals, once, even for later processes")
+  func released() throws {
     let reserve = DiskReserve(directory: directory, isUsed: true)
-    try reserve.ensure(forLogOf: log)
-    #expect(try byteCount == 1 << 20)
-    #expect(reserve.giveHalf(forLogOf: log))
-    #expect(!reserve.giveHalf(forLogOf: log))
+    try reserve.ensure(size, atLeast: size)
+    #expect(try byteCount == 768 << 10)
+    #expect(reserve.giveToRemovals(size))
+    #expect(!reserve.giveToRemovals(size))
     #expect(try byteCount == 512 << 10)
-    // The reserve may belong to a smaller log. A quarter always stays.
-    for _ in 0..<3 { _ = DiskReserve(directory: directory, isUsed: true).giveHalf(forLogOf: log) }
-    #expect(try byteCount == 256 << 10)
-    try reserve.ensure(forLogOf: log)
-    #expect(try byteCount == 1 << 20)
+    #expect(!DiskReserve(directory: directory, isUsed: true).giveToRemovals(size))
+    #expect(try byteCount == 512 << 10)
+    try reserve.ensure(size, atLeast: size)
+    #expect(try byteCount == 768 << 10)
   }
 
-  @Test("A log that has just grown beyond a step has half of its reserve to release")
-  func step() throws {
-    // `FaultFuzzer --full-disk --seed 73004528`: nothing could be removed, and a trim found no
-    // room.
-    let reserve = DiskReserve(directory: directory, isUsed: true)
-    try reserve.ensure(forLogOf: 1 << 20)
-    #expect(try byteCount == 128 << 10)
-    #expect(reserve.giveHalf(forLogOf: 1 << 20 | 4096))
-    #expect(try byteCount == 64 << 10)
-    var run = FullDiskTrimRun(seed: 73_004_528)
-    try run.run()
+  @Test("The part for tombstones grows with the square root of the log")
+  func sizes() {
+    for (log, expected) in [(0, 16), (1 << 20, 64), (256 << 20, 1 << 10), (4 << 30, 4 << 10)] {
+      let size = DiskReserve.Size(copyByteCount: 0, forLogOf: log)
+      #expect(size.removalByteCount == expected << 10, "\(log)")
+    }
   }
 
   @Test("If there is no room for the reserve of a larger log, it is restored for the current one")
   func refusal() throws {
     // `FaultFuzzer --full-disk --seed 74704885`: a compaction had left one half, a put was refused,
     // others took the rest of the disk, and nothing could be removed.
-    let log = 1_006_440
     let directory = try Directory(
       path: scene.path, fileSystem: scene.fileSystem, readOnly: false)
     let reserve = DiskReserve(directory: directory, isUsed: true)
-    try reserve.ensure(forLogOf: log)
+    try reserve.ensure(size, atLeast: size)
     reserve.lend()
-    reserve.takeBack(forLogOf: log, isForRemoval: true)
-    #expect(try byteCount == 64 << 10)
+    reserve.takeBack(size, isForRemoval: true)
+    #expect(try byteCount == 512 << 10)
     let refusal = Gate()
     refusal.open()
     scene.fileSystem.setHook { event in
       event.call == .allocate && refusal.passOnce() ? ENOSPC : nil
     }
-    #expect(throws: StoreError.self) { try reserve.ensure(forLogOf: log, adding: 64 << 10) }
-    #expect(try byteCount == 128 << 10)
+    let larger = DiskReserve.Size(copyByteCount: 1 << 20, forLogOf: 64 << 20)
+    #expect(throws: StoreError.self) { try reserve.ensure(larger, atLeast: size) }
+    #expect(try byteCount == 768 << 10)
     #expect(reserve.isShort)
   }
 
@@ -79,7 +75,7 @@ struct DiskReserveTests {
     for number in 0..<300 {
       try store.setValue([UInt8].filled(1000), forKey: "key\(number)")
       let isLeft = store.engine.log.withLock {
-        $0.prepared != nil || $0.offset + Segment.slack <= $0.active?.capacity ?? 0
+        $0.prepared != nil || $0.offset + Segment.slack <= $0.segmentByteCount
       }
       #expect(isLeft, "after \(number)")
     }
@@ -88,10 +84,10 @@ struct DiskReserveTests {
   @Test("A compaction that no removal waits for leaves the reserve whole")
   func takenBack() throws {
     let reserve = DiskReserve(directory: directory, isUsed: true)
-    try reserve.ensure(forLogOf: 20 << 20)
+    try reserve.ensure(size, atLeast: size)
     reserve.lend()
-    reserve.takeBack(forLogOf: 20 << 20, isForRemoval: false)
-    #expect(try byteCount == 1 << 20)
+    reserve.takeBack(size, isForRemoval: false)
+    #expect(try byteCount == 768 << 10)
     // `FaultFuzzer --full-disk --seed 74710820`: other programs filled the disk after the refusal,
     // and a trim found no room.
   }
@@ -100,14 +96,14 @@ struct DiskReserveTests {
   func refusedValue() throws {
     let store = try scene.open()
     for number in 0..<300 { try store.setValue([UInt8].filled(1000), forKey: "key\(number)") }
-    #expect(try byteCount == 128 << 10)
+    let before = try byteCount
     scene.fileSystem.setHook { event in
       event.call == .allocate && event.byteCount > 20 << 20 ? ENOSPC : nil
     }
     #expect(throws: StoreError.self) {
       try store.setValue([UInt8].filled(30 << 20), forKey: "large")
     }
-    #expect(try byteCount == 128 << 10)
+    #expect(try byteCount == before)
     try store.close()
   }
 
@@ -122,7 +118,8 @@ struct DiskReserveTests {
       }
       // A store that never grew has no reserve.
       if log > Appender.firstAllocation {
-        #expect(try self.byteCount >= DiskReserve.byteCount(forLogOf: log), "\(byteCount)")
+        #expect(
+          try self.byteCount >= store.engine.log.reserveSize.byteCount, "\(byteCount)")
       }
     }
   }

@@ -8,7 +8,7 @@ import Testing
 struct GoldenStoreTests {
   /// The version, a hyphen, and how the store was left.
   static let names = [
-    "1.0-closed", "1.0-killed", "1.0-resumed", "1.0-compacting", "1.0-compacted", "1.0-cut",
+    "1.0-closed", "1.0-killed", "1.0-resumed", "1.0-compacting", "1.0-compacted",
   ]
 
   static func path(of name: String) -> String {
@@ -146,13 +146,6 @@ struct GoldenStoreTests {
     case "resumed":
       #expect(!manifest.isClean)
       #expect(manifest.openSegments.contains { $0.byteCount > 0 })
-    case "cut":
-      // The bytes that were cut off are still in the file.
-      let cut = manifest.sealedSegments.filter { segment in
-        let bytes = image.files[FileName.segment(segment.id)] ?? []
-        return bytes[min(segment.byteCount, bytes.count)...].contains { $0 != 0 }
-      }
-      #expect(cut.count == 1)
     default: break
     }
     let flags = records.reduce(into: RecordFlags()) { $0.formUnion($1.header.flags) }

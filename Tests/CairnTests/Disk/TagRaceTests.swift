@@ -9,16 +9,25 @@ import Testing
 /// Counts the reads, and fails those at some offsets.
 private final class FailingReads: FileSystemDecorator {
   let base: any FileSystem = SystemFileSystem()
-  let failing = Lock<Set<Int>>([])
-  let offsets = Lock<Set<Int>>([])
+  /// A part of a file.
+  struct Place: Hashable {
+    let file: UInt
+    let offset: Int
+  }
+
+  let failing = Lock<Set<Place>>([])
+  let places = Lock<Set<Place>>([])
   let count = Atomic(0)
 
   func read(
     _ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer, at offset: Int
   ) throws(SystemError) -> Int {
     count.add(1, ordering: .relaxed)
-    offsets.withLock { _ = $0.insert(offset) }
-    if failing.withLock({ $0.contains(offset) }) {
+    var status = stat()
+    unsafe fstat(descriptor, &status)
+    let place = Place(file: status.st_ino, offset: offset)
+    places.withLock { _ = $0.insert(place) }
+    if failing.withLock({ $0.contains(place) }) {
       throw SystemError(call: "pread", errorNumber: SystemError.inputOutput)
     }
     return try unsafe base.read(descriptor, into: buffer, at: offset)
@@ -272,11 +281,11 @@ struct TagRaceTests {
     }
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.setValue("2", forKey: "b")
-    files.offsets.withLock { $0 = [] }
+    files.places.withLock { $0 = [] }
     #expect(try cache.value(forKey: "a") == "1")
-    let offsets = files.offsets.withLock { $0 }
+    let places = files.places.withLock { $0 }
     try cache.removeAll(tagged: "x")
-    files.failing.withLock { $0 = offsets }
+    files.failing.withLock { $0 = places }
     #expect(settle())
     #expect(try cache.marks.recordCount() == 1)
     files.failing.withLock { $0 = [] }
@@ -302,16 +311,14 @@ struct TagRaceTests {
     ) {
       $0.memory = nil
       $0.store.access = .systemCalls
-      // One segment, so that the failing offsets are those of one record.
-      $0.store.segmentByteLimit = 64 << 20
     }
     try cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try cache.setValue("2", forKey: "b")
-    files.offsets.withLock { $0 = [] }
+    files.places.withLock { $0 = [] }
     #expect(try cache.value(forKey: "a") == "1")
-    let offsets = files.offsets.withLock { $0 }
+    let places = files.places.withLock { $0 }
     try cache.setValue("3", forKey: "c", options: .tags(["y"]))
-    files.failing.withLock { $0 = offsets }
+    files.failing.withLock { $0 = places }
     try cache.removeAll(tagged: "t0")
     #expect(settle())
     for number in 1..<1000 { try cache.removeAll(tagged: "t\(number)") }

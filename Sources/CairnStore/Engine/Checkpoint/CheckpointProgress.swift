@@ -10,8 +10,6 @@ final class CheckpointProgress: Sendable {
   let appendedByteCount: Atomic<Int>
   /// Whether segments that the checkpoint covers have been compacted since.
   let isOvertaken = Atomic(false)
-  /// Whether a compaction has removed the checkpoint.
-  let isGone = Atomic(false)
   /// Whether the open replayed so much that the next open should not repeat it.
   let isDueSinceOpen: Atomic<Bool>
   /// The checkpoint contains all accesses up to this tick.
@@ -47,14 +45,6 @@ final class CheckpointProgress: Sendable {
     let known = Timestamp(millisecondsSinceEpoch: usedTime.load(ordering: .relaxed))
     return recency.isNewer(than: usedTick.load(ordering: .relaxed))
       && known.advanced(byMilliseconds: interval) <= now
-  }
-
-  /// Marks the checkpoint as gone, so that the next one is worthwhile at once.
-  func noteGone() {
-    isGone.store(true, ordering: .relaxed)
-    isOvertaken.store(true, ordering: .relaxed)
-    lastSequence.store(0, ordering: .relaxed)
-    byteCount.store(0, ordering: .relaxed)
   }
 
   /// Counts a removal of everything up to a number: a checkpoint would be empty.

@@ -12,10 +12,9 @@ struct CompactionCopier: ~Copyable {
   private let held: HeldTombstones
   private let compactor: Compactor
   private let inputs: [Segment]
-  /// If the only input is cut in two, the part before the cut stays in place. `nil` means that
-  /// nothing stays.
-  private let cut: SegmentOutline.Mark?
   private let pace: CompactionPace?
+  /// The size at which an output is full.
+  private let segmentByteCount: Int
 
   /// The segment being written.
   private var output: CompactionOutput?
@@ -57,13 +56,12 @@ struct CompactionCopier: ~Copyable {
   }
 
   init(
-    compactor: Compactor, inputs: [Segment], cut: SegmentOutline.Mark? = nil,
-    began: SequenceNumber = 0, barriers: TombstoneBarriers = TombstoneBarriers(),
-    held: HeldTombstones = HeldTombstones(), pace: CompactionPace? = nil
+    compactor: Compactor, inputs: [Segment], began: SequenceNumber, barriers: TombstoneBarriers,
+    held: HeldTombstones, pace: CompactionPace?
   ) {
     self.compactor = compactor
     self.inputs = inputs
-    self.cut = cut
+    segmentByteCount = compactor.log.updateSegmentSize()
     self.began = began
     self.barriers = barriers
     self.held = held
@@ -94,7 +92,7 @@ struct CompactionCopier: ~Copyable {
     let segment = inputs[index]
     let end = segment.usage.end
     var scanner = try SegmentScanner(segment, end: end, passesUnreadable: holes != nil)
-    var offset = cut?.offset ?? SegmentHeader.byteCount
+    var offset = SegmentHeader.byteCount
     while offset < end {
       guard let header = try scanner.header(at: offset) else {
         guard let hole = holes?.first(where: { $0.lowerBound == offset }) else {
@@ -114,42 +112,12 @@ struct CompactionCopier: ~Copyable {
         }
       }
       offset += header.byteCount
-      try breatheSometimes()
-    }
-  }
-
-  private mutating func breatheSometimes() throws(StoreError) {
-    recordsSinceBreath += 1
-    if recordsSinceBreath >= 4096 {
-      recordsSinceBreath = 0
-      try breathe()
-    }
-  }
-
-  /// Adds the records of the only input up to `end` to an outline.
-  mutating func outline(
-    _ outline: inout SegmentOutline, to end: Int
-  ) throws(StoreError) {
-    let segment = inputs[0]
-    var scanner = try SegmentScanner(segment, end: end)
-    var offset = outline.end.offset
-    while offset < end {
-      guard let header = try scanner.header(at: offset) else {
-        throw segment.corruption(at: offset, .badRecordHeader)
+      recordsSinceBreath += 1
+      if recordsSinceBreath >= 4096 {
+        recordsSinceBreath = 0
+        try breathe()
       }
-      var isNeeded = header.kind != .roll
-      if header.kind == .put {
-        let hash = try scanner.withKey(of: header, at: offset) { compactor.lookup.hash.hash($0) }
-        isNeeded = compactor.lookup.isLive(hash, at: offset, in: segment)
-      }
-      let sequence = segment.sequence(of: header)
-      guard outline.add(header, sequence: sequence, isNeeded: isNeeded) else {
-        throw segment.corruption(at: offset, .incompleteBatch)
-      }
-      offset += header.byteCount
-      try breatheSometimes()
     }
-    outline.finish()
   }
 
   /// Who needs a tombstone.
@@ -282,7 +250,7 @@ struct CompactionCopier: ~Copyable {
     if let output {
       let fits =
         output.isEmpty
-        || output.offset + byteCount <= compactor.session.configuration.segmentByteLimit
+        || output.offset + byteCount <= segmentByteCount
       let isInReach = output.reaches(sequence, writtenAt: second)
       if fits && isInReach { return output }
       // In a log, neighbouring records have similar numbers and times. Without this limit, forged

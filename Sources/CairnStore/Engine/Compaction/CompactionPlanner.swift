@@ -6,7 +6,7 @@ package struct CompactionPlanner: Sendable {
   /// The segments of the log, in any order.
   package let segments: [SegmentFacts]
   /// The size at which a segment is full.
-  package let segmentByteLimit: Int
+  package let segmentByteCount: Int
   /// How many bytes a round may write, unless one segment alone has more.
   package let budget: Int
   /// How many bytes of records a round may read for each byte that it may write.
@@ -20,9 +20,9 @@ package struct CompactionPlanner: Sendable {
   /// A rewrite must reclaim at least one byte for this many bytes written.
   package static let highestCost = 8
 
-  package init(_ segments: [SegmentFacts], segmentByteLimit: Int, budget: Int) {
+  package init(_ segments: [SegmentFacts], segmentByteCount: Int, budget: Int) {
     self.segments = segments
-    self.segmentByteLimit = segmentByteLimit
+    self.segmentByteCount = segmentByteCount
     self.budget = budget
     blocking = segments.filter { $0.barrier < .max && !$0.isDamaged }.sorted {
       $0.barrier < $1.barrier
@@ -185,7 +185,7 @@ package struct CompactionPlanner: Sendable {
   /// Otherwise a round might write as many small segments as it reads, and never end.
   private func smallSegments() -> [SegmentID] {
     let small = segments.filter {
-      $0.isCandidate && $0.lowestSequence > 0 && $0.byteCount < segmentByteLimit / 4
+      $0.isCandidate && $0.lowestSequence > 0 && $0.byteCount < segmentByteCount / 4
     }.sorted { $0.lowestSequence < $1.lowestSequence }
     var rest = small[...]
     while rest.count >= Self.smallSegmentCount, let first = rest.first {

@@ -4,17 +4,14 @@ internal import Synchronization
 extension Compactor {
   /// Compacts these segments, if they are still in the log. If one cannot be read, leaves it
   /// unchanged, and compacts the others.
-  ///
-  /// - Parameter cut: if given, compacts only the part of a single segment after the cut. The
-  ///   segment then ends at the cut.
   func run(
-    _ ids: [SegmentID], behind cut: SegmentOutline.Mark? = nil, pace: CompactionPace?,
-    _ state: inout CompactionState, _ report: inout CompactionReport
+    _ ids: [SegmentID], pace: CompactionPace?, _ state: inout CompactionState,
+    _ report: inout CompactionReport
   ) throws(StoreError) {
     let began = ContinuousClock.now
     let reclaimed = state.reclaimedByteCount
     defer { log.files.closeReadFiles() }
-    SegmentSwitch(self).unlinkFiles(of: try runRound(ids, behind: cut, pace: pace, &state, &report))
+    SegmentSwitch(self).unlinkFiles(of: try runRound(ids, pace: pace, &state, &report))
     let gain = state.reclaimedByteCount - reclaimed
     if gain == 0 { return }
     let (planner, _, live) = plan(&state)
@@ -25,17 +22,15 @@ extension Compactor {
 
   /// - Returns: the segments that have left the log and are held only by their readers.
   private func runRound(
-    _ ids: [SegmentID], behind cut: SegmentOutline.Mark?, pace: CompactionPace?,
-    _ state: inout CompactionState, _ report: inout CompactionReport
+    _ ids: [SegmentID], pace: CompactionPace?, _ state: inout CompactionState,
+    _ report: inout CompactionReport
   ) throws(StoreError) -> [Segment] {
     // The entries show what is live, so all of them must be loaded.
     try lookup.index.loadAll()
     // A move stores segment numbers in 16 bits. The other segments wait for another round.
     var wanted = Set(ids.prefix(1 << 14))
     let holes = try holesToPass(&wanted, &state)
-    // A segment that is cut stays, with everything before the cut.
-    let leaving = cut == nil ? wanted : []
-    let (path, damaged) = (session.path, state.damaged)
+    let (leaving, path, damaged) = (wanted, session.path, state.damaged)
     typealias Beginning = Result<([Segment], SequenceNumber, TombstoneBarriers), StoreError>
     let beginning = log.waitUntil { (appender) -> Beginning? in
       do throws(StoreError) { try appender.checkWritable(path: path) } catch {
@@ -53,7 +48,7 @@ extension Compactor {
     let (inputs, began, barriers) = try beginning.get()
     if inputs.isEmpty { return [] }
     var copier = CompactionCopier(
-      compactor: self, inputs: inputs, cut: cut, began: began, barriers: barriers,
+      compactor: self, inputs: inputs, began: began, barriers: barriers,
       held: state.held, pace: pace)
     var current = 0
     var removed: [Segment] = []
@@ -62,7 +57,7 @@ extension Compactor {
       for index in inputs.indices {
         current = index
         let usage = inputs[index].usage
-        if cut == nil, usage.canBeDropped(below: barriers.lowest) {
+        if usage.canBeDropped(below: barriers.lowest) {
           droppedTombstoneCount += usage.tombstoneCount
           continue
         }
@@ -73,7 +68,6 @@ extension Compactor {
       try synchronizeThroughHead()
       let outputs = try checkpointer.keepingOut { () throws(StoreError) -> [Segment]? in
         let exchange = SegmentSwitch(self)
-        if let cut { return try exchange.switchOver(inputs[0], behind: cut, copier) }
         guard let outputs = try exchange.switchOver(inputs, copier) else { return nil }
         exchange.move(copier, from: inputs, to: outputs)
         removed = exchange.takeOut(inputs)
@@ -93,7 +87,7 @@ extension Compactor {
       }
       writtenByteCount.wrappingAdd(
         outputs.reduce(0) { $0 + $1.usage.end }, ordering: .relaxed)
-      report.removedSegmentCount += cut == nil ? inputs.count : 0
+      report.removedSegmentCount += inputs.count
       report.writtenSegmentCount += outputs.count
       report.copiedRecordCount += copier.moves.count
       report.droppedTombstoneCount += copier.droppedTombstoneCount + droppedTombstoneCount
@@ -108,8 +102,7 @@ extension Compactor {
       if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }
       try noteUnreadable(inputs[current], error, &state)
-      if cut != nil { return [] }
-      return try runRound(ids, behind: nil, pace: pace, &state, &report)
+      return try runRound(ids, pace: pace, &state, &report)
     }
     return removed
   }

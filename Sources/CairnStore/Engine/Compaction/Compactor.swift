@@ -58,7 +58,6 @@ final class Compactor: Sendable {
   ///
   /// - Returns: whether more work may remain.
   func compactIfNeeded() throws(StoreError) -> Bool {
-    giveBackLeft()
     // A batch's records count as dead until they are in the index. Its writer then wakes
     // housekeeping.
     if log.withLock({ $0.unpublished != nil }) { return false }
@@ -98,7 +97,6 @@ final class Compactor: Sendable {
   ///
   /// - Returns: whether it reclaimed anything.
   func reclaimDeadSpace() throws(StoreError) -> Bool {
-    giveBackLeft()
     return try state.withLock { (state) throws(StoreError) -> Bool in
       let planner = plan(&state).planner
       if try runRound(
@@ -121,8 +119,8 @@ final class Compactor: Sendable {
     }
   }
 
-  /// Runs the round that a planner proposes. On a full disk, reclaims up to `goal` bytes in pieces
-  /// instead.
+  /// Runs the round that a planner proposes. On a full disk, uses the reserve, and reclaims up
+  /// to `goal` bytes.
   private func runRound(
     of planner: CompactionPlanner, isOverBound: Bool, highestCost: Int, goal: Int,
     pace: CompactionPace?, _ state: inout CompactionState
@@ -308,7 +306,7 @@ final class Compactor: Sendable {
     }
     return (
       CompactionPlanner(
-        facts, segmentByteLimit: session.configuration.segmentByteLimit, budget: roundByteLimit),
+        facts, segmentByteCount: log.withLock { $0.segmentByteCount }, budget: roundByteLimit),
       log.allocatedByteCount, live
     )
   }

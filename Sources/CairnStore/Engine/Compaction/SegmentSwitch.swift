@@ -24,17 +24,6 @@ struct SegmentSwitch {
     _ inputs: [Segment], _ copier: borrowing CompactionCopier
   ) throws(StoreError) -> [Segment]? {
     let replaced = Set(inputs.map(\.id))
-    return try switchOver(inputs, copier) { manifest in
-      manifest.sealedSegments.removeAll { replaced.contains($0.id) }
-      manifest.retiredIDs += inputs.map(\.id.rawValue)
-    }
-  }
-
-  /// - Parameter takingOut: removes the old segments, or the part after a cut, from the manifest.
-  private func switchOver(
-    _ inputs: [Segment], _ copier: borrowing CompactionCopier,
-    takingOut: (inout Manifest) -> Void
-  ) throws(StoreError) -> [Segment]? {
     let finished = copier.finished
     let compactedAt = copier.began
     return try catalog.change { (state) throws(StoreError) -> [Segment]? in
@@ -63,7 +52,8 @@ struct SegmentSwitch {
         // DURABILITY: before the switch the old segments are the log; after it the new ones are.
         // The old files are removed only when the manifest without them is on disk.
         try catalog.replace(&state) { manifest in
-          takingOut(&manifest)
+          manifest.sealedSegments.removeAll { replaced.contains($0.id) }
+          manifest.retiredIDs += inputs.map(\.id.rawValue)
           manifest.sealedSegments += outputs.map(\.sealedEntry)
           manifest.pendingIDs.removeAll { written.contains($0) }
         }
@@ -80,50 +70,6 @@ struct SegmentSwitch {
       }
       return outputs
     }
-  }
-
-  /// Puts the new segments into the log in place of the part after a cut, and ends the old segment
-  /// at the cut. Returns `nil` if `removeAll` has taken that segment in the meantime.
-  func switchOver(
-    _ input: Segment, behind cut: SegmentOutline.Mark, _ copier: borrowing CompactionCopier
-  ) throws(StoreError) -> [Segment]? {
-    let shorter = try log.files.shortened(input, to: cut.offset)
-    var checkpoint: UInt64 = 0
-    let outputs = try switchOver([input], copier) { manifest in
-      for index in manifest.sealedSegments.indices
-      where manifest.sealedSegments[index].id == input.id {
-        manifest.sealedSegments[index].byteCount = cut.offset
-        manifest.sealedSegments[index].lowestSequence = cut.lowestSequence
-        manifest.sealedSegments[index].highestSequence = cut.highestSequence
-      }
-      // The checkpoint names locations that are cut off, and also takes space.
-      checkpoint = manifest.checkpointID
-      if checkpoint != 0 { manifest.retiredIDs.append(checkpoint) }
-      manifest.checkpointID = 0
-      manifest.checkpointChecksum = 0
-    }
-    guard let outputs else { return nil }
-    move(copier, from: [input], to: outputs)
-    // Change both under the log's lock, so that no thread sees one without the other. In the
-    // meantime, `removeAll` may have taken the segment.
-    let isThere = log.withLock { appender in
-      appender.holdsCopies = false
-      guard let index = appender.sealed.firstIndex(where: { $0 === input }) else { return false }
-      appender.sealed[index] = shorter
-      input.usage.shorten(to: cut)
-      lookup.table.replace(input, with: shorter)
-      return true
-    }
-    // Snapshots wait for this.
-    log.wakeAll()
-    if isThere {
-      // Wait for readers that found the old segment in the table but do not hold it yet.
-      lookup.index.waitForReaders()
-    }
-    checkpointer.progress.noteGone()
-    // If the store has been closed in the meantime, the next open removes the checkpoint.
-    _ = catalog.whileUsable { catalog.unlinkCheckpoint(checkpoint, in: &$0) }
-    return outputs
   }
 
   /// Takes segments that no entry names out of the log.

@@ -1,7 +1,6 @@
 internal import Synchronization
 
-/// Makes room for a cache's writes on a full disk, by evicting the cache's coldest segments or
-/// their ends.
+/// Makes room for a cache's writes on a full disk, by evicting the cache's coldest segments.
 ///
 /// 1. Entries are removed by ordinary removals before their space is reclaimed.
 /// 2. One write evicts at most a tenth of the entries, and none if that would not make enough room.
@@ -100,7 +99,7 @@ final class SegmentEvictor: Sendable {
     guard count > 0, mean * allowance >= neededByteCount else { return 0 }
     let allocated = compactor.log.allocatedByteCount
     // Keep some of the allowance, in case other programs take the room.
-    let spare = DiskReserve.byteCount(forLogOf: allocated) + Self.spareByteCount
+    let spare = compactor.log.reserveSize.byteCount + Self.spareByteCount
     let byteCount = neededByteCount + min(spare, mean * allowance / 3)
     let pinned = lookup.table.total.pinnedByteCount
     // Measure the log, because a background round may reclaim what this call has made dead. Bytes
@@ -117,7 +116,7 @@ final class SegmentEvictor: Sendable {
       let removedCount = removal.summary.count - before
       allowance -= removedCount
       let wasGained = gained
-      try compactor.giveBack(endOf: victim.id, goal: byteCount - gained)
+      try compactor.giveBack(victim.id)
       if gained <= wasGained, removedCount == 0 || newlyPinned > 0 { break }
     }
     return gained
@@ -151,13 +150,13 @@ final class SegmentEvictor: Sendable {
     return candidates.min { heat($0) < heat($1) }.map { ($0.id, $0.granules) }
   }
 
-  /// The entries of a segment, the last ones first, because it is cut from its end.
+  /// The entries of a segment, the least recently used first.
   private func entries(in granules: Range<Int>) throws(StoreError) -> [RemovalCandidate] {
     var found: [RemovalCandidate] = []
     try lookup.forEachEntry { entry, shard in
       guard granules.contains(entry.location.granule) else { return }
       found.append(
-        RemovalCandidate(entry, inShard: shard, rank: .max - entry.location.rawValue))
+        RemovalCandidate(entry, inShard: shard, rank: entry.tick))
     }
     return found.sorted { $0.goesBefore($1) }
   }

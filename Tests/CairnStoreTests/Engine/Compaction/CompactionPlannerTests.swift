@@ -17,7 +17,7 @@ struct CompactionPlannerTests {
   }
 
   private func planner(_ segments: [SegmentFacts], budget: Int = 1000) -> CompactionPlanner {
-    CompactionPlanner(segments, segmentByteLimit: 1000, budget: budget)
+    CompactionPlanner(segments, segmentByteCount: 1000, budget: budget)
   }
 
   private func ids(_ numbers: UInt64...) -> [SegmentID] { numbers.map { SegmentID(rawValue: $0) } }
