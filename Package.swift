@@ -17,6 +17,7 @@ let package = Package(
   products: [
     .library(name: "Cairn", targets: ["Cairn"]),
     .library(name: "CairnStore", targets: ["CairnStore"]),
+    .library(name: "CairnRepair", targets: ["CairnRepair"]),
     .executable(name: "cairn", targets: ["CairnTool"]),
     .executable(name: "cairn-bench", targets: ["CairnBench"]),
   ],
@@ -29,12 +30,15 @@ let package = Package(
     .target(name: "CCairn"),
     // The store: bytes in, bytes out. No Foundation.
     .target(name: "CairnStore", dependencies: ["CCairn"], swiftSettings: settings),
+    // Verification and salvage of stores, which a server need not link.
+    .target(name: "CairnRepair", dependencies: ["CairnStore"], swiftSettings: settings),
     // What `import Cairn` gives: the caches, and the store with its bridges to Foundation.
     .target(name: "Cairn", dependencies: ["CairnStore", "CCairn"], swiftSettings: settings),
     // How the commands write text, numbers and progress.
     .target(name: "CommandText", dependencies: ["CairnStore"], swiftSettings: settings),
     .executableTarget(
-      name: "CairnTool", dependencies: ["Cairn", "CommandText"], swiftSettings: settings),
+      name: "CairnTool", dependencies: ["Cairn", "CairnRepair", "CommandText"],
+      swiftSettings: settings),
     .executableTarget(
       name: "CairnBench",
       dependencies: [
@@ -56,46 +60,49 @@ let package = Package(
       providers: [.apt(["librocksdb-dev"])]),
     // What the tests run as a process of its own: to kill it, to fork it, to limit it.
     .executableTarget(
-      name: "KillWriter", dependencies: ["CairnStore", "Cairn", "FuzzSupport"],
+      name: "KillWriter", dependencies: ["CairnStore", "CairnRepair", "Cairn", "FuzzSupport"],
       path: "Fuzz/KillWriter", swiftSettings: settings),
     // What the fuzzers share: a simulated disk, a model of the store, the shape of their commands.
     .target(
-      name: "FuzzSupport", dependencies: ["CairnStore", "Cairn"], path: "Fuzz/Support",
-      swiftSettings: settings),
+      name: "FuzzSupport", dependencies: ["CairnStore", "CairnRepair", "Cairn"],
+      path: "Fuzz/Support", swiftSettings: settings),
     .executableTarget(
       name: "Fuzz", dependencies: ["FuzzSupport"], path: "Fuzz/Program", swiftSettings: settings),
     // Threads that use a store at once, and are killed: are their answers explained by an order?
     .executableTarget(
-      name: "HistoryFuzzer", dependencies: ["FuzzSupport", "Cairn"],
+      name: "HistoryFuzzer", dependencies: ["FuzzSupport", "Cairn", "CairnRepair"],
       path: "Fuzz/HistoryFuzzer", swiftSettings: settings),
     // Full disks, limits and locks that are real: mounted, set, and held by other processes.
     .executableTarget(
-      name: "RealFaultFuzzer", dependencies: ["FuzzSupport", "CairnStore"],
+      name: "RealFaultFuzzer", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
       path: "Fuzz/RealFaultFuzzer", swiftSettings: settings),
     // A store under churn on the real disk, with kills in between.
     .executableTarget(
-      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore"], path: "Fuzz/ChurnRun",
-      swiftSettings: settings),
+      name: "ChurnRun", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
+      path: "Fuzz/ChurnRun", swiftSettings: settings),
     // Entries for libFuzzer, which Fuzz/run-libfuzzer links in; without it they replay inputs.
     .target(name: "LibFuzzerDriver", path: "Fuzz/LibFuzzerDriver"),
     .executableTarget(
       name: "LibFuzzer", dependencies: ["FuzzSupport", "LibFuzzerDriver"], path: "Fuzz/LibFuzzer",
       swiftSettings: settings),
     .testTarget(
-      name: "CairnStoreTests", dependencies: ["CairnStore", "FuzzSupport", "KillWriter"],
+      name: "CairnStoreTests",
+      dependencies: ["CairnStore", "CairnRepair", "FuzzSupport", "KillWriter"],
       exclude: ["Format/GoldenStores"], swiftSettings: settings),
     .testTarget(
-      name: "CairnTests", dependencies: ["Cairn", "FuzzSupport", "CairnBench", "KillWriter"],
+      name: "CairnTests",
+      dependencies: ["Cairn", "CairnRepair", "FuzzSupport", "CairnBench", "KillWriter"],
       exclude: ["Disk/GoldenCaches"],
       swiftSettings: settings),
     .testTarget(
       name: "CairnBenchTests", dependencies: ["CairnBench"], swiftSettings: settings),
     .testTarget(
-      name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore"],
+      name: "FuzzSupportTests", dependencies: ["FuzzSupport", "CairnStore", "CairnRepair"],
       swiftSettings: settings),
     .testTarget(name: "RepositoryTests", swiftSettings: settings),
     // The samples of the README and of the articles, run.
-    .testTarget(name: "DocumentationTests", dependencies: ["Cairn"], swiftSettings: settings),
+    .testTarget(
+      name: "DocumentationTests", dependencies: ["Cairn", "CairnRepair"], swiftSettings: settings),
     .testTarget(
       name: "CairnToolTests",
       dependencies: ["CairnTool", "CommandText", "Cairn", "FuzzSupport"],

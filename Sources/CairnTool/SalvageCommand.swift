@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import CommandText
 
 /// `salvage`: copies the sound contents of a damaged store into a new one.

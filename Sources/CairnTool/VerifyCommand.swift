@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import CommandText
 
 /// `verify`: checks every byte of every file of a store.

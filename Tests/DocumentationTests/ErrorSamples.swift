@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import Foundation
 import Testing
 

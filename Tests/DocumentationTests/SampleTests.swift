@@ -26,7 +26,10 @@ struct SampleTests {
       documents[path] = try? String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
     add("README.md")
-    for folder in ["Docs", "Sources/Cairn/Cairn.docc", "Sources/CairnStore/CairnStore.docc"] {
+    for folder in [
+      "Docs", "Sources/Cairn/Cairn.docc", "Sources/CairnStore/CairnStore.docc",
+      "Sources/CairnRepair/CairnRepair.docc",
+    ] {
       let files = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
       for case let path as String in files ?? .init() where path.hasSuffix(".md") {
         if !path.contains(".build/") { add("\(folder)/\(path)") }
@@ -125,6 +128,7 @@ struct SampleTests {
       "Sources/Cairn/Cairn.docc/Errors.md", "Sources/Cairn/Cairn.docc/Migrating.md",
       "Sources/CairnStore/CairnStore.docc/CairnStore.md",
       "Sources/CairnStore/CairnStore.docc/ChoosingADurability.md",
+      "Sources/CairnRepair/CairnRepair.docc/CairnRepair.md",
     ] {
       #expect(Self.samples.contains { $0.document == document }, "\(document)")
     }

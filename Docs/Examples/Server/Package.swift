@@ -33,6 +33,7 @@ let package = Package(
       dependencies: [
         "PageText",
         .product(name: "Cairn", package: "Cairn"),
+        .product(name: "CairnRepair", package: "Cairn"),
         .product(name: "AsyncHTTPClient", package: "async-http-client"),
       ],
       swiftSettings: settings),

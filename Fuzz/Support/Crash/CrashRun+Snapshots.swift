@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// Checks of snapshots, of backups, and of poisoned stores.

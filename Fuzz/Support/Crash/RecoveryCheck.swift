@@ -1,3 +1,4 @@
+import CairnRepair
 package import CairnStore
 
 /// Opens what a crash left, and checks that the store keeps its promises. The power may also fail

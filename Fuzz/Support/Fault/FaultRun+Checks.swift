@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// Checks what other calls report about the store of a run while no process has it open.

@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// What snapshots and backups of a run should show.

@@ -1,3 +1,4 @@
+package import CairnRepair
 package import CairnStore
 
 /// What the errors of a run should say, and which failures may go unreported.

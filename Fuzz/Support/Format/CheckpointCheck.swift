@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// Opens and uses a store with another checkpoint in place of its own.

@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// Reads segments with the store's own code and compares the result with the reference.

@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// What was written for a key, without the time of the write.

@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 
 /// One store with a random history, damaged in several ways and salvaged after each.

@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import CairnStore
 
 /// Loading calls, with policies, to a cache on disk with or without a memory tier. The model

@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import CairnStore
 
 /// Calls of one thread to a two-tier cache. The model predicts each result exactly, even at the

@@ -38,7 +38,7 @@ extension Store {
   /// Reads and checks the whole log once. A scrub finds damage even in data that nobody reads, so
   /// that you learn of it while you still have an undamaged backup. With
   /// ``StoreConfiguration/scrubBytesPerSecond``, maintenance scrubs continuously. For a store that
-  /// is not open, `verify` checks all files.
+  /// is not open, `Store.verify` of the module `CairnRepair` checks all files.
   ///
   /// Safe to call from any thread, even on a store open for reading. Reads and writes never wait
   /// for a scrub. A scrub checks the records that exist when the call begins: every head, and the

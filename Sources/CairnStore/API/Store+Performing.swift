@@ -183,35 +183,6 @@ extension Store {
     }
     return try result.get()
   }
-
-  /// Checks every byte of the files of a store that is not open for writing, on a separate thread.
-  ///
-  /// - Parameters:
-  ///   - path: the store.
-  ///   - progress: called after each segment, on that thread.
-  public static nonisolated(nonsending) func verify(
-    path: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
-  ) async throws(StoreError) -> VerificationReport {
-    try await WorkQueue.performAlone { () throws(StoreError) in
-      try verify(path: path, progress: progress)
-    }
-  }
-
-  /// Copies everything sound in a damaged store into a new store, on a separate thread.
-  ///
-  /// - Parameters:
-  ///   - path: the store.
-  ///   - destination: see the synchronous form.
-  ///   - progress: called occasionally, on that thread.
-  @discardableResult
-  public static nonisolated(nonsending) func salvage(
-    path: String, to destination: String,
-    progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
-  ) async throws(StoreError) -> SalvageReport {
-    try await WorkQueue.performAlone { () throws(StoreError) in
-      try salvage(path: path, to: destination, progress: progress)
-    }
-  }
 }
 
 // MARK: Any work

@@ -73,4 +73,11 @@ package enum DisplayText {
   package static func shortDuration(_ duration: Duration) -> String {
     duration < .seconds(1) ? "\(max(0, duration.milliseconds)) ms" : Self.duration(duration)
   }
+
+  /// The first lines of a list, and the number of the others.
+  package static func list(_ lines: [some CustomStringConvertible]) -> String {
+    let shown = 10
+    let first = lines.prefix(shown).map { "\n  \($0)" }.joined()
+    return lines.count <= shown ? first : first + "\n  and \(count(lines.count - shown)) more"
+  }
 }

@@ -11,14 +11,6 @@ private func part(_ count: Int, _ text: @autoclosure () -> String) -> String? {
   count == 0 ? nil : text()
 }
 
-/// The first lines, and the number of the others.
-private func list(_ lines: [some CustomStringConvertible]) -> String {
-  let shown = 10
-  let first = lines.prefix(shown).map { "\n  \($0)" }.joined()
-  return lines.count <= shown
-    ? first : first + "\n  and \(DisplayText.count(lines.count - shown)) more"
-}
-
 extension StoreStatistics: CustomStringConvertible {
   /// The store's content, delayed writes and the result of the open, one line each.
   public var description: String {
@@ -63,33 +55,6 @@ extension RecoveryReport: CustomStringConvertible {
   }
 }
 
-extension VerificationReport: CustomStringConvertible {
-  /// The amount checked, and the first ten errors.
-  public var description: String {
-    line(
-      "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
-      part(tornByteCount, DisplayText.count(tornByteCount, "unfinished byte")),
-      errors.isEmpty ? "no errors" : DisplayText.count(errors.count, "error") + list(errors))
-  }
-}
-
-extension SalvageReport: CustomStringConvertible {
-  /// The copied and lost entries, the first ten losses, and the warnings.
-  public var description: String {
-    line(
-      "\(DisplayText.count(entryCount, "entry", "entries")) salvaged, \(DisplayText.size(byteCount))",
-      part(lostKeyCount, "\(DisplayText.count(lostKeyCount, "key")) lost"),
-      part(tornByteCount, DisplayText.count(tornByteCount, "unfinished byte")),
-      manifest == .used ? nil : "manifest \(manifest.rawValue)",
-      isComplete ? "complete" : nil,
-      part(
-        lossCount,
-        "\(DisplayText.size(lostByteCount)) unreadable in \(DisplayText.count(lossCount, "place"))"
-          + list(losses)))
-      + warnings.map { "\n  warning: \($0)" }.joined()
-  }
-}
-
 extension CompactionReport: CustomStringConvertible {
   /// The result of the compaction, on one line.
   public var description: String {
@@ -123,7 +88,7 @@ extension BackupReport: CustomStringConvertible {
       "\(DisplayText.size(byteCount)) in \(DisplayText.count(segmentCount, "segment"))",
       part(
         damagedValues.count,
-        DisplayText.count(damagedValues.count, "damaged value") + list(damagedValues)))
+        DisplayText.count(damagedValues.count, "damaged value") + DisplayText.list(damagedValues)))
   }
 }
 
@@ -134,7 +99,8 @@ extension ScrubReport: CustomStringConvertible {
       "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
       isComplete ? nil : "stopped before the end",
       damage.isEmpty
-        ? "no damage" : DisplayText.count(damage.count, "damaged place") + list(damage.map(\.place))
+        ? "no damage"
+        : DisplayText.count(damage.count, "damaged place") + DisplayText.list(damage.map(\.place))
     )
   }
 }

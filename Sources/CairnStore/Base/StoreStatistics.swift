@@ -25,7 +25,8 @@ public struct StoreStatistics: Sendable, Hashable {
   /// Dead bytes above a limit: half more than `spaceBound` allows, and at least two segments more.
   /// While compaction can reclaim them, overwrites wait for it. Also counts the bytes that it cannot
   /// reclaim because of damage: the dead bytes of damaged segments, and tombstones that must be kept
-  /// for them. So if this stays above zero, `Store.verify` tells what is damaged.
+  /// for them. So if this stays above zero, `Store.verify` of the module `CairnRepair` tells
+  /// what is damaged.
   public var excessByteCount = 0
   /// Bytes that compaction has written since the store was opened. Compare them with the bytes that
   /// callers have written to see how much compaction adds to the wear of the disk.

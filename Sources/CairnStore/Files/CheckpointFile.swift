@@ -1,7 +1,7 @@
 /// A checkpoint file with a valid header.
-struct CheckpointFile: Sendable {
-  let name: String
-  let header: Checkpoint
+package struct CheckpointFile: Sendable {
+  package let name: String
+  package let header: Checkpoint
   /// The contents of a small file, which then need not stay open until all shards are loaded.
   private let bytes: [UInt8]?
   private let file: File?
@@ -12,7 +12,7 @@ struct CheckpointFile: Sendable {
   ///
   /// - Parameter checksum: the checksum in the manifest, or `nil` to accept any.
   /// - Throws: `corrupt` if the file is invalid, `unsafeFile`, `system`.
-  init(
+  package init(
     in directory: Directory, id: UInt64, storeIdentifier: [UInt8], checksum: UInt32?
   ) throws(StoreError) {
     let name = FileName.checkpoint(id)
@@ -59,7 +59,7 @@ struct CheckpointFile: Sendable {
   /// The entries of a shard, checked against the header.
   ///
   /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
-  func entries(
+  package func entries(
     ofShard number: Int, in places: SegmentPlaces
   ) throws(StoreError) -> [IndexEntry] {
     let shard = header.shards[number]
@@ -100,7 +100,7 @@ extension CheckpointFile {
   /// other entry is at least as high as that of the last one.
   ///
   /// - Throws: `corrupt` if the bytes differ from what was written; `system`.
-  func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
+  package func oldest(in places: SegmentPlaces) throws(StoreError) -> [RemovalCandidate] {
     if header.oldestCount == 0 { return [] }
     let start = header.oldestOffset
     func corrupt(_ offset: Int, _ cause: Corruption.Cause) -> StoreError {
@@ -127,12 +127,12 @@ extension CheckpointFile {
 }
 
 /// Maps locations to the segments in a checkpoint's table.
-struct SegmentPlaces: Sendable {
+package struct SegmentPlaces: Sendable {
   private let segments: [Checkpoint.CoveredSegment]
   /// The number of the segment that occupies each granule, or -1 for none.
   private let numbers: [Int32]
 
-  init(_ segments: [Checkpoint.CoveredSegment]) {
+  package init(_ segments: [Checkpoint.CoveredSegment]) {
     self.segments = segments
     let end = segments.reduce(0) { max($0, $1.granules.upperBound) }
     var numbers = [Int32](repeating: -1, count: end)
@@ -144,7 +144,7 @@ struct SegmentPlaces: Sendable {
 
   /// The number of the segment that holds the record at this location.
   @inline(__always)
-  func number(of location: Location) -> Int? {
+  package func number(of location: Location) -> Int? {
     let granule = location.granule
     guard granule < numbers.count, numbers[granule] >= 0 else { return nil }
     let number = Int(numbers[granule])

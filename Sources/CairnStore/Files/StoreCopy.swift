@@ -1,8 +1,8 @@
 /// A directory that a salvage or a backup makes into a copy of a store: files first, the manifest
 /// last. Until the manifest is there, the directory is not a store. Until shortly before then, a
 /// file in the directory says that the copy is unfinished.
-struct StoreCopy: ~Copyable {
-  let directory: Directory
+package struct StoreCopy: ~Copyable {
+  package let directory: Directory
   private let lockFile: File
   private var names = [FileName.lock, FileName.unfinishedCopy]
 
@@ -12,7 +12,9 @@ struct StoreCopy: ~Copyable {
   }
 
   /// Throws unless the path is outside the store and is an empty directory or does not exist.
-  static func checkDestination(_ path: String, outside source: Directory) throws(StoreError) {
+  package static func checkDestination(
+    _ path: String, outside source: Directory
+  ) throws(StoreError) {
     let fileSystem = source.fileSystem
     var place: Directory
     do throws(StoreError) {
@@ -44,7 +46,9 @@ struct StoreCopy: ~Copyable {
   }
 
   /// Creates the directory, or uses an empty one, and marks it as an unfinished copy.
-  static func begin(at path: String, outside source: Directory) throws(StoreError) -> StoreCopy {
+  package static func begin(
+    at path: String, outside source: Directory
+  ) throws(StoreError) -> StoreCopy {
     try Directory.create(path: path, fileSystem: source.fileSystem)
     try checkDestination(path, outside: source)
     let directory = try Directory(path: path, fileSystem: source.fileSystem, readOnly: false)
@@ -80,14 +84,14 @@ struct StoreCopy: ~Copyable {
   }
 
   /// Creates a file that `discard` would remove.
-  mutating func createFile(_ name: String) throws(StoreError) -> File {
+  package mutating func createFile(_ name: String) throws(StoreError) -> File {
     names.append(name)
     return try directory.createFile(name)
   }
 
   /// Makes the directory a store, durably. All files that the manifest lists are already durable,
   /// except for their names.
-  mutating func finish(_ manifest: Manifest) throws(StoreError) {
+  package mutating func finish(_ manifest: Manifest) throws(StoreError) {
     // Without a manifest, the directory is not a store, even without the note. Once it is a store,
     // no failure may remove it, and no crash may leave a note that calls it unfinished.
     try directory.unlink(FileName.unfinishedCopy)
@@ -105,7 +109,7 @@ struct StoreCopy: ~Copyable {
   }
 
   /// Removes everything that was written. Leaves the directory empty, if possible.
-  func discard() {
+  package func discard() {
     // The manifest is removed first, then the files, then the note, and last the lock file, while
     // its lock is held. A process that already has the lock file open then finds that the file no
     // longer has a name.

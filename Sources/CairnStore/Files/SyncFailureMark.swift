@@ -5,10 +5,12 @@
 /// then finds holes, as after a power cut, though the machine has not restarted. Without this mark,
 /// the process would have to treat the holes as damage. The mark matters only until the machine
 /// restarts, so it needs no sync. It is a length, so it needs no room on a full disk.
-struct SyncFailureMark {
+package struct SyncFailureMark {
   let lockFile: File
 
-  func isSet() throws(StoreError) -> Bool { try lockFile.status().byteCount > 0 }
+  package init(lockFile: File) { self.lockFile = lockFile }
+
+  package func isSet() throws(StoreError) -> Bool { try lockFile.status().byteCount > 0 }
 
   /// If setting the mark fails too, the next open may refuse the store until the machine restarts.
   func set() { try? lockFile.truncate(to: 1) }

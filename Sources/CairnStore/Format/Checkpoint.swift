@@ -116,7 +116,7 @@ package struct Checkpoint: Sendable, Hashable {
 
 extension Checkpoint {
   /// Whether the checkpoint can belong to the store of this manifest.
-  func agrees(with manifest: Manifest) -> Bool {
+  package func agrees(with manifest: Manifest) -> Bool {
     guard floorSequence == manifest.floorSequence else { return false }
     var ends: [SegmentID: (salt: UInt64, end: Int)] = [:]
     for entry in manifest.sealedSegments { ends[entry.id] = (entry.salt, entry.byteCount) }

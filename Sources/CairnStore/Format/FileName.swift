@@ -11,7 +11,7 @@ package enum FileName {
   /// The files that a directory may contain before it becomes a store. A power cut may keep any of
   /// them and undo the name of the first manifest, and a store whose directory is being removed may
   /// leave any of them.
-  static let beforeManifest = [
+  package static let beforeManifest = [
     lock, newManifest, nextManifest, newNextManifest, reserve, spare, followPage, quarantine,
   ]
   /// Space kept for operations that reclaim space on a full disk.
@@ -61,7 +61,7 @@ package enum FileName {
 
 extension Corruption {
   /// The error for a directory that has files of a store but no manifest.
-  static func ofMissingManifest(among names: [String]) -> Corruption {
+  package static func ofMissingManifest(among names: [String]) -> Corruption {
     let isCopy = names.contains(FileName.unfinishedCopy)
     return Corruption(
       file: FileName.manifest, offset: 0, cause: isCopy ? .unfinishedCopy : .missingFile)

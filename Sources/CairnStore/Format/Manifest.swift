@@ -76,7 +76,7 @@ package struct Manifest: Sendable, Hashable {
   package var retiredIDs: [UInt64] = []
 
   /// The names of the segments and of the checkpoint that belong to the store.
-  var listedFiles: Set<String> {
+  package var listedFiles: Set<String> {
     let segments = openSegments.map(\.id) + sealedSegments.map(\.id)
     var names = Set(segments.map { FileName.segment($0) })
     if checkpointID != 0 { names.insert(FileName.checkpoint(checkpointID)) }

@@ -40,9 +40,9 @@ package final class HashIndex: Sendable {
   }
 
   @inline(__always)
-  static func shard(of hash: UInt64) -> Int { Int(hash & 0xFF) }
+  package static func shard(of hash: UInt64) -> Int { Int(hash & 0xFF) }
   @inline(__always)
-  static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
+  package static func stored(_ hash: UInt64) -> UInt64 { hash >> 24 }
 
   /// The bits of a hash that the index knows: those of the shard and those that entries store.
   static func known(_ hash: UInt64) -> UInt64 { hash & ~0xFF_FF00 }

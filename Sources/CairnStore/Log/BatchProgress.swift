@@ -1,15 +1,17 @@
 /// Checks that the records of an atomic batch are complete, in order and contiguous, with
 /// consecutive sequence numbers.
-struct BatchProgress {
+package struct BatchProgress {
   /// The start of the batch that is not yet complete.
-  private(set) var start: Int?
+  package private(set) var start: Int?
   private var next: UInt32 = 0
   private var count: UInt32 = 0
   /// The first record's sequence number, relative to the segment's base.
   private var firstDelta: UInt32 = 0
 
+  package init() {}
+
   /// Adds a record. Returns whether it may follow the previous ones.
-  mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
+  package mutating func accept(_ header: RecordHeader, at offset: Int) -> Bool {
     if start == nil {
       guard header.flags.contains(.batch) else { return true }
       guard header.batchIndex == 0 else { return false }

@@ -1,6 +1,6 @@
 /// Builds the index from the records of the log. The highest sequence number of a key wins, in
 /// whatever order the segments are read. Tombstones stay in the index until everything is read.
-struct Replay: ~Copyable {
+package struct Replay: ~Copyable {
   let index: HashIndex
   let hash: SipHash
   let table: SegmentTable
@@ -37,10 +37,15 @@ struct Replay: ~Copyable {
     stretch = ReplayStretch(index: index, table: table)
   }
 
+  /// Without a checkpoint.
+  package init(index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber) {
+    self.init(index: index, hash: hash, table: table, floor: floor, segments: [])
+  }
+
   /// Completes the index. Call after reading all records. Later accesses get later ticks.
   ///
   /// - Parameter keepsTombstones: whether the index keeps an entry for each removed key.
-  mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
+  package mutating func finish(keepsTombstones: Bool = false) throws(StoreError) {
     try enterStretch()
     let tick = Self.tick(of: highestSequence, first: firstTick, after: lastKnownSequence)
     if let tick { index.recency.skip(past: tick) }
@@ -81,7 +86,7 @@ struct Replay: ~Copyable {
   }
 
   /// Adds a record that is not a roll record.
-  mutating func apply(
+  package mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner
   ) throws(StoreError) {
     let sequence = segment.sequence(of: header)

@@ -1,6 +1,6 @@
 extension StoreError {
   /// The error of a reader, which cannot create the file.
-  static func withoutLock(path: String) -> StoreError {
+  package static func withoutLock(path: String) -> StoreError {
     .notAStore(path: path, reason: "it has no file LOCK; opening it for writing creates one")
   }
 

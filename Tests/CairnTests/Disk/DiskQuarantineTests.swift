@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import CairnStore
 import Foundation
 import FuzzSupport

@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import FuzzSupport
 import Synchronization
 import Testing

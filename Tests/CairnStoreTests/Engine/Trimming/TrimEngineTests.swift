@@ -1,3 +1,4 @@
+import CairnRepair
 import CairnStore
 import Foundation
 import FuzzSupport

@@ -1,4 +1,5 @@
 import Cairn
+import CairnRepair
 import Foundation
 
 /// One run. The server is killed repeatedly for three quarters of the time. In the last quarter it

@@ -1,3 +1,5 @@
+import CairnStore
+
 /// Checks every byte of every file in a store, continues after each error, and changes nothing.
 struct Verifier: ~Copyable {
   private let directory: Directory

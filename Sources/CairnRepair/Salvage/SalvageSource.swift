@@ -1,3 +1,5 @@
+import CairnStore
+
 /// The remains of a damaged store: its segments, and which records of each to use.
 struct SalvageSource {
   let directory: Directory

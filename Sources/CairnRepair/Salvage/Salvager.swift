@@ -1,3 +1,5 @@
+import CairnStore
+
 /// Copies the sound contents of a store that may be damaged into a new one.
 ///
 /// Two promises: nothing unsound is ever copied, and everything provably sound is. Both rely on two

@@ -1,3 +1,5 @@
+import CairnStore
+
 /// Compares a checkpoint with the log: an open through the checkpoint must find the same as a read
 /// of all records.
 ///
@@ -31,7 +33,7 @@ final class CheckpointAudit {
     hash = SipHash(secret: manifest.hashSecret)
     floor = manifest.floorSequence
     index = HashIndex(recency: RecencyClock(now: manifest.lastTime))
-    replay = Replay(index: index, hash: hash, table: files.table, floor: floor, segments: [])
+    replay = Replay(index: index, hash: hash, table: files.table, floor: floor)
     // Segments that the checkpoint does not list are placed after all the segments that it lists,
     // even if those are gone.
     files.table.beginPlacing(
@@ -181,7 +183,7 @@ final class CheckpointAudit {
   private func segment(at location: Location) -> Segment? { files.table.segment(at: location) }
 
   /// Whether a record is in the part of a segment that the checkpoint covers.
-  private func covers(_ location: Location) -> Bool { places.contains(location) }
+  private func covers(_ location: Location) -> Bool { places.number(of: location) != nil }
 
   private func compare(
     _ entries: [IndexEntry], with inLog: [IndexEntry], shard: Int,

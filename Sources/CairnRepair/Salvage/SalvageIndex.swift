@@ -1,3 +1,5 @@
+import CairnStore
+
 /// The newest record of every key of a damaged store. Stores whole keys, so no two keys are
 /// confused.
 ///

@@ -1,3 +1,5 @@
+public import CairnStore
+
 /// The result of a salvage: the copied entries, the losses, and warnings about the copy.
 public struct SalvageReport: Sendable, Hashable {
   /// Whether salvage could use the manifest.
@@ -101,4 +103,25 @@ public struct SalvageReport: Sendable, Hashable {
   }
 
   package init() {}
+}
+
+extension SalvageReport: CustomStringConvertible {
+  /// The copied and lost entries, the first ten losses, and the warnings, for people. Later
+  /// versions may change the text.
+  public var description: String {
+    let copied = DisplayText.count(entryCount, "entry", "entries")
+    let lost = DisplayText.size(lostByteCount)
+    return [
+      "\(copied) salvaged, \(DisplayText.size(byteCount))",
+      lostKeyCount == 0 ? nil : "\(DisplayText.count(lostKeyCount, "key")) lost",
+      tornByteCount == 0 ? nil : DisplayText.count(tornByteCount, "unfinished byte"),
+      manifest == .used ? nil : "manifest \(manifest.rawValue)",
+      isComplete ? "complete" : nil,
+      lossCount == 0
+        ? nil
+        : "\(lost) unreadable in \(DisplayText.count(lossCount, "place"))"
+          + DisplayText.list(losses),
+    ].compactMap(\.self).joined(separator: ", ")
+      + warnings.map { "\n  warning: \($0)" }.joined()
+  }
 }

@@ -1,3 +1,5 @@
+import CairnStore
+
 /// Writes the segments of a new store from front to back.
 struct SalvageWriter: ~Copyable {
   private static let bufferByteCount = 1 << 20

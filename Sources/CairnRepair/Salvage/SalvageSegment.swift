@@ -1,3 +1,5 @@
+import CairnStore
+
 /// One segment of a damaged store, as far as it can be read.
 ///
 /// The records' checksums need the salt and the id. These come from the manifest if there is one,

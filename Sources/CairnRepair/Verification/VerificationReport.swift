@@ -1,3 +1,5 @@
+public import CairnStore
+
 /// The result of checking every byte of a store's files.
 public struct VerificationReport: Sendable, Hashable {
   /// Records with a sound head and, if they have one, a sound value.
@@ -15,4 +17,16 @@ public struct VerificationReport: Sendable, Hashable {
   public var replaced: Set<Corruption> = []
 
   package init() {}
+}
+
+extension VerificationReport: CustomStringConvertible {
+  /// The amount checked, and the first ten errors, for people. Later versions may change the text.
+  public var description: String {
+    [
+      "\(DisplayText.count(recordCount, "sound record")) in \(DisplayText.size(byteCount))",
+      tornByteCount == 0 ? nil : DisplayText.count(tornByteCount, "unfinished byte"),
+      errors.isEmpty
+        ? "no errors" : DisplayText.count(errors.count, "error") + DisplayText.list(errors),
+    ].compactMap(\.self).joined(separator: ", ")
+  }
 }

@@ -1,3 +1,5 @@
+import CairnStore
+
 /// Decides which records to use at the end of a log that recovery rejects.
 ///
 /// If recovery (`LogTail`) succeeds, its result is used. If it fails because durable data is

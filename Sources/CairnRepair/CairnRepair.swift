@@ -1,0 +1,2 @@
+// Users need only `import CairnRepair`, because it re-exports the store.
+@_exported public import CairnStore
