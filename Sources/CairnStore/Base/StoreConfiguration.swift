@@ -6,10 +6,12 @@ public struct StoreConfiguration: Sendable {
   /// recreated. `.interval` limits what a power cut can lose.
   public var durability: Durability = .durable
 
-  /// The size of a full segment of the log, in bytes, from 64 KiB to 1 GiB; 72 KiB are used at least.
+  /// The largest size of a full segment of the log, in bytes, from 64 KiB to 1 GiB; 72 KiB are used
+  /// at least.
   ///
-  /// Default 64 MiB. With smaller segments, compaction reclaims space in smaller steps, but the
-  /// store has more files. A value larger than this gets a segment of its own.
+  /// Default 64 MiB. A segment is a 64th of the log, but at least 1 MiB, within this limit. With a
+  /// lower limit, compaction starts earlier and reclaims space in smaller steps, but copies more. A
+  /// value larger than a segment gets one of its own.
   public var segmentByteLimit: Int = 64 << 20
 
   /// How many bytes the segments may take per live byte before compaction reclaims space, from 1.1
@@ -17,18 +19,18 @@ public struct StoreConfiguration: Sendable {
   ///
   /// With a lower bound, the store takes less space, but compaction copies more for each
   /// overwritten byte: 0.3 bytes at 2, 0.7 at 1.5, 1.7 at 1.25. Compaction ignores dead bytes below
-  /// the size of two segments, unless a whole segment is dead. While compaction runs, it takes up
-  /// to two segments of extra space.
+  /// twice `segmentByteLimit`, unless a whole segment is dead. While compaction runs, it takes up to
+  /// as much extra space.
   ///
-  /// If the dead bytes exceed what the bound allows by more than half, and by more than two
-  /// segments, overwrites wait for compaction. Just below that, overwrites are slowed.
+  /// If the dead bytes exceed what the bound allows by more than half, and by more than
+  /// twice `segmentByteLimit`, overwrites wait for compaction. Just below that, overwrites are slowed.
   /// `statistics().excessByteCount` and `writeDelay` show these waits, and `log` reports them.
   /// Removals and writes of new keys do not wait. A large value or batch waits until compaction has
   /// reclaimed the space that the previous large write made dead. If compaction cannot reclaim
   /// anything, no write waits.
   public var spaceBound: Double = 1.5
 
-  /// The number of dead bytes that compaction ignores, or `nil` for the size of two segments. For
+  /// The number of dead bytes that compaction ignores, or `nil` for twice `segmentByteLimit`. For
   /// simulations.
   package var deadByteFloor: Int?
 

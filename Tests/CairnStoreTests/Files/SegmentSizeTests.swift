@@ -1,0 +1,96 @@
+import FuzzSupport
+import Testing
+
+@testable import CairnStore
+
+@Suite("The sizes of segments, and of the reserve for copies of them")
+struct SegmentSizeTests {
+  private let scene: StoreScene
+
+  init() throws { scene = try StoreScene() }
+
+  private func store(limit: Int) throws -> Store {
+    try Store(
+      scene.path, .small { $0.segmentByteLimit = limit }, background: ManualBackgroundQueue())
+  }
+
+  private func fill(_ store: Store, byteCount: Int, valueByteCount: Int) throws {
+    let value = [UInt8].filled(valueByteCount)
+    for number in 0..<(byteCount / valueByteCount) {
+      try store.setValue(value, forKey: "key\(number)")
+    }
+  }
+
+  private func ends(_ store: Store) -> [Int] {
+    store.engine.log.withLock { $0.segments.map(\.usage.end) }
+  }
+
+  @Test("A segment is a 64th of the log, from 1 MiB, or a 16th of a small disk, to the limit")
+  func sizes() {
+    let large = 1 << 40
+    let mebibyte = 1 << 20
+    for (log, free, expected) in [
+      (0, large, mebibyte), (64 * mebibyte, large, mebibyte), (127 * mebibyte, large, mebibyte),
+      (128 * mebibyte, large, 2 * mebibyte), (1 << 30, 0, 16 * mebibyte),
+      (1 << 40, large, 64 * mebibyte), (0, 8 * mebibyte, mebibyte / 2), (0, 0, 72 << 10),
+      (63, 0, 72 << 10),
+    ] {
+      let byteCount = SegmentSize.byteCount(forLogOf: log, free: free, limit: 64 << 20)
+      #expect(byteCount == expected, "\(log), \(free)")
+    }
+  }
+
+  @Test("Only a record that is larger than a segment makes a segment larger")
+  func ends() throws {
+    let store = try store(limit: 256 << 10)
+    try fill(store, byteCount: 600 << 10, valueByteCount: 5000)
+    try store.setValue([UInt8].filled(200 << 10), forKey: "fits")
+    try store.setValue([UInt8].filled(10), forKey: "next")
+    #expect(ends(store).allSatisfy { $0 <= 256 << 10 })
+    try store.setValue([UInt8].filled(700 << 10), forKey: "large")
+    try store.setValue([UInt8].filled(10), forKey: "after")
+    let large = store.engine.log.withLock { appender in
+      appender.segments.filter { $0.usage.end > 256 << 10 }.map(\.usage.recordCount)
+    }
+    #expect(large == [1])
+    try store.close()
+  }
+
+  @Test("A resumed segment ends where a new one would")
+  func resumed() throws {
+    let first = try store(limit: 1 << 20)
+    try fill(first, byteCount: 100 << 10, valueByteCount: 5000)
+    try first.close()
+    let second = try store(limit: 128 << 10)
+    try fill(second, byteCount: 400 << 10, valueByteCount: 5000)
+    #expect(ends(second).count > 2)
+    #expect(ends(second).allSatisfy { $0 <= 128 << 10 })
+    try second.close()
+  }
+
+  @Test("The reserve has room for the segments of an earlier session, which were larger")
+  func largest() throws {
+    let first = try store(limit: 512 << 10)
+    try fill(first, byteCount: 2 << 20, valueByteCount: 5000)
+    try first.close()
+    let second = try store(limit: 72 << 10)
+    try second.setValue([UInt8].filled(20_000), forKey: "new")
+    let largest = try #require(ends(second).max())
+    #expect(largest > 500 << 10)
+    #expect(second.engine.log.reserveSize.copyByteCount >= largest)
+    #expect(try scene.bytes(of: FileName.reserve).count >= largest)
+    try second.close()
+  }
+
+  @Test("While segments wait to be sealed, they get larger, so that writers need no sync")
+  func burst() throws {
+    let store = try store(limit: 64 << 20)
+    try fill(store, byteCount: 24 << 20, valueByteCount: 60_000)
+    let rolled = store.engine.log.withLock { $0.rolled.map(\.usage.end) }
+    #expect(rolled.count < 10)
+    #expect(rolled == rolled.sorted())
+    #expect(rolled.first ?? 0 <= 1 << 20)
+    #expect(rolled.last ?? 0 > 3 << 20)
+    try store.close()
+  }
+}
