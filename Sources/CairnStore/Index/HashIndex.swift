@@ -15,7 +15,7 @@ package final class HashIndex: Sendable {
 
   /// The tables of the shards, for lookups without locks.
   let versions: VersionedWords
-  let shards: InlineArray<256, Lock<IndexShard>>
+  let shards: LockArray<IndexShard>
   package let recency: RecencyClock
   private let entryCount = Atomic(0)
   private let expirableEntryCount = Atomic(0)
@@ -29,13 +29,9 @@ package final class HashIndex: Sendable {
   package init(recency: RecencyClock, memory: MemoryBudget = .unlimited) {
     self.recency = recency
     let origin = recency.lastNoted.millisecondsSinceEpoch
-    let block = LockBlock<IndexShard>(count: Self.shardCount)
     versions = VersionedWords(count: Self.shardCount)
-    shards = InlineArray {
-      Lock(
-        IndexShard(
-          phase: Double($0) / Double(Self.shardCount), origin: origin, budget: memory),
-        in: block, at: $0)
+    shards = LockArray(count: Self.shardCount) {
+      IndexShard(phase: Double($0) / Double(Self.shardCount), origin: origin, budget: memory)
     }
   }
 

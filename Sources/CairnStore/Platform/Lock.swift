@@ -10,40 +10,17 @@
 /// contention, it took half the time, and Thread Sanitizer understands it.
 @safe
 package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
-  // SAFETY: one allocation each, made in `init` and freed in `deinit`. Their addresses never
-  // change, as a mutex requires. The state is touched only between lock and unlock.
-  private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-  private let state: UnsafeMutablePointer<State>
+  // SAFETY: made in `init` and freed in `deinit`. Its address never changes, as a mutex requires.
+  private let memory: LockMemory<State>
   private let condition: UnsafeMutablePointer<pthread_cond_t>?
-  /// The block that contains the mutex and the state, if they have no memory of their own.
-  private let block: LockBlock<State>?
-
-  /// Makes one of many adjacent locks.
-  package init(_ initial: consuming State, in block: LockBlock<State>, at index: Int) {
-    let memory = unsafe block.memory(at: index)
-    unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
-    unsafe state = unsafe (memory + LockBlock<State>.stateOffset)
-      .bindMemory(to: State.self, capacity: 1)
-    unsafe pthread_mutex_init(mutex, nil)
-    unsafe state.initialize(to: initial)
-    unsafe condition = nil
-    self.block = block
-  }
 
   /// - Parameters:
   ///   - waits: whether threads will wait for the state to change.
   ///   - isOfProcess: whether the lock is a global. No child of fork(2) then inherits it from
   ///     another thread. No other lock of this kind may be taken under it.
   package init(_ initial: consuming State, waits: Bool = false, isOfProcess: Bool = false) {
-    // The mutex and the state are adjacent, on cache lines of their own, so that neighbours in an
-    // array of locks do not slow each other.
-    let memory = unsafe alignedMemory(byteCount: LockBlock<State>.byteCount)
-    block = nil
-    unsafe mutex = memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
-    unsafe state = unsafe (memory + LockBlock<State>.stateOffset)
-      .bindMemory(to: State.self, capacity: 1)
-    unsafe pthread_mutex_init(mutex, nil)
-    unsafe state.initialize(to: initial)
+    unsafe memory = LockMemory(
+      initial, at: alignedMemory(byteCount: LockMemory<State>.byteCount))
     if waits {
       let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
       // Waits use the monotonic clock, because it cannot be set.
@@ -56,7 +33,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
     } else {
       unsafe condition = nil
     }
-    if isOfProcess { unsafe Forks.shared.hold(mutex) }
+    if isOfProcess { unsafe Forks.shared.hold(memory.mutex) }
   }
 
   deinit {
@@ -64,9 +41,8 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
       unsafe pthread_cond_destroy(condition)
       unsafe condition.deallocate()
     }
-    unsafe state.deinitialize(count: 1)
-    unsafe pthread_mutex_destroy(mutex)
-    if block == nil { unsafe freeMemory(mutex) }
+    memory.deinitialize()
+    unsafe freeMemory(memory.mutex)
   }
 
   /// Runs `body` with exclusive access to the state.
@@ -74,16 +50,14 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   package func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    unsafe pthread_mutex_lock(mutex)
-    defer { unsafe pthread_mutex_unlock(mutex) }
-    return try unsafe body(&state.pointee)
+    try memory.withLock(body)
   }
 
   /// Takes the lock. The caller ends the hold, and keeps the lock alive until then.
   @inline(__always)
   package func hold() -> LockHold<State> {
-    unsafe pthread_mutex_lock(mutex)
-    return unsafe LockHold(mutex, state)
+    unsafe pthread_mutex_lock(memory.mutex)
+    return unsafe LockHold(memory.mutex, memory.state)
   }
 
   /// How many times to try a lock that another thread holds: for about as long as a short append
@@ -93,17 +67,17 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// Takes the lock unless another thread keeps holding it.
   package func holdIfFree() -> LockHold<State>? {
     var count = 0
-    while unsafe pthread_mutex_trylock(mutex) != 0 {
+    while unsafe pthread_mutex_trylock(memory.mutex) != 0 {
       count += 1
       if count == Self.tryCount { return nil }
     }
-    return unsafe LockHold(mutex, state)
+    return unsafe LockHold(memory.mutex, memory.state)
   }
 
   /// Whether a thread held the lock at the time of the call.
   package var isHeld: Bool {
-    guard unsafe pthread_mutex_trylock(mutex) == 0 else { return true }
-    unsafe pthread_mutex_unlock(mutex)
+    guard unsafe pthread_mutex_trylock(memory.mutex) == 0 else { return true }
+    unsafe pthread_mutex_unlock(memory.mutex)
     return false
   }
 
@@ -115,11 +89,11 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// register.
   package func waitUntil<Result>(_ body: (inout State) -> Result?) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
-    unsafe pthread_mutex_lock(mutex)
-    defer { unsafe pthread_mutex_unlock(mutex) }
+    unsafe pthread_mutex_lock(memory.mutex)
+    defer { unsafe pthread_mutex_unlock(memory.mutex) }
     while true {
-      if let result = unsafe body(&state.pointee) { return result }
-      unsafe pthread_cond_wait(condition, mutex)
+      if let result = unsafe body(&memory.state.pointee) { return result }
+      unsafe pthread_cond_wait(condition, memory.mutex)
     }
   }
 
@@ -134,12 +108,12 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
   /// wait.
   package func waitUntil<Result>(step body: (inout State) -> Step<Result>) -> Result {
     guard let condition = unsafe condition else { preconditionFailure("made without waits") }
-    unsafe pthread_mutex_lock(mutex)
-    defer { unsafe pthread_mutex_unlock(mutex) }
+    unsafe pthread_mutex_lock(memory.mutex)
+    defer { unsafe pthread_mutex_unlock(memory.mutex) }
     while true {
-      switch unsafe body(&state.pointee) {
+      switch unsafe body(&memory.state.pointee) {
       case .done(let result): return result
-      case .wait(nil): unsafe pthread_cond_wait(condition, mutex)
+      case .wait(nil): unsafe pthread_cond_wait(condition, memory.mutex)
       case .wait(let duration?):
         var deadline = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &deadline)
@@ -149,7 +123,7 @@ package struct Lock<State: ~Copyable>: ~Copyable, @unchecked Sendable {
         let seconds = min(max(0, duration.milliseconds) / 1000, 1 << 32)
         deadline.tv_sec += Int(seconds + nanoseconds / 1_000_000_000)
         deadline.tv_nsec = Int(nanoseconds % 1_000_000_000)
-        _ = unsafe pthread_cond_timedwait(condition, mutex, &deadline)
+        _ = unsafe pthread_cond_timedwait(condition, memory.mutex, &deadline)
       }
     }
   }
@@ -186,33 +160,77 @@ package struct LockHold<State: ~Copyable>: ~Copyable {
   package func end() { unsafe pthread_mutex_unlock(mutex) }
 }
 
-/// Memory for many adjacent locks, each on separate cache lines. The last lock that is freed also
-/// frees the block, and the memory returns to the system. Separate small locks take three times as
-/// much memory.
+/// A mutex and its state, next to each other. The owner of the memory keeps it alive.
 @safe
-package final class LockBlock<State: ~Copyable>: @unchecked Sendable {
-  // SAFETY: the address never changes, and each lock uses only its own part.
-  private let base: UnsafeMutableRawPointer
-  private let count: Int
+package struct LockMemory<State: ~Copyable> {
+  // SAFETY: the state is touched only between lock and unlock.
+  fileprivate let mutex: UnsafeMutablePointer<pthread_mutex_t>
+  fileprivate let state: UnsafeMutablePointer<State>
 
-  /// The offset of the state after the mutex.
-  fileprivate static var stateOffset: Int {
+  fileprivate static var byteCount: Int { stateOffset + MemoryLayout<State>.size }
+  private static var stateOffset: Int {
     let alignment = MemoryLayout<State>.alignment
     return unsafe (MemoryLayout<pthread_mutex_t>.size + alignment - 1) / alignment * alignment
   }
-  fileprivate static var byteCount: Int { stateOffset + MemoryLayout<State>.size }
-  package static var stride: Int { (byteCount + 63) & ~63 }
 
-  package init(count: Int) {
+  /// The lock in this memory.
+  @inline(__always)
+  fileprivate init(at memory: UnsafeMutableRawPointer) {
+    unsafe mutex = memory.assumingMemoryBound(to: pthread_mutex_t.self)
+    unsafe state = unsafe (memory + Self.stateOffset).assumingMemoryBound(to: State.self)
+  }
+
+  /// A new lock in this memory.
+  fileprivate init(_ initial: consuming State, at memory: UnsafeMutableRawPointer) {
+    unsafe memory.bindMemory(to: pthread_mutex_t.self, capacity: 1)
+    unsafe (memory + Self.stateOffset).bindMemory(to: State.self, capacity: 1)
+    unsafe self.init(at: memory)
+    unsafe pthread_mutex_init(mutex, nil)
+    unsafe state.initialize(to: initial)
+  }
+
+  fileprivate func deinitialize() {
+    unsafe state.deinitialize(count: 1)
+    unsafe pthread_mutex_destroy(mutex)
+  }
+
+  /// Runs `body` with exclusive access to the state.
+  @inline(__always)
+  package func withLock<Result: ~Copyable, Failure: Error>(
+    _ body: (inout State) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    unsafe pthread_mutex_lock(mutex)
+    defer { unsafe pthread_mutex_unlock(mutex) }
+    return try unsafe body(&state.pointee)
+  }
+}
+
+/// Many adjacent locks, each on cache lines of its own. Its memory returns to the system. Separate
+/// locks take three times as much.
+@safe
+package final class LockArray<State: ~Copyable>: @unchecked Sendable {
+  // SAFETY: the address never changes, and each lock uses only its own part.
+  private let base: UnsafeMutableRawPointer
+  private let count: Int
+  private static var stride: Int { (LockMemory<State>.byteCount + 63) & ~63 }
+
+  package init(count: Int, _ initial: (Int) -> State) {
     precondition(MemoryLayout<State>.alignment <= 64)
     self.count = count
     unsafe base = pageMemory(byteCount: count * Self.stride)
+    for index in 0..<count {
+      _ = unsafe LockMemory(initial(index), at: base + index * Self.stride)
+    }
   }
 
-  deinit { unsafe freePages(base, byteCount: count * Self.stride) }
+  deinit {
+    for index in 0..<count { self[index].deinitialize() }
+    unsafe freePages(base, byteCount: count * Self.stride)
+  }
 
-  fileprivate func memory(at index: Int) -> UnsafeMutableRawPointer {
+  @inline(__always)
+  package subscript(index: Int) -> LockMemory<State> {
     precondition(index >= 0 && index < count)
-    return unsafe base + index * Self.stride
+    return unsafe LockMemory(at: base + index * Self.stride)
   }
 }
