@@ -102,7 +102,7 @@ package final class MistakenFileSystem: FileSystemDecorator, MappedWriteObserver
     case .noManifestSync where name == FileName.newManifest: return
     case .noDirectorySync where isStore: return
     case .noParentSync where isParent: return
-    case .checkpointNotSynced where FileName.isCheckpoint(name): return
+    case .checkpointNotSynced where name.hasPrefix("ckpt-"): return
     case .manifestSyncedLate where name == FileName.newManifest: lateManifest = descriptor
     case .directorySyncedAfterUnlinks where isStore: lateDirectory = descriptor
     case .directorySyncedFirst where descriptor == earlyDirectory: earlyDirectory = nil

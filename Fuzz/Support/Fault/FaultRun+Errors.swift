@@ -135,7 +135,7 @@ extension FaultRun {
     // A session that finds no prepared manifest writes one.
     if [FileName.nextManifest, FileName.newNextManifest].contains(name) { return true }
     // A store does without a checkpoint that cannot be written or read.
-    if FileName.isCheckpoint(name) { return true }
+    if name.hasPrefix("ckpt-") { return true }
     // If a file cannot be shortened now, the next open does it.
     if [.open, .status].contains(failure.call), FileName.isSegment(name) { return true }
     // The next manifest may not fit until others release space.

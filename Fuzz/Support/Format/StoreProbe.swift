@@ -50,8 +50,9 @@ struct StoreProbe {
         }
       }
       let work = budget - scanner.candidateBudget
+      let longestHead = RecordHeader.maximumFieldByteCount + 65_535 + 65_535
       try require(
-        work <= budget + RecordHeader.maximumHeadByteCount + 1024 * (end / 8),
+        work <= budget + longestHead + 1024 * (end / 8),
         "scanner: checksums over \(work) bytes for \(end)")
       try require(
         fileSystem.readByteCount <= 2 * end, "scanner: read \(fileSystem.readByteCount) of \(end)")

@@ -73,7 +73,7 @@ extension Store {
   }
 
   /// The engine that reads see.
-  var currentEngine: Engine {
+  package var currentEngine: Engine {
     get throws(StoreError) { if let follower { try follower.engine } else { engine } }
   }
 }

@@ -127,9 +127,6 @@ public final class Store: Sendable {
   /// Makes a checkpoint now. The store also makes checkpoints by itself.
   package func checkpoint() throws(StoreError) { try engine.checkpointer.checkpoint() }
 
-  /// The keys, the least recently accessed first, for tests.
-  package func keysByRecency() throws -> [[UInt8]] { try currentReader.keysByRecency() }
-
   /// The version of the newest write or, in a store that follows another process, of the newest
   /// write visible to its last read. Does not check for changes, because only a call that can throw
   /// may report `outdated`.
@@ -144,11 +141,6 @@ public final class Store: Sendable {
   package var isClosed: Bool { engine.session.isClosed }
 
   package var writeFailure: SystemFailure? { engine.log.failure }
-
-  /// Errors in the segments' usage counts, for tests.
-  package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
-    try currentEngine.auditUsage(mayCountMore: mayCountMore)
-  }
 
   /// Makes every write durable, marks the store clean and releases its lock. Later calls throw
   /// `closed`, but a second `close` does nothing.

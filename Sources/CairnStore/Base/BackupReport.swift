@@ -14,19 +14,4 @@ public struct BackupReport: Sendable, Hashable {
   /// The keys of the damaged values. A key may have a sound current value if the damaged record is
   /// not the key's newest.
   public var keys: [Corruption: [UInt8]] = [:]
-
-  /// Makes a report.
-  ///
-  /// - Parameters: see the properties of the same names.
-  package init(
-    version: UInt64 = 0, entryCount: Int = 0, segmentCount: Int = 0, byteCount: Int = 0,
-    damagedValues: [Corruption] = [], keys: [Corruption: [UInt8]] = [:]
-  ) {
-    self.version = version
-    self.entryCount = entryCount
-    self.segmentCount = segmentCount
-    self.byteCount = byteCount
-    self.damagedValues = damagedValues
-    self.keys = keys
-  }
 }

@@ -18,22 +18,4 @@ public struct CompactionReport: Sendable, Hashable {
   public var pinnedByteCount: Int = 0
   /// Segments left unchanged because records that entries need are damaged or unreadable.
   public var unreadableSegmentCount: Int = 0
-
-  /// Makes a report.
-  ///
-  /// - Parameters: see the properties of the same names.
-  package init(
-    removedSegmentCount: Int = 0, writtenSegmentCount: Int = 0, byteCountBefore: Int = 0,
-    byteCountAfter: Int = 0, copiedRecordCount: Int = 0, droppedTombstoneCount: Int = 0,
-    pinnedByteCount: Int = 0, unreadableSegmentCount: Int = 0
-  ) {
-    self.removedSegmentCount = removedSegmentCount
-    self.writtenSegmentCount = writtenSegmentCount
-    self.byteCountBefore = byteCountBefore
-    self.byteCountAfter = byteCountAfter
-    self.copiedRecordCount = copiedRecordCount
-    self.droppedTombstoneCount = droppedTombstoneCount
-    self.pinnedByteCount = pinnedByteCount
-    self.unreadableSegmentCount = unreadableSegmentCount
-  }
 }

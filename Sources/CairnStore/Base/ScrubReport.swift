@@ -8,18 +8,6 @@ public struct ScrubReport: Sendable, Hashable {
   public var damage: [DamageEvent] = []
   /// Whether the scrub finished. `false` if the caller stopped it.
   public var isComplete: Bool = false
-
-  /// Makes a report.
-  ///
-  /// - Parameters: see the properties of the same names.
-  package init(
-    byteCount: Int = 0, recordCount: Int = 0, damage: [DamageEvent] = [], isComplete: Bool = false
-  ) {
-    self.byteCount = byteCount
-    self.recordCount = recordCount
-    self.damage = damage
-    self.isComplete = isComplete
-  }
 }
 
 /// A damaged place that a scrub or a compaction found in the log. It was left unchanged, or copied.
@@ -34,15 +22,6 @@ public struct DamageEvent: Sendable, Hashable {
   /// no read needs the damaged records, although an open without a checkpoint would still need
   /// them.
   public var keyCount: Int
-
-  /// Makes an event.
-  ///
-  /// - Parameters: see the properties of the same names.
-  package init(place: Corruption, keys: [[UInt8]], keyCount: Int) {
-    self.place = place
-    self.keys = keys
-    self.keyCount = keyCount
-  }
 }
 
 /// The progress and the results of scrubs. A *cycle* reads the whole log once.

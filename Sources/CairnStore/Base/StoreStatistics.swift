@@ -82,7 +82,6 @@ package struct StoreUsage: Sendable, Hashable {
   /// Bytes allocated for the segments' files.
   package var allocatedByteCount = 0
   package var pinnedByteCount = 0
-  package var segmentCount = 0
 }
 
 /// One segment of the log at one moment.

@@ -9,7 +9,6 @@ extension Engine {
       for segment in appender.segments {
         usage.deadByteCount += segment.usage.deadByteCount
         usage.allocatedByteCount += segment.allocatedByteCount
-        usage.segmentCount += 1
       }
       usage.allocatedByteCount += appender.prepared?.allocatedByteCount ?? 0
     }
@@ -68,36 +67,5 @@ extension Engine {
     statistics.delayedWriteCount = writer.pressure.writeCount.load(ordering: .relaxed)
     statistics.writeDelay = .milliseconds(writer.pressure.delay.load(ordering: .relaxed))
     return statistics
-  }
-
-  // MARK: For tests
-
-  /// Compares the usage counts of each segment with its records and the index, and returns the
-  /// differences.
-  ///
-  /// - Parameter mayCountMore: whether the count of live bytes may be too high.
-  package func auditUsage(mayCountMore: Bool = false) throws(StoreError) -> [String] {
-    var differences: [String] = []
-    for segment in log.segments {
-      let counted = segment.usage
-      let actual = SegmentUsage(total: UsageTotal())
-      var scanner = try SegmentScanner(segment, end: counted.end)
-      var offset = SegmentHeader.byteCount
-      while offset < counted.end, let header = try scanner.header(at: offset) {
-        let location = segment.location(at: offset)
-        let isLive = try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) in
-          try lookup.index.load(shardOf: lookup.hash.hash(key))
-          return lookup.index.find(lookup.hash.hash(key), at: location) { _ in }
-        }
-        offset += header.byteCount
-        actual.add(
-          header, sequence: segment.sequence(of: header), end: offset,
-          isLive: isLive && header.kind != .tombstone)
-      }
-      if !counted.hasSameCounts(as: actual, mayCountMore: mayCountMore) {
-        differences.append("\(segment.name): the count is \(counted) instead of \(actual)")
-      }
-    }
-    return differences
   }
 }

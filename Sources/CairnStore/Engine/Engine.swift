@@ -43,8 +43,8 @@ package final class Engine: Sendable {
     housekeeper.start()
   }
 
-  var lookup: Lookup { writer.lookup }
-  var log: LogWriter { writer.log }
+  package var lookup: Lookup { writer.lookup }
+  package var log: LogWriter { writer.log }
   var catalog: Catalog { writer.supply.catalog }
   var compactor: Compactor { writer.compactor }
   var checkpointer: Checkpointer { writer.compactor.checkpointer }

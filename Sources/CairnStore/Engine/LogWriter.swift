@@ -19,7 +19,7 @@ enum SyncedPart {
 ///    unlinked.
 /// 3. Other locks are taken before it, except the locks inside the index, the segment table and the
 ///    recency clock, which are taken after it.
-final class LogWriter: Sendable {
+package final class LogWriter: Sendable {
   let session: Session
   let files: SegmentFiles
   let reserve: DiskReserve
@@ -100,7 +100,7 @@ final class LogWriter: Sendable {
 
   /// All segments: sealed ones, followed by copies of a compaction, then rolled ones and the active
   /// one.
-  var segments: [Segment] { withLock { $0.segments } }
+  package var segments: [Segment] { withLock { $0.segments } }
 
   /// The disk space that the log takes.
   var allocatedByteCount: Int {

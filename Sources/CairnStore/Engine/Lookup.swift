@@ -7,11 +7,11 @@
 ///    cannot be decided this way and are repeated under the lock of a shard, the only lock that a
 ///    lookup takes. Examples are a second key with the same hash, an idle limit, a segment without a
 ///    mapping, and an entry that is not loaded or keeps changing.
-struct Lookup: Sendable {
+package struct Lookup: Sendable {
   let session: Session
-  let index: HashIndex
+  package let index: HashIndex
   let table: SegmentTable
-  let hash: SipHash
+  package let hash: SipHash
   let clock: StoreClock
 
   init(_ session: Session, _ parts: borrowing OpenedStore) {

@@ -126,16 +126,4 @@ extension Reader {
     }
     return try body(entry)
   }
-
-  // MARK: For tests
-
-  /// The keys that a read would find, the least recently accessed first.
-  package func keysByRecency() throws -> [[UInt8]] {
-    var keys: [(key: [UInt8], tick: UInt64)] = []
-    try forEach(in: live, keyPrefix: [UInt8]().rawSpan, part: .head) { found, _ in
-      keys.append((found.record.key.copied(), found.tick))
-      return .next
-    }
-    return keys.sorted { $0.tick < $1.tick }.map(\.key)
-  }
 }

@@ -11,7 +11,6 @@ struct Writer: Sendable {
   let compactor: Compactor
   let pressure: BackPressure
   let log: LogWriter
-  let alarm: HousekeepingAlarm
   let removalObserver: (@Sendable (RemovalEvent) -> Void)?
 
   init(_ compactor: Compactor) {
@@ -21,7 +20,6 @@ struct Writer: Sendable {
     self.compactor = compactor
     pressure = compactor.pressure
     log = supply.log
-    alarm = session.alarm
     removalObserver = session.configuration.removalObserver
   }
 

@@ -33,11 +33,6 @@ package enum FileName {
     name.hasPrefix("seg-") && identifier(in: name) != nil
   }
 
-  /// Whether a name is a checkpoint's.
-  package static func isCheckpoint(_ name: String) -> Bool {
-    name.hasPrefix("ckpt-") && identifier(in: name) != nil
-  }
-
   /// `seg-` and the id as 16 hexadecimal digits.
   package static func segment(_ id: SegmentID) -> String { "seg-" + digits(of: id.rawValue) }
 

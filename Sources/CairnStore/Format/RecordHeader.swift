@@ -50,8 +50,6 @@ package struct RecordHeader: Sendable, Hashable {
   package static let maximumFieldByteCount = 24 + 8 + 8 + 8 + 2 + 8 + 8
   /// The size that a sync mark adds to an appended record.
   package static let syncMarkByteCount = 8
-  /// The maximum bytes before a value: fields, key and metadata.
-  package static let maximumHeadByteCount = maximumFieldByteCount + 65_535 + 65_535
   /// The size of a roll record.
   package static let rollByteCount = 24
 

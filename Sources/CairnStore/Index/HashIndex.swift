@@ -10,8 +10,6 @@ internal import Synchronization
 /// they name an entry that a lookup has found, or follow a lookup that found none.
 package final class HashIndex: Sendable {
   package static let shardCount = 256
-  /// The memory that an empty index takes.
-  package static let emptyByteCount = shardCount * LockBlock<IndexShard>.stride
 
   /// The tables of the shards, for lookups without locks.
   let versions: VersionedWords

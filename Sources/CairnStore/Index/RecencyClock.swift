@@ -203,9 +203,6 @@ package final class RecencyClock: Sendable {
     samples = kept
   }
 
-  /// The number of samples.
-  package var sampleCount: Int { samples.withLock { $0.count } }
-
   /// The time of a tick, at most 1 % of its age too late.
   package func time(of tick: UInt64) -> Timestamp {
     samples.withLock { RecencyTimes(samples: $0).time(of: tick) }

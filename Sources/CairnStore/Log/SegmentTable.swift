@@ -87,11 +87,4 @@ package final class SegmentTable: Sendable {
   func kill(_ location: Location, byteCount: Int) {
     segments.withObject(in: location.granule) { $0.usage.kill(byteCount: byteCount) }
   }
-
-  /// Prefetches the first bytes of a record, at most `count`. Call where `segment(at:)` may be
-  /// called.
-  @inline(__always)
-  package func prefetch(_ location: Location, count: Int) {
-    segments.withObject(in: location.granule) { $0.prefetch(location, count: count) }
-  }
 }

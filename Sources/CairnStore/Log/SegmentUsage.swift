@@ -204,13 +204,6 @@ package final class SegmentUsage: Sendable {
     earliestEnd.store(expires, ordering: .relaxed)
   }
 
-  /// Whether both have the same counts; with `mayCountMore`, this object may count more bytes as
-  /// live.
-  package func hasSameCounts(as other: SegmentUsage, mayCountMore: Bool = false) -> Bool {
-    let byteCount = mayCountMore ? max(liveByteCount, other.liveByteCount) : other.liveByteCount
-    return description == other.description(liveByteCount: byteCount)
-  }
-
   /// Counts puts as their keys' newest records.
   @inline(__always)
   package func revive(count: Int = 1, byteCount: Int) {
@@ -242,16 +235,5 @@ extension Atomic<Int> {
   @inline(__always)
   fileprivate func add(_ number: Int) {
     store(load(ordering: .relaxed) &+ number, ordering: .relaxed)
-  }
-}
-
-extension SegmentUsage: CustomStringConvertible {
-  package var description: String { description(liveByteCount: liveByteCount) }
-
-  func description(liveByteCount: Int) -> String {
-    "live \(livePuts.load(ordering: .relaxed)) of \(puts.load(ordering: .relaxed)) puts, "
-      + "\(liveByteCount) bytes, \(tombstoneCount) tombstones of \(tombstoneByteCount) bytes to "
-      + "\(highestTombstoneSequence), \(recordCount) records to \(end), "
-      + "numbers \(lowestSequence)...\(highestSequence)"
   }
 }

@@ -6,8 +6,7 @@ package struct Replay: ~Copyable {
   let table: SegmentTable
   /// Records up to this sequence number are ignored.
   let floor: SequenceNumber
-  /// The checkpoint that the index was loaded from, and the source of its entries.
-  private let checkpoint: Checkpoint?
+  /// The source of the entries of the checkpoint that the index was loaded from.
   private let source: CheckpointSource?
   /// The shards that have tombstones.
   private var hasTombstones = [Bool](repeating: false, count: HashIndex.shardCount)
@@ -25,7 +24,6 @@ package struct Replay: ~Copyable {
     index: HashIndex, hash: SipHash, table: SegmentTable, floor: SequenceNumber,
     segments: [Segment], checkpoint: Checkpoint? = nil, source: CheckpointSource? = nil
   ) {
-    self.checkpoint = checkpoint
     self.source = source
     let lowestSequence = segments.map(\.header.baseSequence).min() ?? 1
     lastKnownSequence = checkpoint?.lastSequence ?? (max(1, lowestSequence) - 1)

@@ -1,5 +1,3 @@
-internal import CCairn
-
 /// A fixed-length run of plain elements, initially zero. Owns its memory.
 ///
 /// Unlike an array, it has no reference count and no exclusivity checks, and all-zero memory comes
@@ -46,14 +44,6 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
       precondition(UInt(bitPattern: index) < UInt(bitPattern: count))
       unsafe base[index] = newValue
     }
-  }
-
-  /// Prefetches an element and its neighbours, without waiting.
-  @inline(__always)
-  package func prefetch(_ index: Int) {
-    guard UInt(bitPattern: index) < UInt(bitPattern: count) else { return }
-    unsafe cairn_prefetch(base + index)
-    unsafe cairn_prefetch(base + min(index + 64 / MemoryLayout<Element>.stride, count - 1))
   }
 
   /// A span of the elements in place.

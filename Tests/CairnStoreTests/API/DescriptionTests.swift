@@ -1,7 +1,8 @@
 import CairnRepair
-import CairnStore
 import FuzzSupport
 import Testing
+
+@testable import CairnStore
 
 @Suite("What a store and its reports print")
 struct DescriptionTests {

@@ -32,7 +32,7 @@ struct SlowSyncTests {
     system.holdSyncs()
     defer { system.releaseSyncs() }
     try write(store, 0..<150)
-    #expect(try store.usage().segmentCount > 10)
+    #expect(try store.statistics().segmentCount > 10)
     for number in 0..<150 { try store.removeValue(forKey: "key \(number)") }
     // Meanwhile, housekeeping waits in a sync.
     #expect(system.awaitHeldSync())
@@ -100,7 +100,7 @@ struct SlowSyncTests {
       else { return nil }
       do {
         try fillSegment()
-        let count = try store.usage().segmentCount
+        let count = try store.statistics().segmentCount
         segmentCounts.withLock { $0.append(count) }
       } catch { problems.add("\(error)") }
       return nil

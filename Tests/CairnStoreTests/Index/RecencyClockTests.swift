@@ -1,6 +1,7 @@
-import CairnStore
 import FuzzSupport
 import Testing
+
+@testable import CairnStore
 
 @Suite("The recency clock")
 struct RecencyClockTests {
@@ -59,7 +60,7 @@ struct RecencyClockTests {
       // Another thread read the clock before.
       recency.note(clock.now().advanced(by: .milliseconds(-4)))
       if step % 5 == 0 { clock.advance(by: .seconds(step % 10 == 0 ? swing : -swing)) }
-      highestCount = max(highestCount, recency.sampleCount)
+      highestCount = max(highestCount, recency.sampleTicks.count)
     }
     #expect(highestCount <= 8192)
     var largestError: Int64 = 0

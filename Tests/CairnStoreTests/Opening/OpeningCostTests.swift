@@ -13,7 +13,7 @@ struct OpeningCostTests {
   /// Bytes of the segments and the checkpoint of a store.
   private func byteCounts(_ image: Image) -> (log: Int, checkpoint: Int) {
     let log = image.segmentNames.reduce(0) { $0 + (image.files[$1]?.count ?? 0) }
-    let checkpoint = image.files.filter { FileName.isCheckpoint($0.key) }
+    let checkpoint = image.files.filter { $0.key.hasPrefix("ckpt-") }
     return (log, checkpoint.values.reduce(0) { $0 + $1.count })
   }
 

@@ -165,7 +165,7 @@ struct TieredCoherenceTests {
     #expect(newer.value == 2 && newer.place.record == .unknown)
     #expect(try cache.settle(key, newer.place, isAccess: false))
     #expect(try cache.settle(key, newer.place, isAccess: false))
-    #expect(try cache.tier.held.peekValue(forKey: key)?.place.record != .unknown)
+    #expect(cache.tier.held.peekValue(forKey: key)?.place.record != .unknown)
   }
 
   @Test("Shown numbers of hits never fall")

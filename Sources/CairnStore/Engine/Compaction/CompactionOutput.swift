@@ -24,7 +24,6 @@ final class CompactionOutput {
     buffer = header.encoded()
   }
 
-  var id: SegmentID { header.id }
   var isEmpty: Bool { offset == SegmentHeader.byteCount }
 
   /// Whether a record's number and time can be encoded relative to those of the header.

@@ -20,28 +20,9 @@ package struct SegmentFacts: Sendable {
   package let lowestSequence: SequenceNumber
   package let highestSequence: SequenceNumber
   package let compactedAt: SequenceNumber
+}
 
-  package init(
-    id: SegmentID, isCandidate: Bool, isSealed: Bool, byteCount: Int, liveByteCount: Int,
-    livePutCount: Int, deadPutCount: Int, tombstoneByteCount: Int = 0,
-    highestTombstone: SequenceNumber = 0,
-    lowestSequence: SequenceNumber, highestSequence: SequenceNumber,
-    compactedAt: SequenceNumber = 0
-  ) {
-    self.id = id
-    self.isCandidate = isCandidate
-    self.isSealed = isSealed
-    self.byteCount = byteCount
-    self.liveByteCount = liveByteCount
-    self.livePutCount = livePutCount
-    self.deadPutCount = deadPutCount
-    self.tombstoneByteCount = tombstoneByteCount
-    self.highestTombstone = highestTombstone
-    self.lowestSequence = lowestSequence
-    self.highestSequence = highestSequence
-    self.compactedAt = compactedAt
-  }
-
+extension SegmentFacts {
   init(_ segment: Segment, isCandidate: Bool, isSealed: Bool) {
     let usage = segment.usage
     self.init(

@@ -40,13 +40,6 @@ final class Evictor: Sendable {
     if start.hasFailed.load(ordering: .relaxed) { try evictAgain(&removals) }
   }
 
-  /// Like the other form, but reports removals to the observer.
-  func retryFailedEviction() throws(StoreError) {
-    var removals: [RemovalEvent] = []
-    defer { remover.tell(removals) }
-    try retryFailedEviction(&removals)
-  }
-
   @inline(never)
   private func evictAgain(_ removals: inout [RemovalEvent]) throws(StoreError) {
     try remover.writer.log.checkWritable()

@@ -1,5 +1,6 @@
-import CairnStore
 import Testing
+
+@testable import CairnStore
 
 @Suite("Which segments are compacted next")
 struct CompactionPlannerTests {

@@ -1,8 +1,9 @@
-import CairnStore
 import Foundation
 import FuzzSupport
 import Glibc
 import Testing
+
+@testable import CairnStore
 
 /// Segments of 72 KiB: 60 values of 2,000 bytes are in the first, the second and an active third.
 final class ScrubScene {
