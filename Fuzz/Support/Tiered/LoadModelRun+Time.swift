@@ -19,18 +19,17 @@ extension LoadModelRun {
   }
 
   private mutating func advance(to end: Int64) async throws {
-    let waitCount = cache.loadActivity.waitCount
     scene.advance(by: .milliseconds(end - model.now))
     model.now = scene.clock.now().millisecondsSinceEpoch
     // Maintenance may remove a value that is too old for all policies. No call shows whether it
     // has.
     model.removeExpired(before: model.now - LoadModelScene.retention)
-    try await endWaits(waitCount)
+    try await endWaits()
   }
 
   /// Applies the time limits that have passed. Calls whose soft limits have passed continue after
   /// that.
-  private mutating func endWaits(_ waitCount: UInt64) async throws {
+  private mutating func endWaits() async throws {
     var timedOut: [Load] = []
     var left: [(key: Int, waiter: Waiter)] = []
     for limit in limits where limit.end <= model.now {
@@ -57,11 +56,12 @@ extension LoadModelRun {
     // At most one caller reaches its soft limit at a time.
     for (key, var waiter) in left {
       if let stale = model.stale(key, waiter.policy) {
-        try expect(await waiter.task.value, stale, "the result of a caller that stopped waiting")
+        try await expect(waiter, stale, "the result of a caller that stopped waiting")
       } else if case .answered(let answer, _) = model.outcome(key, waiter.policy) {
-        try expect(await waiter.task.value, answer, "the result of a caller that asked again")
+        try await expect(waiter, answer, "the result of a caller that asked again")
       } else {
-        try await settle("a new wait") { cache.loadActivity.waitCount == waitCount + 1 }
+        callers.runAll()
+        try expect(waiter.result.answer.withLock { $0 }, nil, "the answer during a new wait")
         waiter.softLimit = nil
         if let index = underWay(key) {
           loads[index].waiters.append(waiter)

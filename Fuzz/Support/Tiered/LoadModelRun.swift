@@ -18,10 +18,15 @@ package struct LoadModelRun {
     let number: Int
   }
 
+  /// The result of a call, once it has one.
+  final class Result: Sendable {
+    let answer = Lock<LoadModel.Answer?>(nil)
+  }
+
   /// A waiting caller.
   struct Waiter {
     let policy: LoadPolicy
-    let task: Task<LoadModel.Answer, Never>
+    let result: Result
     /// When the caller stops waiting.
     var softLimit: Limit?
   }
@@ -42,6 +47,8 @@ package struct LoadModelRun {
 
   let scene = LoadModelScene()
   private let origin = LoadOrigin()
+  /// Runs the calls.
+  let callers = ManualTaskExecutor()
   private let path: String
   private let hasMemory: Bool
   var random: FuzzRandom
@@ -147,23 +154,26 @@ package struct LoadModelRun {
     let policy = newPolicy()
     let expected = model.outcome(key, policy)
     note("ask for \(key): \(expected)")
-    let waitCount = cache.loadActivity.waitCount
     callCount += 1
-    let task = Task { [cache, origin] in
-      await Self.answer(cache, origin, key, policy)
+    let result = Result()
+    Task(executorPreference: callers) { [cache, origin] in
+      let answer = await LoadOrigin.$mark.withValue(LoadOrigin.Mark()) {
+        await Self.answer(cache, origin, key, policy)
+      }
+      result.answer.withLock { $0 = answer }
     }
-    var waiter = Waiter(policy: policy, task: task)
+    callers.runAll()
+    var waiter = Waiter(policy: policy, result: result)
     switch expected {
     case .answered(let answer, let begins):
-      try expect(await task.value, answer, "the answer")
-      try expect(cache.loadActivity.waitCount, waitCount, "the number of waits")
+      try expect(result.answer.withLock { $0 }, answer, "the answer without a wait")
       if case .value(_, _, isStale: true) = answer { tally["stale"] += 1 }
       if begins, underWay(key) == nil {
         try await begin(key, policy, nil)
         tally["loads in the background"] += 1
       }
     case .waits:
-      try await settle("a wait") { cache.loadActivity.waitCount == waitCount + 1 }
+      try expect(result.answer.withLock { $0 }, nil, "the answer during a wait")
       let isSoft = model.isSoft(key, policy)
       if underWay(key) == nil {
         try await begin(key, policy, nil)
@@ -233,9 +243,15 @@ package struct LoadModelRun {
       case 3: .absent(.milliseconds(lifetime))
       default: .notModified(.milliseconds(lifetime))
       }
-    let taskCount = cache.loadActivity.taskCount
+    let endCount = cache.loadStatistics.durations.count
     load.call.reply(reply)
-    try await settle("the end of a load") { cache.loadActivity.taskCount == taskCount - 1 }
+    // A load that has a waiter resumes it at its end, and an outdated one has no more effects.
+    let isToldOf =
+      load.isOutdated || !load.waiters.isEmpty
+      || loads.contains { $0.call.mark === load.call.mark }
+    try await settle("the end of a load") {
+      cache.loadStatistics.durations.count == endCount + 1 && (isToldOf || load.call.mark == nil)
+    }
     var answer: LoadModel.Answer?
     switch kind {
     case 0, 1:
@@ -279,7 +295,7 @@ package struct LoadModelRun {
     for waiter in load.waiters {
       let expected =
         answer ?? model.answer(afterFailureOf: load.key, waiter.policy, timedOut: timedOut)
-      try expect(await waiter.task.value, expected, "the result of a wait for \(load.key)")
+      try await expect(waiter, expected, "the result of a wait for \(load.key)")
     }
   }
 
@@ -354,7 +370,9 @@ package struct LoadModelRun {
     try await cache.close()
     for load in loads { load.call.reply(.loaded("too late", .unlimited)) }
     loads = []
-    try await settle("the end of all loads") { cache.loadActivity.taskCount == 0 }
+    try await settle("the end of all loads") {
+      cache.loadStatistics.durations.count == cache.loadStatistics.startedCount
+    }
     scene.discardAll()
     cache = try scene.open(path, hasMemory: hasMemory, &random)
     model.past = [:]
@@ -374,6 +392,12 @@ package struct LoadModelRun {
     if found != expected { throw FuzzFailure("\(what()): \(found) instead of \(expected)") }
   }
 
+  /// Waits for the answer to a call.
+  func expect(_ waiter: Waiter, _ expected: LoadModel.Answer, _ what: String) async throws {
+    try await settle(what) { waiter.result.answer.withLock { $0 } != nil }
+    try expect(waiter.result.answer.withLock { $0 }, expected, what)
+  }
+
   /// Compares what all other reads find, and checks that only known calls reached the origin.
   private func compare() throws {
     for key in 0..<Self.keyCount {
@@ -389,7 +413,9 @@ package struct LoadModelRun {
   /// Waits for what other tasks do.
   func settle(_ what: String, _ condition: () -> Bool) async throws {
     let end = ContinuousClock.now.advanced(by: .seconds(60))
-    while !condition() {
+    while true {
+      callers.runAll()
+      if condition() { return }
       if ContinuousClock.now > end { throw FuzzFailure("waited in vain for \(what)") }
       await Task.yield()
     }

@@ -5,6 +5,12 @@ import CairnStore
 final class LoadOrigin: Sendable {
   struct Failure: Error {}
 
+  /// Exists until a call, and the loads that it began, have ended.
+  final class Mark: Sendable {}
+
+  /// The mark of the current call or load.
+  @TaskLocal static var mark: Mark?
+
   enum Reply {
     case loaded(String, Lifetime)
     case notModified(Lifetime)
@@ -15,6 +21,7 @@ final class LoadOrigin: Sendable {
   struct Call: Sendable {
     let key: Int
     let prior: PriorValue<String>?
+    weak var mark = LoadOrigin.mark
     fileprivate let continuation: CheckedContinuation<Reply, Never>
 
     func reply(_ reply: Reply) { continuation.resume(returning: reply) }

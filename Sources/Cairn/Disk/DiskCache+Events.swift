@@ -43,15 +43,4 @@ extension DiskCache {
     }
     return stream
   }
-
-  /// Like `observe`, with the version of the inserted or removed entry or, for `removeAll`, the
-  /// last removed version. For tests.
-  package func observeVersions(
-    _ body: @escaping @Sendable (_ event: CacheEvent<Key>, _ version: UInt64) -> Void
-  ) -> CacheObservation {
-    events.add(body)
-  }
-
-  /// The number of observers: for tests.
-  package var observerCount: Int { events.observerCount }
 }

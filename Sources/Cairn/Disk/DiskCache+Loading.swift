@@ -116,7 +116,7 @@ extension DiskCache: Loading {
     return PolicyLoad(
       key: bytes, policy: policy, acceptsAbsence: acceptsAbsence, flights: flights,
       now: { [self] in store.clock.now().millisecondsSinceEpoch }, loader: load,
-      store: DiskLoadStore(cache: self, key: key, bytes: bytes))
+      store: DiskLoadStore(cache: self, key: key))
   }
 
   /// Keeps expired entries for as long as a policy may return them.
@@ -162,11 +162,6 @@ extension DiskCache: Loading {
         return loaded.value
       }
     }
-  }
-
-  /// How often a caller was suspended for a load, and the number of load tasks: for tests.
-  package var loadActivity: (waitCount: UInt64, taskCount: Int) {
-    (flights.waitCount.value, flights.taskCount.load(ordering: .relaxed))
   }
 
   /// Call before a key is written or removed.

@@ -36,27 +36,15 @@ extension DiskCache {
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
   ) async throws(CacheError) -> DiskCache {
-    try await open(
-      place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
-      costing: costing, variables: CacheLocation.variables)
-  }
-
-  /// Opens a cache at the place that these environment variables give: for tests.
-  package static nonisolated(nonsending) func open(
-    _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
-    valueCoder: ValueCoder<Value>,
-    costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
-    variables: [String: String]
-  ) async throws(CacheError) -> DiskCache {
     try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
       try open(
         place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
-        costing: costing, variables: variables)
+        costing: costing)
     }
   }
 
-  /// Opens a cache at the place that these environment variables give: for tests.
-  package static func open(
+  /// Opens a cache at the place that these environment variables give.
+  static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,

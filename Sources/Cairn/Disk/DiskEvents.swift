@@ -35,7 +35,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   let tier = AtomicLazyReference<TierHints<Key, Value>>()
   private let state = Lock(State())
   /// Lets calls skip decoding and locking if there are no observers.
-  private let isObserved = Atomic(false)
+  let isObserved = Atomic(false)
   /// What the store reports on threads that must not call an observer yet.
   private let heldBack = Lock<[(thread: ThreadID, events: [RemovalEvent])]>([])
   private let isHoldingBack = Atomic(0)
@@ -62,8 +62,6 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ level: DiagnosticLog.Level, _ category: DiagnosticLog.Category,
     _ text: @autoclosure () -> String
   ) { diagnostics(level, category, path: path, text()) }
-
-  var observerCount: Int { state.withLock { $0.observers.count } }
 
   func add(_ body: @escaping Body) -> CacheObservation {
     let id = state.withLock { state in

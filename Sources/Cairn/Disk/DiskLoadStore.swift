@@ -7,7 +7,6 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 
   let cache: DiskCache<CacheKey, Value>
   let key: CacheKey
-  let bytes: [UInt8]
   /// The marks of the load's beginning, and the error of reading the value to replace, if that is
   /// damaged.
   private let begun = BegunLoad()
@@ -16,12 +15,6 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
     let damage = Lock<CacheError?>(nil)
     /// The newest version when the load began.
     let start = Atomic<UInt64>(0)
-  }
-
-  init(cache: DiskCache<CacheKey, Value>, key: CacheKey, bytes: [UInt8]) {
-    self.cache = cache
-    self.key = key
-    self.bytes = bytes
   }
 
   var standardLifetime: Int64? { cache.lifetime?.milliseconds }

@@ -7,13 +7,13 @@ internal import CairnStore
 /// store. The place is removed when the store is closed, so the table never has more places than
 /// there are open caches.
 enum SharedCaches {
-  private enum Place: Sendable {
+  enum Place: Sendable {
     /// The thread `by` is opening the cache, perhaps to replace an earlier one.
     case opening(by: ThreadID, replacing: Weak?)
     case open(Weak)
   }
 
-  private struct Weak: Sendable {
+  struct Weak: Sendable {
     /// Read under the lock only to return it, because the reference could become the last one.
     weak var cache: (any AnyObject & Sendable)?
     let id: ObjectIdentifier
@@ -32,14 +32,14 @@ enum SharedCaches {
     case circle
   }
 
-  private final class Places: Sendable {
+  final class Places: Sendable {
     /// Keyed by the bytes of the path, because equal strings may name two directories.
     let byPath = Lock<[[UInt8]: Place]>([:], waits: true)
   }
 
   /// A forked child cannot use the caches of its parent.
   private static let ofProcess = PerProcess { Places() }
-  private static var places: Places { ofProcess.object }
+  static var places: Places { ofProcess.object }
 
   /// The open cache at a path, or a new one from `open`. If several callers need the cache at the
   /// same time, one opens it and the others wait.
@@ -157,11 +157,5 @@ enum SharedCaches {
       }
     }
     return nil
-  }
-
-  /// The number of paths below a directory that have a place: for tests.
-  static func count(below directory: String) -> Int {
-    let directory = Array((directory + "/").utf8)
-    return places.byPath.withLock { $0.keys.count { $0.starts(with: directory) } }
   }
 }

@@ -18,7 +18,7 @@ final class LoadNode: Sendable {
 /// its loader requests, directly or in child tasks. If the loader starts a task in another way, the
 /// graph cannot tell whether the load awaits that task, so it omits the task's requests.
 enum LoadGraph {
-  private static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>(
+  static let edges = Lock<[ObjectIdentifier: [ObjectIdentifier: Int]]>(
     [:], isOfProcess: true)
 
   /// Records that one load waits for another.
@@ -47,7 +47,4 @@ enum LoadGraph {
       if edges[start]?.isEmpty ?? false { edges[start] = nil }
     }
   }
-
-  /// The number of loads that wait for others: for tests.
-  static var count: Int { edges.withLock { $0.count } }
 }

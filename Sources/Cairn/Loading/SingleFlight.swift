@@ -63,8 +63,6 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// The number of stale values returned.
   let staleCount = Counter()
-  /// How often a caller was suspended for a load: for tests.
-  let waitCount = Counter()
   let history = LoadHistory<Key>()
   /// The longest time, in milliseconds, for which any policy may return a value after its lifetime
   /// ends. Only grows.
@@ -99,12 +97,6 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   var isActive: Bool {
     activeCount.load(ordering: .acquiring) != 0 || keepingCount.load(ordering: .acquiring) != 0
   }
-
-  /// The number of load tasks, including abandoned ones: for tests.
-  let taskCount = Atomic(0)
-
-  /// The number of loads in progress: for tests.
-  var count: Int { activeCount.load(ordering: .relaxed) }
 
   /// How long expired values are retained, in milliseconds.
   var retained: Int64 { retention.load(ordering: .relaxed) }
@@ -269,7 +261,6 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       }
     }
     defer { if let timer { timers.remove(timer) } }
-    waitCount.add()
     let value = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { flight.wait(waiter, $0) }
     } onCancel: {
@@ -298,11 +289,9 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let timer = timeLimit.map { limit in
       timers.add(after: limit) { [weak self] in self?.endByTimeLimit(flight, key, load, limit) }
     }
-    taskCount.add(1, ordering: .relaxed)
     let task = Task(executorPreference: LoadExecutor.shared) {
       await self.run(flight, key, load)
       if let timer { self.timers.remove(timer) }
-      self.taskCount.subtract(1, ordering: .relaxed)
     }
     flight.start(task, priority: Task.currentPriority)
   }

@@ -61,12 +61,4 @@ package final class PressureMonitor: Sendable {
       entry.queue.run { entry.responder?.respond(to: pressure) }
     }
   }
-
-  /// The number of known live caches: for tests.
-  package var responderCount: Int {
-    state.withLock { $0.responders.compactMap(\.responder) }.count
-  }
-
-  /// The number of known caches, including deallocated ones that have not been pruned: for tests.
-  package var heldCount: Int { state.withLock { $0.responders.count } }
 }

@@ -139,11 +139,6 @@ struct SharedReaders: ~Copyable, @unchecked Sendable {
   /// How many threads wait for the mutex.
   var waitingCount: UInt64 { unsafe words[Self.waitingCount].load(ordering: .relaxed) }
 
-  /// Makes the next release of the mutex share reads.
-  func noteWait() {
-    unsafe words[Self.readCount].store(Self.readsBeforeSharing, ordering: .relaxed)
-  }
-
   /// The hits of shared reads so far. Call under the mutex.
   var hitCount: UInt64 {
     (1...Self.stripeCount).reduce(0) {

@@ -34,25 +34,21 @@ package final class SystemPressureSource: PressureSource {
   ]
 
   /// The meaning of a descriptor's signal.
-  private enum Watch: Sendable {
+  enum Watch: Sendable {
     case stall(MemoryPressure)
     case events(MemoryGroup)
-    case stop
 
     var isStall: Bool { if case .stall = self { true } else { false } }
   }
 
-  private struct State: Sendable {
+  struct State: Sendable {
     /// Whether `watches` and `polledGroups` are those of the process's groups.
     var isWatching = false
     /// Whether there was ever something to watch.
     var hasWatched = false
     /// Whether something cannot be watched until a descriptor is free.
     var isPartial = false
-    var hasEnded = false
     var watches: [(descriptor: Int32, watch: Watch)] = []
-    /// The end of the pipe that is closed to end the wait.
-    var stopper: Int32 = -1
     var polledGroups: [MemoryGroup] = []
     /// The last report about a group's usage, and its time.
     var lastShare: (pressure: MemoryPressure, time: ContinuousClock.Instant)?
@@ -60,7 +56,7 @@ package final class SystemPressureSource: PressureSource {
     var killCounts: [Int32: UInt64] = [:]
   }
 
-  private let state = Lock(State())
+  let state = Lock(State())
   private let files: SystemFiles
   private let pollInterval: Duration
   /// How long to wait before a report about a group's usage is repeated.
@@ -82,47 +78,20 @@ package final class SystemPressureSource: PressureSource {
   deinit {
     state.withLock { state in
       for (descriptor, _) in state.watches { close(descriptor) }
-      if state.stopper >= 0 { close(state.stopper) }
-    }
-  }
-
-  /// Ends the wait, permanently.
-  package func stop() {
-    state.withLock { state in
-      state.hasEnded = true
-      if state.stopper >= 0 {
-        close(state.stopper)
-        state.stopper = -1
-      }
-    }
-  }
-
-  /// The number of files with notifications, and of polled groups: for tests.
-  package var watchCounts: (told: Int, polled: Int) {
-    state.withLock { state in
-      openOnce(&state)
-      return (state.watches.count - 1, state.polledGroups.count)
     }
   }
 
   /// Called by one thread at a time.
   package func next() -> MemoryPressure? {
     while true {
-      let (watches, polledGroups, isPartial, hasEnded) = state.withLock { state in
-        openOnce(&state)
-        return (state.watches, state.polledGroups, state.isPartial, state.hasEnded)
+      let (watches, polledGroups, isPartial) = state.withLock { state in
+        if !state.isWatching { watch(&state) }
+        return (state.watches, state.polledGroups, state.isPartial)
       }
-      if hasEnded { return nil }
-      if watches.isEmpty {
-        // No descriptor is left for the pipe.
-        _ = wait([], polls: true)
-        continue
-      }
-      // The pipe alone reports nothing.
-      if watches.count == 1 && polledGroups.isEmpty {
+      if watches.isEmpty && polledGroups.isEmpty {
         guard state.withLock({ $0.hasWatched || $0.isPartial }) else { return nil }
         watchAnew()
-        pause(watches)
+        pause(for: pollInterval)
         continue
       }
       var raised: MemoryPressure?
@@ -133,7 +102,6 @@ package final class SystemPressureSource: PressureSource {
         let (descriptor, watch) = watches[index]
         var isGone = false
         switch watch {
-        case .stop: return nil
         case .stall(let pressure):
           isGone = hasError
           if !isGone { raised = max(raised ?? pressure, pressure) }
@@ -156,41 +124,18 @@ package final class SystemPressureSource: PressureSource {
       if isOutdated { watchAnew() }
       if let raised { return raised }
       // At most once in each interval, whatever the kernel reports.
-      if isOutdated { pause(watches) }
+      if isOutdated { pause(for: pollInterval) }
     }
-  }
-
-  /// Waits for one interval, or until `stop`.
-  private func pause(_ watches: [(descriptor: Int32, watch: Watch)]) {
-    _ = wait([watches[0].descriptor], polls: true)
   }
 
   // MARK: Watches
 
-  private func openOnce(_ state: inout State) {
-    if state.watches.isEmpty { openPipe(&state) }
-    if !state.isWatching, !state.watches.isEmpty { watch(&state) }
-  }
-
-  private func openPipe(_ state: inout State) {
-    if files.lacksDescriptors() { return }
-    var ends: [Int32] = [-1, -1]
-    // SAFETY: the array has room for both descriptors.
-    let result = unsafe ends.withUnsafeMutableBufferPointer {
-      unsafe pipe($0.baseAddress)
-    }
-    if result != 0 { return }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    state.watches.append((ends[0], .stop))
-    state.stopper = ends[1]
-  }
-
-  private func watch(_ state: inout State) {
+  func watch(_ state: inout State) {
     state.isWatching = true
     files.shortage.isNoted.store(false, ordering: .relaxed)
     defer {
       state.isPartial = files.shortage.isNoted.load(ordering: .relaxed)
-      if state.watches.count > 1 || !state.polledGroups.isEmpty { state.hasWatched = true }
+      if !state.watches.isEmpty || !state.polledGroups.isEmpty { state.hasWatched = true }
     }
     let groups = MemoryGroup.all(files)
     var stallFiles = ["/proc/pressure/memory"]
@@ -241,9 +186,8 @@ package final class SystemPressureSource: PressureSource {
   /// - Parameter polls: whether to wait for `pollInterval` at most.
   /// - Returns: the indices of the signalled descriptors, and whether the kernel reports an error.
   ///   It does so for the triggers of a removed group, and for each change of `memory.events`.
-  private func wait(_ descriptors: [Int32], polls: Bool) -> [(index: Int, hasError: Bool)] {
+  func wait(_ descriptors: [Int32], polls: Bool) -> [(index: Int, hasError: Bool)] {
     let timeout = polls ? Int32(clamping: max(1, pollInterval.milliseconds)) : -1
-    // A pipe whose other end is closed signals POLLHUP, which poll always reports.
     var polled = descriptors.map { pollfd(fd: $0, events: Int16(POLLPRI), revents: 0) }
     // SAFETY: the array has the given length.
     let count = unsafe polled.withUnsafeMutableBufferPointer {
@@ -260,8 +204,8 @@ package final class SystemPressureSource: PressureSource {
   /// forever.
   private func watchAnew() {
     state.withLock { state in
-      for (descriptor, _) in state.watches.dropFirst() { close(descriptor) }
-      state.watches.removeSubrange(1...)
+      for (descriptor, _) in state.watches { close(descriptor) }
+      state.watches = []
       state.polledGroups = []
       state.killCounts = [:]
       state.isWatching = false

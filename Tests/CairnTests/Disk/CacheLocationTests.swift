@@ -1,6 +1,7 @@
-import Cairn
 import Foundation
 import Testing
+
+@testable import Cairn
 
 @Suite("The directory of a named cache")
 struct CacheLocationTests {

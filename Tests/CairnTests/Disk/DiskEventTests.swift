@@ -1,8 +1,9 @@
-import Cairn
 import CairnStore
 import Foundation
 import FuzzSupport
 import Testing
+
+@testable import Cairn
 
 @Suite("Events and statistics of a cache on disk")
 struct DiskEventTests {
@@ -75,7 +76,7 @@ struct DiskEventTests {
     let events = Record<CacheEvent<Int>>()
     let versions = Record<UInt64>()
     cache.observe { events.add($0) }
-    _ = cache.observeVersions { versions.add($1) }
+    _ = cache.events.add { versions.add($1) }
     // Key 3 is replaced, 5 occurs twice, and 1, 2 and then 3 itself are evicted.
     try cache.setValues([
       (key: 3, value: 30), (key: 4, value: 4), (key: 5, value: 0), (key: 6, value: 6),
@@ -147,7 +148,7 @@ struct DiskEventTests {
     #expect(counts.all == [0])
     #expect(try cache.value(forKey: "by the observer") == 0)
     observation.cancel()
-    #expect(cache.observerCount == 0)
+    #expect(!cache.isObserved)
     try cache.removeValue(forKey: "by the observer")
     #expect(counts.all == [0])
   }

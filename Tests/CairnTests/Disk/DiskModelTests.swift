@@ -1,7 +1,8 @@
-import Cairn
 import CairnStore
 import FuzzSupport
 import Testing
+
+@testable import Cairn
 
 /// A cache on disk simple enough to be obviously correct: an array in the order of use.
 private struct ModelDisk {
@@ -66,7 +67,7 @@ struct DiskModelTests {
         // Every close records the order of use.
         $0.store.checkpointRecordThreshold = 0
       }
-      _ = cache.observeVersions { told.add(($0, $1)) }
+      _ = cache.events.add { told.add(($0, $1)) }
       return cache
     }
     var cache = try open()
@@ -208,7 +209,7 @@ struct DiskModelTests {
     let cache = try DiskCache<Int, String>.open(
       .path(scene.path), configuration: configuration)
     let there = Lock<[UInt64: Int]>([:])
-    _ = cache.observeVersions { event, version in
+    _ = cache.events.add { event, version in
       switch event {
       case .inserted: there.withLock { $0[version, default: 0] += 1 }
       case .removed: there.withLock { $0[version, default: 0] -= 1 }

@@ -57,7 +57,7 @@ struct LoadLimitTests {
     for waiter in waiters {
       await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
     }
-    #expect(subject.loads.timedOutCount == 1 && subject.flightCount() == 0)
+    #expect(subject.loads.timedOutCount == 1 && !subject.isLoading())
     gate.open()
     await eventually { wasCancelled.all == [true] }
     #expect(try await subject.ask(origin)?.value == "1")
@@ -146,9 +146,9 @@ struct LoadLimitTests {
     scene.advance(by: .milliseconds(100))
     let stale = try await waiter.value
     #expect(stale?.value == "1" && stale?.isStale == true)
-    #expect(subject.flightCount() == 1)
+    #expect(subject.isLoading())
     gate.open()
-    await eventually { subject.flightCount() == 0 }
+    await eventually { !subject.isLoading() }
     #expect(try await subject.ask(origin)?.value == "late")
     #expect(origin.callCount == 1)
   }
@@ -166,12 +166,11 @@ struct LoadLimitTests {
     await eventually { scene.background.delays.contains(limit) }
     var other: Task<Loaded<String>?, any Error>?
     if isLastCancelled {
-      let count = subject.waitCount()
       other = Task {
         let policy = LoadPolicy.with { $0.staleOnError = .seconds(600) }
         return try await subject.cache.loaded(forKey: "a", policy: policy) { _ in .loaded("other") }
       }
-      await eventually { subject.waitCount() == count + 1 }
+      await eventually { subject.loads.joinedCount == 1 }
     }
     try await subject.set("x")
     scene.advance(by: limit)

@@ -1,6 +1,7 @@
 import CairnStore
 import Foundation
 import FuzzSupport
+import Synchronization
 import Testing
 
 @testable import Cairn
@@ -113,4 +114,9 @@ extension DiskCache {
     }
     return count
   }
+}
+
+extension DiskCache {
+  /// Whether the cache has observers.
+  var isObserved: Bool { events.isObserved.load(ordering: .relaxed) }
 }

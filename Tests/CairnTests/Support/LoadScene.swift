@@ -72,21 +72,17 @@ final class LoadScene: Sendable {
 /// A cache of any kind, with what a test inspects in addition to its interface.
 struct LoadSubject: Sendable {
   let cache: any Loading<String, String>
-  /// How often a caller was suspended for a load.
-  let waitCount: @Sendable () -> UInt64
-  /// How many loads there are.
-  let flightCount: @Sendable () -> Int
+  /// Whether any load is in progress.
+  let isLoading: @Sendable () -> Bool
 
   init(_ cache: MemoryCache<String, String>) {
     self.cache = cache
-    waitCount = { cache.flights.waitCount.value }
-    flightCount = { cache.flights.count }
+    isLoading = { cache.flights.isActive }
   }
 
   init(_ cache: DiskCache<String, String>) {
     self.cache = cache
-    waitCount = { cache.flights.waitCount.value }
-    flightCount = { cache.flights.count }
+    isLoading = { cache.flights.isActive }
   }
 
   var loads: LoadStatistics { cache.loadStatistics }

@@ -1,3 +1,6 @@
+import Dispatch
+import Foundation
+
 @testable import Cairn
 
 extension MemoryCache {
@@ -9,8 +12,18 @@ extension MemoryCache {
     lock.withLock(forReading: true) { _ in lock.readers.hitCount }
   }
 
-  /// Lets hits run in parallel, as they do after a read that had to wait.
-  func shareHits() { lock.withLock { _ in lock.readers.noteWait() } }
+  /// Lets hits run in parallel, by a read that has to wait.
+  func shareHits() {
+    let ended = DispatchSemaphore(value: 0)
+    lock.withLock { _ in
+      Thread.detachNewThread { [self] in
+        lock.withLock(forReading: true) { _ in }
+        ended.signal()
+      }
+      while lock.readers.waitingCount == 0 { Thread.sleep(forTimeInterval: 0.001) }
+    }
+    ended.wait()
+  }
 
   /// Inconsistencies in the cache. Empty if the cache is sound.
   func audit() -> [String] {

@@ -15,6 +15,12 @@ struct SharedCacheTests {
   /// The directory of a cache of this name.
   private func place(_ name: String) -> String { scene("\(CacheLocation.programName)/\(name)") }
 
+  /// The number of paths below the scene's directory that have a place.
+  private var placeCount: Int {
+    let directory = Array((scene.directory + "/").utf8)
+    return SharedCaches.places.byPath.withLock { $0.keys.count { $0.starts(with: directory) } }
+  }
+
   private func shared<Value: Codable & Sendable>(
     _ name: String, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws(CacheError) -> DiskCache<String, Value> {
@@ -166,13 +172,13 @@ struct SharedCacheTests {
     try cache.setValue(1, forKey: "k")
     // This acts like a thread that came first and closes the store last.
     SharedCaches.beginClosing(cache)
-    #expect(SharedCaches.count(below: scene.directory) == 1)
+    #expect(placeCount == 1)
     try cache.close()
-    #expect(SharedCaches.count(below: scene.directory) == 0)
+    #expect(placeCount == 0)
     let next: DiskCache<String, Int> = try shared("a")
     // That thread's own close, which comes when the place belongs to another cache.
     try cache.close()
-    #expect(SharedCaches.count(below: scene.directory) == 1)
+    #expect(placeCount == 1)
     let last: DiskCache<String, Int> = try shared("a")
     #expect(last === next)
   }
@@ -184,7 +190,7 @@ struct SharedCacheTests {
     // This acts like a first close in progress.
     try #require(try cache.store.closeOnce())
     try cache.close()
-    #expect(SharedCaches.count(below: scene.directory) == 1)
+    #expect(placeCount == 1)
   }
 
   @Test("Names of released caches are not kept")
@@ -192,16 +198,16 @@ struct SharedCacheTests {
     for number in 0..<20 {
       let cache: DiskCache<String, Int> = try shared("\(number)")
       let onDisk: DiskCache<String, Int> = try sharedOnDisk("disk \(number)")
-      #expect(SharedCaches.count(below: scene.directory) == 2)
+      #expect(placeCount == 2)
       if number % 2 == 0 {
         try cache.close()
         try onDisk.close()
-        #expect(SharedCaches.count(below: scene.directory) == 0)
+        #expect(placeCount == 0)
       }
       withExtendedLifetime((cache, onDisk)) {}
     }
     // Threads of the store may hold the cache a little longer.
-    #expect(comesTrue { SharedCaches.count(below: scene.directory) == 0 })
+    #expect(comesTrue { placeCount == 0 })
   }
 
   private func sharedOnDisk<Value: Codable & Sendable>(
@@ -229,22 +235,23 @@ struct SharedCacheTests {
   }
 
   @Test("The asynchronous forms return the same caches")
-  func asynchronous() async throws {
-    let variables = ["XDG_CACHE_HOME": scene.directory]
-    let tiered = try await DiskCache<String, Int>.open(
-      .shared("a"), configuration: configuration, keyCoder: .string, valueCoder: .json(),
-      variables: variables)
-    let again: DiskCache<String, Int> = try shared("a")
-    #expect(tiered === again)
-    let onDisk = try await DiskCache<String, Int>.open(
-      .shared("b"), configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
-      variables: variables)
-    let sameOnDisk: DiskCache<String, Int> = try sharedOnDisk("b")
-    #expect(onDisk === sameOnDisk)
-    let opened = try await DiskCache<String, Int>.open(
-      .path(place("c")), configuration: configuration)
-    try await opened.setValue(1, forKey: "k")
-    #expect(try opened.value(forKey: "k") == 1)
+  func asynchronous() async {
+    await #expect(processExitsWith: .success) {
+      let tests = SharedCacheTests()
+      unsafe setenv("XDG_CACHE_HOME", tests.scene.directory, 1)
+      let tiered = try await DiskCache<String, Int>.open(
+        .shared("a"), configuration: tests.configuration, keyCoder: .string, valueCoder: .json())
+      let again: DiskCache<String, Int> = try tests.shared("a")
+      #expect(tiered === again)
+      let onDisk = try await DiskCache<String, Int>.open(
+        .shared("b"), configuration: .unlimited, keyCoder: .string, valueCoder: .json())
+      let sameOnDisk: DiskCache<String, Int> = try tests.sharedOnDisk("b")
+      #expect(onDisk === sameOnDisk)
+      let opened = try await DiskCache<String, Int>.open(
+        .path(tests.place("c")), configuration: tests.configuration)
+      try await opened.setValue(1, forKey: "k")
+      #expect(try opened.value(forKey: "k") == 1)
+    }
   }
 
   @Test("An open that fails does not drop the cache that is closing")
@@ -257,9 +264,9 @@ struct SharedCacheTests {
         () throws(CacheError) in throw .cancelled
       }
     }
-    #expect(SharedCaches.count(below: scene.directory) == 1)
+    #expect(placeCount == 1)
     try cache.close()
-    #expect(SharedCaches.count(below: scene.directory) == 0)
+    #expect(placeCount == 0)
   }
 
   @Test("A thread that requests the cache while it is opening it gets locked")
@@ -284,38 +291,42 @@ struct SharedCacheTests {
   }
 
   @Test("Many tasks that wait for an open take no thread each")
-  func waitingTasks() async throws {
-    let opening = Record<Int>()
-    let gate = DispatchSemaphore(value: 0)
-    let opener = Task.detached { [self] in
-      try await WorkQueue(width: 1).perform(orThrow: .cancelled) { [self] () throws(CacheError) in
-        try SharedCaches.cache(at: place("a")) {
-          () throws(CacheError) -> DiskCache<String, Int> in
-          opening.add(0)
-          gate.wait()
-          return try DiskCache.open(.path(place("a")), configuration: configuration)
+  func waitingTasks() async {
+    await #expect(processExitsWith: .success) {
+      let tests = SharedCacheTests()
+      unsafe setenv("XDG_CACHE_HOME", tests.scene.directory, 1)
+      let opening = Record<Int>()
+      let gate = DispatchSemaphore(value: 0)
+      let opener = Task.detached {
+        try await WorkQueue(width: 1).perform(orThrow: .cancelled) { () throws(CacheError) in
+          try SharedCaches.cache(at: tests.place("a")) {
+            () throws(CacheError) -> DiskCache<String, Int> in
+            opening.add(0)
+            gate.wait()
+            return try DiskCache.open(
+              .path(tests.place("a")), configuration: tests.configuration)
+          }
         }
       }
-    }
-    await eventually { !opening.all.isEmpty }
-    let countBefore = try threadCount()
-    let tasks = (0..<300).map { _ in
-      Task.detached { [self] in
-        try await DiskCache<String, Int>.open(
-          .shared("a"), configuration: configuration, keyCoder: .string, valueCoder: .json(),
-          variables: ["XDG_CACHE_HOME": scene.directory])
+      await eventually { !opening.all.isEmpty }
+      let countBefore = try tests.threadCount()
+      let tasks = (0..<300).map { _ in
+        Task.detached {
+          try await DiskCache<String, Int>.open(
+            .shared("a"), configuration: tests.configuration, keyCoder: .string,
+            valueCoder: .json())
+        }
       }
+      var most = 0
+      for _ in 0..<20 {
+        try await Task.sleep(for: .milliseconds(50))
+        most = max(most, try tests.threadCount())
+      }
+      gate.signal()
+      let cache = try await opener.value
+      for task in tasks { #expect(try await task.value === cache) }
+      #expect(most < countBefore + 150)
     }
-    var most = 0
-    for _ in 0..<20 {
-      try await Task.sleep(for: .milliseconds(50))
-      most = max(most, try threadCount())
-    }
-    gate.signal()
-    let cache = try await opener.value
-    for task in tasks { #expect(try await task.value === cache) }
-    // Other tests run at the same time.
-    #expect(most < countBefore + 150)
   }
 
   private func threadCount() throws -> Int {

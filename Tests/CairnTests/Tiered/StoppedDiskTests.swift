@@ -182,7 +182,6 @@ struct StoppedDiskTests {
     }
     gate.open()
     #expect(try await task.value == 1)
-    await eventually { cache.loadActivity.taskCount == 0 }
     #expect(try cache.value(forKey: "a") == (kind == 3 ? 2 : nil))
   }
 
@@ -239,7 +238,7 @@ struct StoppedDiskTests {
         return 2
       }
       #expect(value == 1)
-      await eventually { cache.loadActivity.taskCount == 0 }
+      await eventually { !cache.flights.isActive }
     }
     #expect(count.load(ordering: .relaxed) == 1)
     scene.clock.advance(by: .seconds(6))
