@@ -5,7 +5,6 @@ import Testing
 
 @Suite("A store whose sync failed")
 struct SyncFailureTests {
-  private static let inputOutput: Int32 = 5
   private let configuration = StoreConfiguration.simulated(ManualClock())
   private func value(_ index: Int) -> [UInt8] { [UInt8](repeating: UInt8(index), count: 900) }
 
@@ -17,7 +16,7 @@ struct SyncFailureTests {
     let store = try process.open(configuration)
     try store.setValue(value(0), forKey: "0", durability: .durable)
     for index in 1..<6 { try store.setValue(value(index), forKey: "\(index)") }
-    process.fileSystem.intervene = { $0 == .synchronizeData ? .fail(Self.inputOutput) : nil }
+    process.fileSystem.intervene = { $0 == .synchronizeData ? .fail(SystemError.inputOutput) : nil }
     #expect(throws: StoreError.self) { try store.sync() }
     process.kill()
     return disk
@@ -93,7 +92,7 @@ struct SyncFailureTests {
       let process = SimulatedProcess.start(on: disk, seed: seed)
       let old = try process.open(configuration)
       for index in 0..<8 { try old.setValue(value(index), forKey: "\(index)") }
-      process.fileSystem.intervene = { $0 == .synchronizeData ? .fail(Self.inputOutput) : nil }
+      process.fileSystem.intervene = { $0 == .synchronizeData ? .fail(SystemError.inputOutput) : nil }
       #expect(throws: StoreError.self) { try old.sync() }
       process.fileSystem.intervene = nil
       let new = try process.reopen(configuration)

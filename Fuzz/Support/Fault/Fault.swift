@@ -1,4 +1,9 @@
-import CairnStore
+package import CairnStore
+import Glibc
+
+extension SystemError {
+  package static let inputOutput = EIO
+}
 
 /// A fault in the calls of a workload: what happens, from which call on, and for how long.
 package struct Fault: Sendable, CustomStringConvertible {

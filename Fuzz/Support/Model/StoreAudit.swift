@@ -40,8 +40,7 @@ extension Store {
     "live \(usage.livePutCount) of \(usage.putCount) puts, "
       + "\(liveByteCount) bytes, \(usage.tombstoneCount) tombstones of "
       + "\(usage.tombstoneByteCount) bytes to \(usage.highestTombstoneSequence), "
-      + "\(usage.recordCount) records to \(usage.end), "
-      + "numbers \(usage.lowestSequence)...\(usage.highestSequence)"
+      + "to \(usage.end), numbers \(usage.lowestSequence)...\(usage.highestSequence)"
   }
 
   /// The keys that a read would find, the least recently accessed first.

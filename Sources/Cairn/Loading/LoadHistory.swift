@@ -30,16 +30,14 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
   }
 
   private static var stripeCount: Int { 16 }
+  /// How many records a stripe may have.
+  private static var countLimit: Int { 4096 }
   /// How many records to compare when one must be forgotten.
   private static var candidateCount: Int { 8 }
 
-  /// The limit for each stripe.
-  private let countLimit: Int
   private let stripes = (0..<LoadHistory.stripeCount).map { _ in Stripe() }
   /// The number of records, or slightly more.
   private let count = Atomic(0)
-
-  init(countLimit: Int = 4096) { self.countLimit = countLimit }
 
   var isEmpty: Bool { count.load(ordering: .acquiring) == 0 }
 
@@ -63,7 +61,7 @@ final class LoadHistory<Key: Hashable & Sendable>: Sendable {
     let added = stripe(key).records.withLock { records -> Int in
       if isOutdated() { return 0 }
       let before = records.count
-      if records[key] == nil, records.count >= countLimit,
+      if records[key] == nil, records.count >= Self.countLimit,
         let first = records.prefix(Self.candidateCount).min(by: { $0.value.end < $1.value.end })
       {
         records[first.key] = nil

@@ -17,7 +17,6 @@ package struct SystemError: Error, Sendable, Hashable {
   package static let noEntry = ENOENT
   package static let exists = EEXIST
   package static let interrupted = EINTR
-  package static let inputOutput = EIO
   package static let noMemory = ENOMEM
   package static let fileTooLarge = EFBIG
   package static let noSpace = ENOSPC

@@ -6,10 +6,10 @@ import Testing
 struct LoadHistoryTests {
   @Test("If there are too many keys, each new one takes the place of one other")
   func full() {
-    let history = LoadHistory<Int>(countLimit: 100)
-    for key in 0..<10_000 { history.change(key) { $0.absenceEnd = 1000 } }
-    #expect((0..<10_000).count { history.record($0) != nil } == 16 * 100)
-    #expect(history.record(9999) != nil)
+    let history = LoadHistory<Int>()
+    for key in 0..<150_000 { history.change(key) { $0.absenceEnd = 1000 } }
+    #expect((0..<150_000).count { history.record($0) != nil } == 16 * 4096)
+    #expect(history.record(149_999) != nil)
   }
 
   @Test("A removal of a tag ends the absences with the tag, and no others")
