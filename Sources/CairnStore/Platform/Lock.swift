@@ -212,7 +212,7 @@ package final class LockArray<State: ~Copyable>: @unchecked Sendable {
   // SAFETY: the address never changes, and each lock uses only its own part.
   private let base: UnsafeMutableRawPointer
   private let count: Int
-  private static var stride: Int { (LockMemory<State>.byteCount + 63) & ~63 }
+  package static var stride: Int { (LockMemory<State>.byteCount + 63) & ~63 }
 
   package init(count: Int, _ initial: (Int) -> State) {
     precondition(MemoryLayout<State>.alignment <= 64)

@@ -61,7 +61,7 @@ struct HashIndexTests {
 
   @Test("An empty index takes 32 KiB: a process may have hundreds")
   func emptySize() {
-    #expect(HashIndex.shardCount * LockBlock<IndexShard>.stride <= 32 << 10)
+    #expect(HashIndex.shardCount * LockArray<IndexShard>.stride <= 32 << 10)
   }
 
   @Test("100,000 random operations have the results of a dictionary")
