@@ -92,7 +92,9 @@ struct SyncFailureTests {
       let process = SimulatedProcess.start(on: disk, seed: seed)
       let old = try process.open(configuration)
       for index in 0..<8 { try old.setValue(value(index), forKey: "\(index)") }
-      process.fileSystem.intervene = { $0 == .synchronizeData ? .fail(SystemError.inputOutput) : nil }
+      process.fileSystem.intervene = {
+        $0 == .synchronizeData ? .fail(SystemError.inputOutput) : nil
+      }
       #expect(throws: StoreError.self) { try old.sync() }
       process.fileSystem.intervene = nil
       let new = try process.reopen(configuration)
