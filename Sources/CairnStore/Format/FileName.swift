@@ -34,14 +34,18 @@ package enum FileName {
   }
 
   /// `seg-` and the id as 16 hexadecimal digits.
-  package static func segment(_ id: SegmentID) -> String { "seg-" + digits(of: id.rawValue) }
+  package static func segment(_ id: SegmentID) -> String { name("seg-", id.rawValue) }
 
   /// `ckpt-` and the id as 16 hexadecimal digits.
-  package static func checkpoint(_ id: UInt64) -> String { "ckpt-" + digits(of: id) }
+  package static func checkpoint(_ id: UInt64) -> String { name("ckpt-", id) }
 
-  private static func digits(of id: UInt64) -> String {
-    let digits = String(id, radix: 16)
-    return String(repeating: "0", count: 16 - digits.count) + digits
+  private static func name(_ prefix: String, _ id: UInt64) -> String {
+    var bytes = Array(prefix.utf8)
+    for shift in stride(from: 60, through: 0, by: -4) {
+      let digit = UInt8(id >> shift & 15)
+      bytes.append(digit < 10 ? 48 + digit : 87 + digit)
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
   /// The id in the name of a segment or checkpoint, or `nil` for any other name.

@@ -48,7 +48,6 @@ package final class SegmentUsage: Sendable {
   package func canBeDropped(below barrier: SequenceNumber) -> Bool {
     livePutCount == 0 && highestTombstoneSequence < barrier
   }
-  package var recordCount: Int { putCount + tombstoneCount }
   /// The end of the records.
   package var end: Int { endOffset.load(ordering: .relaxed) }
   /// 0 if there are no records.

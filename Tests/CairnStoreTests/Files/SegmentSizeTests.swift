@@ -47,10 +47,12 @@ struct SegmentSizeTests {
     try store.setValue([UInt8].filled(200 << 10), forKey: "fits")
     try store.setValue([UInt8].filled(10), forKey: "next")
     #expect(ends(store).allSatisfy { $0 <= 256 << 10 })
+    // Seals the segments, so that the next ones are no larger.
+    try store.maintain()
     try store.setValue([UInt8].filled(700 << 10), forKey: "large")
     try store.setValue([UInt8].filled(10), forKey: "after")
     let large = store.engine.log.withLock { appender in
-      appender.segments.filter { $0.usage.end > 256 << 10 }.map(\.usage.recordCount)
+      appender.segments.filter { $0.usage.end > 256 << 10 }.map(\.usage.putCount)
     }
     #expect(large == [1])
     try store.close()
