@@ -16,7 +16,8 @@ enum SegmentSize {
   ///   - free: the free space of the disk.
   ///   - limit: the configured limit.
   static func byteCount(forLogOf logByteCount: Int, free: Int, limit: Int) -> Int {
-    let share = logByteCount < 64 ? 0 : 1 << ((logByteCount >> 6).bitWidth - 1 - (logByteCount >> 6).leadingZeroBitCount)
+    var share = 1
+    while share <= logByteCount / 128 { share *= 2 }
     return min(limit, max(smallest, share, min(1 << 20, free / 16)))
   }
 }

@@ -80,7 +80,7 @@ extension OpenedStore {
     self.followed = words?.position
     followedCapacity = followed.page?.segmentByteLimit ?? 0
     try recover(
-      segmentByteLimit: configuration.segmentByteLimit, log: configuration.log)
+      segmentByteLimit: configuration.segmentByteLimit, names: nil, log: configuration.log)
     checkpointSource = nil
   }
 

@@ -1,6 +1,10 @@
 extension OpenedStore {
   /// Opens the segments that the manifest lists and builds the index.
-  mutating func recover(segmentByteLimit: Int, log: DiagnosticLog) throws(StoreError) {
+  ///
+  /// - Parameter names: the names in the directory, or `nil` if another process may add some.
+  mutating func recover(
+    segmentByteLimit: Int, names: Set<String>?, log: DiagnosticLog
+  ) throws(StoreError) {
     let found = usableCheckpoint(log: log)
     let covered = found?.header.segments ?? []
     places = Dictionary(covered.map { ($0.id, $0) }) { first, _ in first }
@@ -23,7 +27,7 @@ extension OpenedStore {
     } else if let followed {
       try openFollowedSegments(through: followed)
     } else {
-      try openUncleanSegments()
+      try openUncleanSegments(among: names)
     }
     files.table.endPlacing(
       segments.filter { places[$0.id] != nil }.map {
@@ -175,7 +179,7 @@ extension OpenedStore {
   }
 
   /// After a crash, the end of the log is unknown until the log has been read.
-  private mutating func openUncleanSegments() throws(StoreError) {
+  private mutating func openUncleanSegments(among names: Set<String>?) throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
     let sameBoot = manifest.bootIdentifier == bootIdentifier && !hasLostPages
     var tail = LogTail()
@@ -183,9 +187,10 @@ extension OpenedStore {
       // DURABILITY: a checkpoint is listed only once everything that it covers is on disk.
       let covered = places[entry.id]
       let durable = max(entry.byteCount, covered?.end ?? 0)
-      guard
-        let file = try directory.openFile(
-          FileName.segment(entry.id), mode: isReadOnly ? .readOnly : .readWrite)
+      let name = FileName.segment(entry.id)
+      // Most places have no file yet.
+      guard names?.contains(name) ?? true,
+        let file = try directory.openFile(name, mode: isReadOnly ? .readOnly : .readWrite)
       else {
         try tail.addAbsent(entry, durable: durable)
         lacksSegment = true

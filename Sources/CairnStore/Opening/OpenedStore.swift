@@ -145,7 +145,7 @@ struct OpenedStore {
       reservesBlocks: reservesBlocks, table: table)
     let openedManifest = manifest
     try recover(
-      segmentByteLimit: configuration.segmentByteLimit,
+      segmentByteLimit: configuration.segmentByteLimit, names: Set(names),
       log: configuration.log)
     let limits = WriteLimits(configuration)
     if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {

@@ -257,7 +257,7 @@ struct FullDiskTrimTests {
     #expect(try Store.verify(path: directory.store).errors == [])
   }
 
-  @Test("A segment that is appended to while a snapshot of an earlier session exists is never shortened")
+  @Test("A segment that is appended to beside a snapshot of an earlier session is never shortened")
   func writtenOn() throws {
     let directory = try TemporaryDirectory()
     let configuration = StoreConfiguration.small { $0.segmentByteLimit = 1 << 20 }
