@@ -52,18 +52,20 @@ extension Appender {
   /// The size at which the active segment is full. It grows while segments wait to be sealed, so
   /// that writers can be far ahead of a slow disk.
   private var fullByteCount: Int {
-    let waiting = min(segmentByteCount << min(rolled.count / 2, 8), SegmentSize.aside)
+    let waiting = min(segmentByteCount << min(rolled.count / 2, 8), burstByteCount)
     return min(max(segmentByteCount, waiting), active?.capacity ?? segmentByteCount)
   }
 
   /// The reserve for the log, once it has grown by some bytes: room to copy the largest segment
-  /// with several values, except batches that were written outside the log.
+  /// with several values. Segments of more than 16 MiB count only if the log has reached that size:
+  /// they are mostly large batches.
   func reserveSize(adding byteCount: Int = 0) -> DiskReserve.Size {
     let full = max(segmentByteCount, SegmentSize.aside)
     var (total, largest) = (byteCount, 0)
     func add(_ segment: Segment) {
       total += segment.allocatedByteCount
-      let end = segment.usage.end
+      // The active segment will be filled.
+      let end = segment === active ? segment.allocatedByteCount : segment.usage.end
       if segment.usage.putCount > 1, end <= full { largest = max(largest, end) }
     }
     sealed.forEach(add)

@@ -21,7 +21,7 @@ struct Appender: ~Copyable {
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
   /// Whether a segment has rolled since the last request to seal.
-  private var isSealingDue = false
+  var isSealingDue = false
   /// Segments that the manifest lists as sealed. Before the first write, also those that a close
   /// left open.
   var sealed: [Segment]
@@ -32,6 +32,8 @@ struct Appender: ~Copyable {
   var unpublished: UnpublishedBatch?
   /// The size at which a segment is full. One record may be larger.
   var segmentByteCount: Int
+  /// The same while segments wait to be sealed.
+  var burstByteCount = 0
   /// The current maximum growth step. It shrinks on a nearly full disk.
   var growth = largestGrowth
   var nextSequence: SequenceNumber

@@ -72,7 +72,8 @@ final class Housekeeper: Sendable {
   private func beginTiming() {
     // Without timed passes, run one now to clean up after earlier sessions.
     guard let interval = session.configuration.maintenanceInterval else {
-      return session.wakeHousekeeping()
+      session.wakeHousekeeping()
+      return
     }
     scheduleTick(after: interval, sequence: supply.log.lastSequence)
   }

@@ -34,17 +34,19 @@ final class HousekeepingAlarm: Sendable {
 
   // MARK: Passes
 
-  /// Schedules a pass soon.
-  func ring() {
-    if isResting { return }
+  /// Schedules a pass soon. Returns `false` if it ignores the request.
+  func ring() -> Bool {
+    if isResting { return false }
     // SAFETY: as in `Committer`: a pass that begins after this sees what this thread has changed.
-    guard !isQueued.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    guard !isQueued.exchange(true, ordering: .acquiringAndReleasing) else { return true }
     let pass: @Sendable () -> Void = { [self] in answers.withLock { $0 }?.pass() }
     // If no thread can be started, the timer's thread may run the pass. Without that one either,
     // the next request tries again.
-    if !queue.runIfPossible(pass), !queue.runIfPossible(after: .milliseconds(100), pass) {
-      beginPass()
+    if queue.runIfPossible(pass) || queue.runIfPossible(after: .milliseconds(100), pass) {
+      return true
     }
+    beginPass()
+    return false
   }
 
   /// Call when a pass begins. From here on, another may be requested.

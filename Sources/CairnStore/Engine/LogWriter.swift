@@ -117,10 +117,13 @@ package final class LogWriter: Sendable {
   /// Sets the size of a full segment for the current log and disk, and returns it.
   @discardableResult
   func updateSegmentSize() -> Int {
+    let free = (try? session.directory.freeByteCount()) ?? 0
     let byteCount = SegmentSize.byteCount(
-      forLogOf: allocatedByteCount, free: (try? session.directory.freeByteCount()) ?? 0,
-      limit: session.configuration.segmentByteLimit)
-    withLock { $0.segmentByteCount = byteCount }
+      forLogOf: allocatedByteCount, free: free, limit: session.configuration.segmentByteLimit)
+    withLock { appender in
+      appender.segmentByteCount = byteCount
+      appender.burstByteCount = min(SegmentSize.aside, free / 16)
+    }
     return byteCount
   }
 

@@ -31,7 +31,7 @@ extension SegmentSupply {
   @inline(never)
   func run(_ chores: Appender.Chores) {
     if chores.needsNextSegment { requestNextSegment() }
-    if chores.needsSealing { session.wakeHousekeeping() }
+    if chores.needsSealing, !session.wakeHousekeeping() { log.withLock { $0.isSealingDue = true } }
     guard let stretch = chores.prefault,
       !isPrefaulting.exchange(true, ordering: .relaxed)
     else { return }

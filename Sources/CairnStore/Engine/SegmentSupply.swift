@@ -172,7 +172,10 @@ final class SegmentSupply: Sendable {
       if session.lookForPlace() { throw .vanished(path: session.path) }
       // Remove the file left by a failed creation.
       try session.directory.unlink(FileName.segment(place.id))
-      log.updateSegmentSize()
+      // Larger records are written outside the log.
+      let capacity = min(
+        session.configuration.segmentByteLimit,
+        max(log.updateSegmentSize(), SegmentSize.aside + 1 << 20))
       let next = log.withLock { $0.nextSequence }
       // A sync of the directory may have begun before the file had its name.
       defer { log.commits.noteName() }
@@ -181,8 +184,7 @@ final class SegmentSupply: Sendable {
         try log.files.create(
           id: place.id, salt: place.salt, baseSequence: next,
           baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
-          capacity: session.configuration.segmentByteLimit,
-          allocating: min(byteCount, session.configuration.segmentByteLimit), durably: false,
+          capacity: capacity, allocating: min(byteCount, capacity), durably: false,
           by: log.reserve.createFile)
       }
     } catch {

@@ -132,11 +132,9 @@ final class Session: Sendable {
     configuration.damageObserver?(damage)
   }
 
-  /// Schedules a pass of housekeeping soon.
-  func wakeHousekeeping() {
-    if isReadOnly || isClosed { return }
-    alarm.ring()
-  }
+  /// Schedules a pass of housekeeping soon. Returns `false` if it rests after a failure.
+  @discardableResult
+  func wakeHousekeeping() -> Bool { isReadOnly || isClosed || alarm.ring() }
 
   /// Runs a job unless the store is closed. Returns `false` if the job failed; the failure is
   /// logged.

@@ -122,6 +122,7 @@ final class TotalRemoval: Sendable {
       appender.sealed = []
     }
     ManifestFile(directory: session.directory).reserve(next)
+    log.reserve.shrink(to: log.reserveSize)
     checkpoints.noteEmptied(through: floor)
     state.resumable = nil
     state.next = nil

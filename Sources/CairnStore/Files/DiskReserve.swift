@@ -132,10 +132,15 @@ final class DiskReserve: Sendable {
     }
   }
 
-  /// Grows the reserve as far as there is room, halving the wanted size until it fits.
+  /// Grows the reserve as far as there is room.
   private func grow(_ state: inout State, to wanted: Int) {
-    var wanted = wanted
-    while wanted >= 4096, (try? resize(&state, to: wanted)) == nil { wanted /= 2 }
+    if (try? resize(&state, to: wanted)) != nil { return }
+    let free = (try? directory.freeByteCount()) ?? 0
+    // Another thread or program may take some of it at the same time.
+    for share in [free, free / 2] {
+      let fitting = ((state.byteCount ?? 0) + share) & ~4095
+      if fitting < wanted, (try? resize(&state, to: fitting)) != nil { return }
+    }
   }
 
   /// Releases the part for tombstones. Returns `false` if there is nothing to release.

@@ -95,4 +95,54 @@ struct SegmentSizeTests {
     #expect(rolled.last ?? 0 > 3 << 20)
     try store.close()
   }
+
+  @Test("Segments roll while housekeeping rests, and are sealed after that")
+  func resting() throws {
+    let queue = ManualBackgroundQueue()
+    let store = try Store(
+      scene.path, .small { $0.segmentByteLimit = 72 << 10 }, background: queue)
+    try store.setValue([UInt8].filled(5000), forKey: "first")
+    queue.runAll()
+    store.engine.session.alarm.rest()
+    try fill(store, byteCount: 300 << 10, valueByteCount: 5000)
+    #expect(store.engine.log.withLock { !$0.rolled.isEmpty })
+    // Ends the rest.
+    queue.runAll()
+    try store.setValue([UInt8].filled(10), forKey: "next")
+    queue.runAll()
+    #expect(store.engine.log.withLock { $0.rolled.isEmpty })
+    try store.close()
+  }
+
+  /// At a time, the copy of a segment was larger than what was left of the reserve.
+  @Test(
+    "Half of the values of a full disk can be removed in any order, which makes room",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func removals() throws {
+    let disk = try TinyDisk(byteCount: 12 << 20)
+    let path = disk.path + "/store"
+    var configuration = StoreConfiguration.quiet
+    configuration.durability = .process
+    let value = [UInt8].filled(1000)
+    var count = 0
+    do {
+      let store = try Store(path: path, configuration: configuration)
+      while count < 8000 {
+        try store.setValue(value, forKey: "key\(count)")
+        count += 1
+      }
+      try store.close()
+    }
+    let store = try Store(path: path, configuration: configuration)
+    while storeError({ try store.setValue(value, forKey: "key\(count)") }) == nil { count += 1 }
+    try disk.fill()
+    var generator = Seed.generator("removals on a full disk")
+    for key in Array(0..<count).shuffled(using: &generator).prefix(count / 2) {
+      try store.removeValue(forKey: "key\(key)")
+    }
+    try store.compact()
+    #expect(try store.statistics().allocatedByteCount < 8 << 20)
+    for number in 0..<1000 { try store.setValue(value, forKey: "new\(number)") }
+    try store.close()
+  }
 }

@@ -204,7 +204,7 @@ final class Checkpointer: Sendable {
   ) -> (checksum: UInt32, byteCount: Int)? {
     do throws(StoreError) {
       // Leave the last space on a disk to the log.
-      let spare = log.reserveSize.byteCount
+      let spare = log.reserveSize.removalByteCount
       let needed = basis.leastByteCount + spare
       if log.files.reservesBlocks, let limit = session.directory.limit(onAdding: needed) {
         throw .noSpace(path: session.path, neededByteCount: needed, limit: limit)

@@ -185,7 +185,7 @@ package struct CompactionPlanner: Sendable {
   /// Otherwise a round might write as many small segments as it reads, and never end.
   private func smallSegments() -> [SegmentID] {
     let small = segments.filter {
-      $0.isCandidate && $0.lowestSequence > 0 && $0.byteCount < segmentByteCount / 4
+      $0.isCandidate && $0.lowestSequence > 0 && $0.byteCount < min(segmentByteCount, 1 << 20) / 4
     }.sorted { $0.lowestSequence < $1.lowestSequence }
     var rest = small[...]
     while rest.count >= Self.smallSegmentCount, let first = rest.first {

@@ -23,6 +23,17 @@ struct CompactionPlannerTests {
 
   private func ids(_ numbers: UInt64...) -> [SegmentID] { numbers.map { SegmentID(rawValue: $0) } }
 
+  @Test("A log that only grows is not rewritten because its segments have become small")
+  func growing() {
+    let segments = (0..<200 as Range<UInt64>).map {
+      facts(
+        $0 + 1, byteCount: 1 << 20, live: 1 << 20, livePuts: 1000, deadPuts: 0,
+        lowest: 1000 * $0 + 1, highest: 1000 * $0 + 1000)
+    }
+    let planner = CompactionPlanner(segments, segmentByteCount: 16 << 20, budget: 128 << 20)
+    #expect(planner.nextRound(isOverBound: false).isEmpty)
+  }
+
   @Test("The barrier is the first number whose tombstones a segment needs")
   func barrier() {
     func barrier(_ lowest: UInt64, _ compactedAt: UInt64, _ dead: Int) -> UInt64 {
