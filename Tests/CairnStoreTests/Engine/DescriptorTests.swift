@@ -173,7 +173,8 @@ struct DescriptorTests {
     system.arm(
       FaultyFileSystem.Fault(call: .open, index: 0, errorNumber: EMFILE, isLasting: true))
     let error = storeError {
-      for number in 100..<200 { try store.setValue(Self.value(number), forKey: "key \(number)") }
+      // Small ones, so that the last part of the segment would be full if they could use it.
+      for number in 100..<10_000 { try store.setValue([1], forKey: "key \(number)") }
     }
     guard case .system(let failure) = error, failure.errorNumber == EMFILE else {
       Issue.record("\(String(describing: error))")
