@@ -35,7 +35,7 @@ struct IndexShard: ~Copyable {
     self.budget = budget
     self.origin = origin
     // Approximates 2 to the power of the phase, with an error under 1 %.
-    firstCapacity = UInt8(4 * (1 + phase * (0.6565 + 0.3435 * phase)))
+    firstCapacity = UInt8(8 * (1 + phase * (0.6565 + 0.3435 * phase)))
   }
 
   /// A copy that takes as little memory as fast lookups allow: about 19 bytes an entry.
@@ -131,9 +131,7 @@ struct IndexShard: ~Copyable {
   /// 2^24 times 256 shards: four billion keys.
   private static let largestCapacity = 1 << 24
 
-  private static func slotCount(ofCapacity capacity: Int) -> Int {
-    capacity + min(8, capacity) + capacity / 64
-  }
+  private static func slotCount(ofCapacity capacity: Int) -> Int { capacity + 8 + capacity / 64 }
 
   /// The smallest capacity of this shard that holds this many entries without growing.
   private func capacity(for count: Int) -> Int {
