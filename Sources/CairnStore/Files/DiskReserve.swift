@@ -138,7 +138,7 @@ final class DiskReserve: Sendable {
     let free = (try? directory.freeByteCount()) ?? 0
     // Another thread or program may take some of it at the same time.
     for share in [free, free / 2] {
-      let fitting = ((state.byteCount ?? 0) + share) & ~4095
+      let fitting = ((state.byteCount ?? 0) + min(share, wanted)) & ~4095
       if fitting < wanted, (try? resize(&state, to: fitting)) != nil { return }
     }
   }
