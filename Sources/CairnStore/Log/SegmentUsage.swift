@@ -4,7 +4,7 @@ internal import Synchronization
 package final class UsageTotal: Sendable {
   let liveBytes = Atomic(0)
   let pinnedBytes = Atomic(0)
-  /// How many segments,, have been retired so far.
+  /// How many segments have been retired so far.
   let retirements = Atomic(0)
 
   package init() {}

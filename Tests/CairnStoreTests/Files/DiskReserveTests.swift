@@ -92,6 +92,24 @@ struct DiskReserveTests {
     // and a trim found no room.
   }
 
+  /// It was halved until it fitted, so that no segment could be copied.
+  @Test(
+    "A compaction gives back as much of the reserve as the disk has room for",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func inLittleRoom() throws {
+    let disk = try TinyDisk(byteCount: 2 << 20)
+    let directory = try Directory(
+      path: disk.path, fileSystem: SystemFileSystem(), readOnly: false)
+    let reserve = DiskReserve(directory: directory, isUsed: true)
+    try reserve.ensure(size, atLeast: size)
+    reserve.lend()
+    try disk.leave(700 << 10)
+    reserve.takeBack(size, isForRemoval: false)
+    #expect(disk.freeByteCount < 8 << 10)
+    let byteCount = try directory.openFile(FileName.reserve, mode: .readOnly)?.status().byteCount
+    #expect((690 << 10...700 << 10).contains(byteCount ?? 0))
+  }
+
   @Test("A large value that is refused does not leave the reserve larger")
   func refusedValue() throws {
     let store = try scene.open()

@@ -100,7 +100,11 @@ struct SegmentSizeTests {
   func resting() throws {
     let queue = ManualBackgroundQueue()
     let store = try Store(
-      scene.path, .small { $0.segmentByteLimit = 72 << 10 }, background: queue)
+      scene.path,
+      .small {
+        $0.segmentByteLimit = 72 << 10
+        $0.maintenanceInterval = nil
+      }, background: queue)
     try store.setValue([UInt8].filled(5000), forKey: "first")
     queue.runAll()
     store.engine.session.alarm.rest()
@@ -114,7 +118,6 @@ struct SegmentSizeTests {
     try store.close()
   }
 
-  /// At a time, the copy of a segment was larger than what was left of the reserve.
   @Test(
     "Half of the values of a full disk can be removed in any order, which makes room",
     .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
