@@ -113,6 +113,8 @@ struct FullDiskTests {
       #expect(number > 100)
       try store.removeValue(forKey: "key0")
       try store.removeAll()
+      // An operation of another test may briefly keep a segment.
+      try waitUntil { try store.statistics().pinnedByteCount == 0 }
       try store.close()
       store = try Store(disk.path + "/store")
       #expect(try store.count() == 0)
