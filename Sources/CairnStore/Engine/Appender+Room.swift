@@ -49,11 +49,12 @@ extension Appender {
     try reserve.ensure(reserveSize(adding: byteCount), atLeast: reserveSize())
   }
 
-  /// The size at which the active segment is full. It grows while segments wait to be sealed, so
-  /// that writers can be far ahead of a slow disk.
+  /// The size at which the active segment is full. It grows while segments wait although they are
+  /// to be sealed, so that writers can be far ahead of a slow disk.
   private var fullByteCount: Int {
-    let waiting = min(segmentByteCount << min(rolled.count / 2, 8), burstByteCount)
-    return min(max(segmentByteCount, waiting), active?.capacity ?? segmentByteCount)
+    let waiting = max(0, rolled.count - Self.sealedCount)
+    let burst = min(segmentByteCount << min(waiting / 2, 8), burstByteCount)
+    return min(max(segmentByteCount, burst), active?.capacity ?? segmentByteCount)
   }
 
   /// The reserve for the log, once it has grown by some bytes: room to copy the largest segment

@@ -3,10 +3,12 @@
 /// Because all writes use one lock, no record is published or acknowledged until every earlier byte
 /// of the log is in the page cache.
 struct Appender: ~Copyable {
-  /// The initial allocation of an active segment.
+  /// The initial allocation of a session's first segment.
   static let firstAllocation = 64 << 10
   /// The largest step by which a segment grows.
   static let largestGrowth = 8 << 20
+  /// So many rolled segments are sealed together, because each sealing writes a manifest.
+  static let sealedCount = 8
 
   /// The segment being appended to, or `nil` until the first write after an open.
   var active: Segment? { didSet { usedActive = active.map { Unretained($0) } } }
@@ -20,7 +22,7 @@ struct Appender: ~Copyable {
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
   var rolled: [Segment] = []
-  /// Whether a segment has rolled since the last request to seal.
+  /// Whether rolled segments are to be sealed, and no request to seal them has been made.
   var isSealingDue = false
   /// Segments that the manifest lists as sealed. Before the first write, also those that a close
   /// left open.
@@ -32,8 +34,10 @@ struct Appender: ~Copyable {
   var unpublished: UnpublishedBatch?
   /// The size at which a segment is full. One record may be larger.
   var segmentByteCount: Int
-  /// The same while segments wait to be sealed.
+  /// The same while segments wait although they are to be sealed.
   var burstByteCount = 0
+  /// Rolled segments of so many bytes are sealed even if they are few.
+  var sealedByteCount = Int.max
   /// The current maximum growth step. It shrinks on a nearly full disk.
   var growth = largestGrowth
   var nextSequence: SequenceNumber
@@ -52,6 +56,9 @@ struct Appender: ~Copyable {
     }
   }
 
+  /// Whether this session has filled a segment. It will probably fill others, so each next one is
+  /// prepared early and in full size.
+  private var isRolling = false
   /// The last sync mark in the active segment's records.
   private var lastSyncMark = 0
   /// The end of the range requested for prefaulting.
@@ -74,6 +81,13 @@ struct Appender: ~Copyable {
 
   /// Whether the index names one record for each key: the one that a replay of the log would find.
   var isConsistent: Bool { !holdsCopies && unpublished == nil }
+
+  /// How much of the next segment to allocate and to prefault.
+  var nextAllocation: Int {
+    isRolling
+      ? max(Self.firstAllocation, min(growth, segmentByteCount, Self.largestPrefault))
+      : Self.firstAllocation
+  }
 
   /// The place of a record in the active segment.
   @inline(__always)
@@ -146,7 +160,10 @@ struct Appender: ~Copyable {
       active.usage.add(
         header, sequence: nextSequence, end: offset + bytes.count, isLive: false)
       rolled.append(active)
-      isSealingDue = true
+      isSealingDue =
+        rolled.count >= Self.sealedCount
+        || rolled.reduce(0) { $0 + $1.usage.end } >= sealedByteCount
+      isRolling = true
     }
     start(in: next, at: SegmentHeader.byteCount)
   }
@@ -187,7 +204,8 @@ struct Appender: ~Copyable {
     active = segment
     self.offset = offset
     lastSyncMark = 0
-    prefaultedEnd = 0
+    // What was allocated ahead has also been prefaulted.
+    prefaultedEnd = segment === prepared ? segment.allocatedByteCount & ~4095 : 0
   }
 
   // MARK: Records
@@ -329,7 +347,7 @@ struct Appender: ~Copyable {
     let wantsPrefault =
       prefaulting && !isAppendedByCalls && offset + Self.prefaultLead > prefaultedEnd
       && used.withObject { $0.allocatedByteCount } > prefaultedEnd + 4095
-    let wantsNext = prepared == nil && offset > segmentByteCount / 2
+    let wantsNext = prepared == nil && (isRolling || offset > segmentByteCount / 2)
     if !wantsPrefault && !wantsNext && !isSealingDue { return nil }
     return makeChores(prefault: wantsPrefault, next: wantsNext)
   }
@@ -342,7 +360,7 @@ struct Appender: ~Copyable {
     chores.needsSealing = exchange(&isSealingDue, with: false)
     if wantsPrefault, active.mapping != nil {
       let start = max(prefaultedEnd, offset & ~4095)
-      let end = min(active.allocatedByteCount & ~4095, start + 4 * Self.prefaultLead)
+      let end = min(active.allocatedByteCount & ~4095, start + Self.largestPrefault)
       if end > start {
         prefaultedEnd = end
         chores.prefault = (active, start, end - start)
@@ -353,4 +371,5 @@ struct Appender: ~Copyable {
 
   /// Prefaulting starts when the writer comes this close to the end of the prefaulted range.
   private static let prefaultLead = 1 << 20
+  private static let largestPrefault = 4 << 20
 }

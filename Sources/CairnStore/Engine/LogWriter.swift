@@ -118,11 +118,12 @@ package final class LogWriter: Sendable {
   @discardableResult
   func updateSegmentSize() -> Int {
     let free = (try? session.directory.freeByteCount()) ?? 0
-    let byteCount = SegmentSize.byteCount(
-      forLogOf: allocatedByteCount, free: free, limit: session.configuration.segmentByteLimit)
+    let limit = session.configuration.segmentByteLimit
+    let byteCount = SegmentSize.byteCount(forLogOf: allocatedByteCount, free: free, limit: limit)
     withLock { appender in
       appender.segmentByteCount = byteCount
       appender.burstByteCount = min(SegmentSize.aside, free / 16)
+      appender.sealedByteCount = limit / 2
     }
     return byteCount
   }

@@ -176,36 +176,31 @@ final class SegmentSupply: Sendable {
       let capacity = min(
         session.configuration.segmentByteLimit,
         max(log.updateSegmentSize(), SegmentSize.aside + 1 << 20))
-      let next = log.withLock { $0.nextSequence }
+      let (next, allocation) = log.withLock { ($0.nextSequence, $0.nextAllocation) }
       // A sync of the directory may have begun before the file had its name.
       defer { log.commits.noteName() }
-      return try createSegment(allocating: Appender.firstAllocation) {
-        (byteCount) throws(StoreError) in
-        try log.files.create(
-          id: place.id, salt: place.salt, baseSequence: next,
-          baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
-          capacity: capacity, allocating: min(byteCount, capacity), durably: false,
-          by: log.reserve.createFile)
+      // A nearly full disk may have room for less. 4 KiB are enough for the first tombstones, which
+      // make room for more.
+      let little = [SegmentHeader.byteCount + Segment.slack, 4096]
+      var sizes = log.reserve.isLent ? little : [allocation, Appender.firstAllocation] + little
+      while true {
+        do throws(StoreError) {
+          let segment = try log.files.create(
+            id: place.id, salt: place.salt, baseSequence: next,
+            baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
+            capacity: capacity, allocating: min(sizes.removeFirst(), capacity), durably: false,
+            by: log.reserve.createFile)
+          if prefaults {
+            segment.mapping?.prefault(at: 0, count: segment.allocatedByteCount & ~4095)
+          }
+          return segment
+        } catch {
+          guard case .noSpace = error, !sizes.isEmpty else { throw error }
+        }
       }
     } catch {
       if session.lookForPlace() { throw .vanished(path: session.path) }
       throw error
-    }
-  }
-
-  /// Creates a segment, smaller than requested if the disk is nearly full.
-  private func createSegment(
-    allocating byteCount: Int, _ create: (Int) throws(StoreError) -> Segment
-  ) throws(StoreError) -> Segment {
-    let little = SegmentHeader.byteCount + Segment.slack
-    let first = log.reserve.isLent && byteCount == Appender.firstAllocation ? little : byteCount
-    do throws(StoreError) { return try create(first) } catch {
-      guard case .noSpace = error, first == Appender.firstAllocation else { throw error }
-    }
-    do throws(StoreError) { return try create(little) } catch {
-      // Enough for the first tombstones, which make room for more.
-      guard case .noSpace = error else { throw error }
-      return try create(4096)
     }
   }
 
