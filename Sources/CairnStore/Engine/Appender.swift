@@ -65,7 +65,7 @@ struct Appender: ~Copyable {
   private var prefaultedEnd = 0
   private var scratch: [UInt8] = []
   /// Whether system calls wrote the last record.
-  private var isAppendedByCalls = false
+  private(set) var isAppendedByCalls = false
 
   init(sealed: [Segment], nextSequence: SequenceNumber, segmentByteCount: Int) {
     self.segmentByteCount = segmentByteCount
@@ -82,7 +82,7 @@ struct Appender: ~Copyable {
   /// Whether the index names one record for each key: the one that a replay of the log would find.
   var isConsistent: Bool { !holdsCopies && unpublished == nil }
 
-  /// How much of the next segment to allocate and to prefault.
+  /// How much of the next segment to allocate.
   var nextAllocation: Int {
     isRolling
       ? max(Self.firstAllocation, min(growth, segmentByteCount, Self.largestPrefault))
@@ -204,8 +204,7 @@ struct Appender: ~Copyable {
     active = segment
     self.offset = offset
     lastSyncMark = 0
-    // What was allocated ahead has also been prefaulted.
-    prefaultedEnd = segment === prepared ? segment.allocatedByteCount & ~4095 : 0
+    prefaultedEnd = 0
   }
 
   // MARK: Records

@@ -14,6 +14,10 @@ extension SegmentSupply {
       }
       if isDone {
         isPreparing.store(false, ordering: .relaxed)
+        let next = log.withLock { $0.isAppendedByCalls ? nil : $0.prepared }
+        if prefaults, let next {
+          next.mapping?.prefault(at: 0, count: next.allocatedByteCount & ~4095)
+        }
         return
       }
       // Allow another request after a while. Do not keep a closed store alive until then.

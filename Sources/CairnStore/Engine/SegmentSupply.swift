@@ -185,15 +185,11 @@ final class SegmentSupply: Sendable {
       var sizes = log.reserve.isLent ? little : [allocation, Appender.firstAllocation] + little
       while true {
         do throws(StoreError) {
-          let segment = try log.files.create(
+          return try log.files.create(
             id: place.id, salt: place.salt, baseSequence: next,
             baseTime: SegmentHeader.baseTime(for: session.clock.steadyTime),
             capacity: capacity, allocating: min(sizes.removeFirst(), capacity), durably: false,
             by: log.reserve.createFile)
-          if prefaults {
-            segment.mapping?.prefault(at: 0, count: segment.allocatedByteCount & ~4095)
-          }
-          return segment
         } catch {
           guard case .noSpace = error, !sizes.isEmpty else { throw error }
         }
