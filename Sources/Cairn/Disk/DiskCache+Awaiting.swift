@@ -295,7 +295,7 @@ extension DiskCache {
     if !mayBeHidden {
       let (result, pending) = try enter(
         encoded, bytes, of: key, tier, atOnce: true, ifWanted: { version == nil }
-      ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+      ) { (removals: inout [RemovalEvent]) throws(StoreError) in
         defer { noteWritten(bytes) }
         return try store.enterAtOnce(
           encoded, forKey: bytes, expecting: version, options: options, durability: durability,
@@ -314,7 +314,7 @@ extension DiskCache {
         }
         let (result, pending) = try enter(
           encoded, bytes, of: key, tier, ifWanted: { version == nil }
-        ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+        ) { (removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }
           guard let version else {
             return try store.enter(
@@ -323,7 +323,7 @@ extension DiskCache {
           }
           return try enter(
             encoded, forKey: bytes, expecting: version, guarded ?? [], options: options,
-            durability: durability, in: store, removals: &removals)
+            durability: durability, removals: &removals)
         }
         if let version, waits(for: guarded ?? [], after: result, expecting: version) {
           continue

@@ -106,7 +106,7 @@ extension DiskCache {
       }
       let (result, pending) = try enter(
         value, bytes, of: key, tier, ifWanted: isWanted
-      ) { (store, removals: inout [RemovalEvent]) throws(StoreError) in
+      ) { (removals: inout [RemovalEvent]) throws(StoreError) in
         try store.enterLoaded(
           value, forKey: bytes, replacing: version, options: options, removals: &removals,
           ifWanted: isWanted)

@@ -76,7 +76,7 @@ extension DiskCache {
     try noteWrite(bytes)
     let options = try stored(options)
     let result = try write(value, bytes, of: key, tier, ifWanted: { true }) {
-      (store, removals: inout [RemovalEvent]) throws(StoreError) in
+      (removals: inout [RemovalEvent]) throws(StoreError) in
       defer { noteWritten(bytes) }
       return try store.enter(
         value, forKey: bytes, options: options, durability: durability, removals: &removals)
@@ -98,7 +98,7 @@ extension DiskCache {
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
     ifWanted isWanted: () -> Bool = { false },
-    by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
+    by body: (inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> CompareAndSetResult {
@@ -115,7 +115,7 @@ extension DiskCache {
   func enter(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, _ tier: (TierStep) -> Void,
     atOnce: Bool = false, ifWanted isWanted: () -> Bool,
-    by body: (Store, inout [RemovalEvent]) throws(StoreError) -> (
+    by body: (inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
   ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
@@ -124,7 +124,7 @@ extension DiskCache {
     var result = CompareAndSetResult.mismatch(current: nil)
     var pending = PendingWrite()
     do throws(CacheError) {
-      try callingStore { () throws(StoreError) in (result, pending) = try body(store, &removals) }
+      try callingStore { () throws(StoreError) in (result, pending) = try body(&removals) }
     } catch {
       drop(removals)
       keepOnly(key, after: error, byteCount: value.byteCount, ifWanted: isWanted, tier)
@@ -221,11 +221,11 @@ extension DiskCache {
           value, bytes, of: key,
           { if let tierKey { take($0, of: whole, forKey: tierKey, options) } }
         ) {
-          (store, removals: inout [RemovalEvent]) throws(StoreError) in
+          (removals: inout [RemovalEvent]) throws(StoreError) in
           defer { noteWritten(bytes) }
           return try enter(
             value, forKey: bytes, expecting: version, guarded, options: options,
-            durability: durability, in: store, removals: &removals)
+            durability: durability, removals: &removals)
         }
         if !waits(for: guarded, after: result, expecting: version) { return }
       }
@@ -244,8 +244,7 @@ extension DiskCache {
   /// removed since.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, expecting version: UInt64?, _ tags: [[UInt8]],
-    options: EntryOptions, durability: Durability?, in store: Store,
-    removals: inout [RemovalEvent]
+    options: EntryOptions, durability: Durability?, removals: inout [RemovalEvent]
   ) throws(StoreError) -> (result: CompareAndSetResult, pending: PendingWrite) {
     guard let version, !tags.isEmpty else {
       return try store.enter(
@@ -372,20 +371,9 @@ extension DiskCache {
   /// - Throws: `invalidTag`, `tooManyTags`.
   @inline(__always)
   func stored(_ options: EntryOptions) throws(CacheError) -> EntryOptions {
-    var options = options
-    try encodeMetadata(of: &options)
-    return options
-  }
-
-  /// Converts options to the store's form, unless they already have it.
-  @inline(__always)
-  func encodeMetadata(of options: inout EntryOptions) throws(CacheError) {
-    if options.isMetadataEncoded { return }
-    if options.tags == nil {
-      options.setEncoded(metadata: encoded(options.metadataBytes))
-    } else {
-      try encodeTags(of: &options)
-    }
+    if options.isMetadataEncoded { return options }
+    if let tags = options.tags { return encode(try TagLimits.bytes(of: tags), in: options) }
+    return options.encoded(metadata: encoded(options.metadataBytes))
   }
 
   /// Metadata as stored on disk, with the tag.

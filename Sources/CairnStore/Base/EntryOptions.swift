@@ -82,13 +82,11 @@ extension EntryOptions {
   @inlinable
   public static func tags(_ tags: [String]?) -> EntryOptions { EntryOptions(tags: tags) }
 
-  /// Sets the metadata to the bytes that a cache stores with the value, which include the tags.
-  @inlinable
-  package mutating func setEncoded(metadata bytes: [UInt8]) {
-    metadataBytes = bytes
-    isMetadataGiven = true
-    isMetadataEncoded = true
-    tags = nil
+  /// The options with the metadata that a cache stores with the value, which include the tags.
+  package func encoded(metadata bytes: [UInt8]) -> EntryOptions {
+    EntryOptions(
+      cost: cost, lifetime: lifetime, idleLimit: idleLimit, tags: nil, metadataBytes: bytes,
+      isMetadataGiven: true, isMetadataEncoded: true, isNeverIdle: isNeverIdle)
   }
 
   /// The options of an update: where an option is `nil`, the entry keeps its own.

@@ -105,22 +105,13 @@ struct Backup {
       try verifyHeader(of: copied, in: file)
       let end = copied.entry.byteCount
       var scanner = SegmentScanner(file: file, header: copied.source.header, end: end)
-      var batch = BatchProgress()
-      var offset = SegmentHeader.byteCount
-      while offset < end {
-        guard let header = try scanner.header(at: offset) else {
-          throw copied.source.corruption(at: offset, .badRecordHeader)
-        }
-        guard batch.accept(header, at: offset) else {
-          throw copied.source.corruption(at: batch.start ?? offset, .incompleteBatch)
-        }
-        if header.kind != .roll, try !scanner.hasValidValue(header, at: offset) {
-          let place = Corruption(
-            file: file.name, offset: offset + header.headByteCount, cause: .badValue)
-          report.damagedValues.append(place)
-          report.keys[place] = try scanner.withKey(of: header, at: offset) { $0.copied() }
-        }
-        offset += header.byteCount
+      try scanner.readAll(of: copied.source) { (scanner, header, offset) throws(StoreError) in
+        if header.kind == .roll { return }
+        if try scanner.hasValidValue(header, at: offset) { return }
+        let place = Corruption(
+          file: file.name, offset: offset + header.headByteCount, cause: .badValue)
+        report.damagedValues.append(place)
+        report.keys[place] = try scanner.withKey(of: header, at: offset) { $0.copied() }
       }
       done += end
       progress(

@@ -136,26 +136,19 @@ final class CheckpointSource: ShardSource {
     for (covered, segment) in zip(file.header.segments, segments) {
       guard let segment else { continue }
       var scanner = try SegmentScanner(segment, end: covered.end)
-      var offset = SegmentHeader.byteCount
-      while offset < covered.end {
-        guard let header = try scanner.header(at: offset) else {
-          throw segment.corruption(at: offset, .badRecordHeader)
-        }
-        if header.kind == .roll { break }
+      try scanner.readAll(of: segment) { (scanner, header, offset) throws(StoreError) in
         let sequence = segment.sequence(of: header)
-        if sequence > floor {
-          let location = segment.location(at: offset)
-          try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) -> Void in
-            let hash = hash.hash(key)
-            guard isWanted[HashIndex.shard(of: hash)] else { return }
-            let key = key.copied()
-            if let known = newest[key], known.sequence >= sequence { return }
-            newest[key] = Found(
-              sequence: sequence, location: location,
-              flags: header.kind == .put ? (header.canExpire ? .canExpire : []) : nil)
-          }
+        if header.kind == .roll || sequence <= floor { return }
+        let location = segment.location(at: offset)
+        try scanner.withKey(of: header, at: offset) { (key) throws(StoreError) -> Void in
+          let hash = hash.hash(key)
+          guard isWanted[HashIndex.shard(of: hash)] else { return }
+          let key = key.copied()
+          if let known = newest[key], known.sequence >= sequence { return }
+          newest[key] = Found(
+            sequence: sequence, location: location,
+            flags: header.kind == .put ? (header.canExpire ? .canExpire : []) : nil)
         }
-        offset += header.byteCount
       }
     }
     // The last accesses of these entries are lost. As without a checkpoint, opening the store

@@ -5,15 +5,14 @@
 package struct RecordPlace: Sendable, Equatable, BitwiseCopyable {
   private static var offsetBitCount: Int { 28 }
   /// The number of bits in `rawValue`.
-  package static var bitCount: Int { 60 }
+  @inlinable package static var bitCount: Int { 60 }
 
-  package let rawValue: UInt64
+  @usableFromInline package let rawValue: UInt64
 
   /// Stands for a place that is not known, or that does not fit.
-  package static var unknown: RecordPlace { RecordPlace(rawValue: 0) }
+  @inlinable package static var unknown: RecordPlace { RecordPlace(rawValue: 0) }
 
-  @inline(__always)
-  package init(rawValue: UInt64) { self.rawValue = rawValue }
+  @inlinable package init(rawValue: UInt64) { self.rawValue = rawValue }
 
   @inline(__always)
   init(_ id: SegmentID, offset: Int) {

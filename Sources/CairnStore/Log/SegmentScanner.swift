@@ -162,6 +162,30 @@ package struct SegmentScanner: ~Copyable {
     return isValid ? header : nil
   }
 
+  /// Calls `body` with each record from `start` to the end. Everything there must be sound: no
+  /// batch is incomplete, and a roll record is the last.
+  @inline(__always)
+  mutating func readAll(
+    of segment: Segment, from start: Int = SegmentHeader.byteCount,
+    _ body: (inout SegmentScanner, RecordHeader, _ offset: Int) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    var batch = BatchProgress()
+    var offset = start
+    while offset < end {
+      guard let header = try header(at: offset) else {
+        throw segment.corruption(at: offset, .badRecordHeader)
+      }
+      guard batch.accept(header, at: offset) else {
+        throw segment.corruption(at: batch.start ?? offset, .incompleteBatch)
+      }
+      let next = offset + header.byteCount
+      if header.kind == .roll, next != end { throw segment.corruption(at: next, .badLength) }
+      try body(&self, header, offset)
+      offset = next
+    }
+    if let start = batch.start { throw segment.corruption(at: start, .incompleteBatch) }
+  }
+
   /// Calls `body` with the key of the record whose header was just read.
   package mutating func withKey<Result>(
     of header: RecordHeader, at offset: Int, _ body: (RawSpan) throws(StoreError) -> Result

@@ -59,27 +59,15 @@ package struct Replay: ~Copyable {
   ) throws(StoreError) {
     if start >= end { return }
     var scanner = try SegmentScanner(segment, end: end)
-    var batch = BatchProgress()
-    var offset = start
-    while offset < end {
-      guard let header = try scanner.header(at: offset) else {
-        throw segment.corruption(at: offset, .badRecordHeader)
-      }
-      guard batch.accept(header, at: offset) else {
-        throw segment.corruption(at: batch.start ?? offset, .incompleteBatch)
-      }
-      let next = offset + header.byteCount
+    try scanner.readAll(of: segment, from: start) {
+      (scanner, header, offset) throws(StoreError) in
       if header.kind == .roll {
-        guard next == end else { throw segment.corruption(at: next, .badLength) }
-        segment.usage.add(header, sequence: 0, end: next, isLive: false)
-        break
+        segment.usage.add(
+          header, sequence: 0, end: offset + header.byteCount, isLive: false)
+      } else {
+        try apply(header, at: offset, in: segment, scanner: &scanner)
+        recordCount += 1
       }
-      try apply(header, at: offset, in: segment, scanner: &scanner)
-      recordCount += 1
-      offset = next
-    }
-    if let start = batch.start {
-      throw segment.corruption(at: start, .incompleteBatch)
     }
   }
 

@@ -224,7 +224,7 @@ struct TagTests {
         try key.withBytes { key in
           try cache.enter(
             value, forKey: key, expecting: version, tags, options: .standard, durability: nil,
-            in: cache.store, removals: &removals
+            removals: &removals
           ).result
         }
       }

@@ -254,12 +254,6 @@ extension DiskCache {
     if ReservedKey.contains(key) { throw .reservedKey }
   }
 
-  /// Converts options with tags to the store's form.
-  @inline(never)
-  func encodeTags(of options: inout EntryOptions) throws(CacheError) {
-    encode(try TagLimits.bytes(of: options.tags ?? []), in: &options)
-  }
-
   /// The options of an update, in the store's form. If they have no tags, the entry keeps its own
   /// tags unchanged, even beyond the limits: another version of this library may have had other
   /// limits.
@@ -267,14 +261,14 @@ extension DiskCache {
     _ options: EntryOptions, keeping tags: [[UInt8]]?
   ) throws(CacheError) -> EntryOptions {
     guard options.tags == nil, let tags, !tags.isEmpty else { return try stored(options) }
-    var options = options
-    encode(tags, in: &options)
-    return options
+    return encode(tags, in: options)
   }
 
-  private func encode(_ tags: [[UInt8]], in options: inout EntryOptions) {
+  /// Options with these tags, in the store's form.
+  @inline(never)
+  func encode(_ tags: [[UInt8]], in options: EntryOptions) -> EntryOptions {
     if !tags.isEmpty { marks.noteUse() }
-    options.setEncoded(
+    return options.encoded(
       metadata: CacheMetadata(tag: valueCoder.tag, tags: tags, rest: options.metadataBytes).encoded)
   }
 }
