@@ -158,7 +158,9 @@ struct BackPressureTests {
     runPasses()
     for number in 0..<2250 where number % 3 != 0 { try store.removeValue(forKey: "key \(number)") }
     // A pass learns of the excess.
-    repeat { try #require(queue.runFirst()) } while store.engine.log.withLock {
+    repeat {
+      try #require(queue.runFirst())
+    } while store.engine.log.withLock {
       $0.allowance.excess == 0
     }
     writer.whileAsleep.withLock { $0 = { [queue] in _ = queue.runFirst() } }
