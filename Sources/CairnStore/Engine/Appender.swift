@@ -17,7 +17,9 @@ struct Appender: ~Copyable {
   /// The offset of the next record in the active segment.
   var offset = 0
   /// The next segment, if it is ready.
-  var prepared: Segment?
+  var prepared: Segment? { didSet { isNextRequested = false } }
+  /// Whether a background job makes the next segment, or has failed a short while ago.
+  var isNextRequested = false
   /// The places that the manifest lists for segments after the next one. They have no files yet.
   var reserved: [Manifest.OpenSegment] = []
   /// Rolled segments, in order. The manifest still lists them as open.
@@ -346,7 +348,8 @@ struct Appender: ~Copyable {
     let wantsPrefault =
       prefaulting && !isAppendedByCalls && offset + Self.prefaultLead > prefaultedEnd
       && used.withObject { $0.allocatedByteCount } > prefaultedEnd + 4095
-    let wantsNext = prepared == nil && (isRolling || offset > segmentByteCount / 2)
+    let wantsNext =
+      prepared == nil && !isNextRequested && (isRolling || offset > segmentByteCount / 2)
     if !wantsPrefault && !wantsNext && !isSealingDue { return nil }
     return makeChores(prefault: wantsPrefault, next: wantsNext)
   }
@@ -356,6 +359,7 @@ struct Appender: ~Copyable {
     guard let active else { return nil }
     var chores = Chores()
     chores.needsNextSegment = wantsNext
+    if wantsNext { isNextRequested = true }
     chores.needsSealing = exchange(&isSealingDue, with: false)
     if wantsPrefault, active.mapping != nil {
       let start = max(prefaultedEnd, offset & ~4095)

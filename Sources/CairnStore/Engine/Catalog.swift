@@ -22,8 +22,10 @@ final class Catalog: Sendable {
     var manifest: Manifest
     /// The segment with room that a clean close left open.
     var resumable: Segment?
-    /// Retired ids whose files have been unlinked since the manifest was written.
+    /// Retired ids whose files have been unlinked.
     var unlinkedIDs: Set<UInt64>
+    /// Retired ids whose names are durably gone. The next manifest does not list them.
+    var goneIDs: Set<UInt64> = []
     /// The manifest for the start of the next session, if it is ready.
     var next: Manifest?
     /// Segments that large writes took out of the log. Their files are removed once the name of a
@@ -160,8 +162,15 @@ final class Catalog: Sendable {
     log.announce(generation: next.generation)
     do throws(StoreError) { try file.settle() } catch { throw state.failed(error) }
     state.manifest = next
-    state.unlinkedIDs = []
+    state.goneIDs = exchange(&state.unlinkedIDs, with: [])
     file.reserve(next)
+  }
+
+  /// Makes all names in the directory durable. After a failure, a retry would falsely succeed.
+  func synchronizeNames(_ state: inout State) throws(StoreError) {
+    do throws(StoreError) { try directory.synchronize() } catch { throw state.failed(error) }
+    state.isSettled = true
+    state.goneIDs.formUnion(exchange(&state.unlinkedIDs, with: []))
   }
 
   /// Writes and syncs a manifest, for an exchange that follows.
@@ -185,24 +194,27 @@ final class Catalog: Sendable {
     // A sync of the directory may have begun before the exchange.
     log.commits.noteName()
     state.manifest = next
-    state.unlinkedIDs = []
+    state.goneIDs = []
     state.isSettled = false
     do throws(StoreError) { try file.dropSpare() } catch {
       // DURABILITY: once the exchange is on disk, the file may be written to again.
-      do throws(StoreError) { try directory.synchronize() } catch { throw state.failed(error) }
-      state.isSettled = true
+      try synchronizeNames(&state)
     }
   }
 
   /// Waits until the name of the current manifest is on disk. No lock is held, so no write waits
   /// for this sync.
   func settle() throws(StoreError) {
-    let unsettled = withLock { $0.isSettled ? nil : $0.manifest.generation }
+    let (unsettled, unlinked) = withLock { state in
+      (state.isSettled ? nil : state.manifest.generation, state.unlinkedIDs)
+    }
     guard let unsettled else { return }
     do throws(StoreError) { try directory.synchronize() } catch {
       try change { (state) throws(StoreError) in throw state.failed(error) }
     }
     _ = whileUsable { state in
+      state.goneIDs.formUnion(unlinked.intersection(state.unlinkedIDs))
+      state.unlinkedIDs.subtract(unlinked)
       guard state.manifest.generation == unsettled else { return }
       state.isSettled = true
     }
@@ -214,15 +226,12 @@ final class Catalog: Sendable {
     _ change: (inout Manifest) -> Void
   ) throws(StoreError) -> Manifest {
     if let failure = state.failure { throw .poisoned(cause: failure) }
+    // DURABILITY: the last exchange must be on disk before the next one.
+    if !state.isSettled { try synchronizeNames(&state) }
     var next = state.manifest
-    if !state.unlinkedIDs.isEmpty || !state.isSettled {
-      // DURABILITY: if the manifest no longer lists an id, its file must be durably gone. Otherwise
-      // the next open would find a file that nothing explains. The exchange that began the session
-      // must be on disk before the next one.
-      do throws(StoreError) { try directory.synchronize() } catch { throw state.failed(error) }
-      state.isSettled = true
-      next.retiredIDs.removeAll { state.unlinkedIDs.contains($0) }
-    }
+    // DURABILITY: if the manifest no longer lists an id, its file must be durably gone. Otherwise
+    // the next open would find a file that nothing explains.
+    next.retiredIDs.removeAll { state.goneIDs.contains($0) }
     change(&next)
     next.generation &+= 1
     next.lastSequence = lastSequence ?? log.lastSequence

@@ -5,30 +5,32 @@ internal import Synchronization
 // itself. If no thread can be started, the job is dropped, because the caller's thread may hold a
 // lock that the job takes.
 extension SegmentSupply {
-  /// Schedules the preparation of the next segment, unless it is scheduled already.
-  func requestNextSegment() {
-    guard !isPreparing.exchange(true, ordering: .relaxed) else { return }
+  /// Schedules the preparation of the next segment. Without a thread, the write that needs the
+  /// segment makes it.
+  private func requestNextSegment() {
     let isAsked = session.environment.background.runIfPossible { [self] in
       let isDone = session.attempt("preparing a segment", .warning) { () throws(StoreError) in
         try prepareNextSegment()
       }
-      if isDone {
-        isPreparing.store(false, ordering: .relaxed)
-        let next = log.withLock { $0.isAppendedByCalls ? nil : $0.prepared }
-        if prefaults, let next {
-          next.mapping?.prefault(at: 0, count: next.allocatedByteCount & ~4095)
-        }
-        return
-      }
+      if isDone { return prefaultNextSegment() }
       // Allow another request after a while. Do not keep a closed store alive until then.
       let queue = session.environment.background
       let isAsked = queue.runIfPossible(after: HousekeepingAlarm.pauseAfterFailure) { [weak self] in
-        self?.isPreparing.store(false, ordering: .relaxed)
+        self?.allowRequest()
       }
-      if !isAsked { isPreparing.store(false, ordering: .relaxed) }
+      if !isAsked { allowRequest() }
     }
-    // Without a thread, the write that needs the segment makes it.
-    if !isAsked { isPreparing.store(false, ordering: .relaxed) }
+    if !isAsked { allowRequest() }
+  }
+
+  private func allowRequest() { log.withLock { $0.isNextRequested = false } }
+
+  /// Touches the pages of the next segment, unless large records bypass the mapping.
+  private func prefaultNextSegment() {
+    guard prefaults, let next = log.withLock({ $0.isAppendedByCalls ? nil : $0.prepared }) else {
+      return
+    }
+    next.mapping?.prefault(at: 0, count: next.allocatedByteCount & ~4095)
   }
 
   /// Schedules the chores that an append left.

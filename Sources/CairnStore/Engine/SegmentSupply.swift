@@ -20,8 +20,7 @@ final class SegmentSupply: Sendable {
   /// Held while the next segment is made. Held across a sync only if all reserved places are taken
   /// or no manifest is ready.
   private let preparation = Lock(())
-  /// Whether a job that makes a segment, or one that prefaults, is queued. Neither is queued twice.
-  let isPreparing = Atomic(false)
+  /// Whether a job that prefaults is queued.
   let isPrefaulting = Atomic(false)
 
   init(_ session: Session, _ catalog: Catalog, _ checkpoints: CheckpointProgress) {

@@ -145,16 +145,8 @@ final class Checkpointer: Sendable {
       basis.unsynced.allSatisfy { $0.segment.syncedByteCount >= $0.end || $0.segment.isRetired }
     }
     guard let file = writeFile(basis, isCancelled: isCancelled) else { return nil }
-    try catalog.change { (state) throws(StoreError) in
-      do throws(StoreError) {
-        // DURABILITY: the file's name is on disk before a manifest that lists it.
-        try session.directory.synchronize()
-      } catch {
-        // Other names may wait for this sync too, and a retry would falsely succeed.
-        state.failure = error.asFailure
-        throw .poisoned(cause: error.asFailure)
-      }
-    }
+    // DURABILITY: the file's name is on disk before a manifest that lists it.
+    try catalog.change { (state) throws(StoreError) in try catalog.synchronizeNames(&state) }
     isWritten = true
     return WrittenCheckpoint(basis: basis, checksum: file.checksum, byteCount: file.byteCount)
   }

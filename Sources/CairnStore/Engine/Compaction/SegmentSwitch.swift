@@ -35,10 +35,7 @@ struct SegmentSwitch {
       if !isThere { return nil }
       if !finished.isEmpty {
         // DURABILITY: the names of the new segments are on disk before a manifest that needs them.
-        do throws(StoreError) { try session.directory.synchronize() } catch {
-          state.failure = error.asFailure
-          throw StoreError.poisoned(cause: error.asFailure)
-        }
+        try catalog.synchronizeNames(&state)
       }
       var outputs: [Segment] = []
       do throws(StoreError) {
