@@ -27,6 +27,8 @@ package final class LogWriter: Sendable {
   /// Announces writes to processes that follow the store.
   private let page: FollowPage?
   private let appender: Lock<Appender>
+  /// How long the last sync of the directory took, in microseconds.
+  private let syncTime = Atomic(0)
   /// Runs the syncs that tasks wait for. Separate from interval syncs, which nothing may delay.
   private let taskSyncing = ThreadBackgroundQueue()
 
@@ -119,7 +121,9 @@ package final class LogWriter: Sendable {
   func updateSegmentSize() -> Int {
     let free = (try? session.directory.freeByteCount()) ?? 0
     let limit = session.configuration.segmentByteLimit
-    let byteCount = SegmentSize.byteCount(forLogOf: allocatedByteCount, free: free, limit: limit)
+    let byteCount = SegmentSize.byteCount(
+      forLogOf: allocatedByteCount, free: free,
+      syncTime: .microseconds(syncTime.load(ordering: .relaxed)), limit: limit)
     withLock { appender in
       appender.segmentByteCount = byteCount
       appender.burstByteCount = min(SegmentSize.aside, free / 16)
@@ -209,7 +213,10 @@ package final class LogWriter: Sendable {
       if commits.takeUnsyncedNames() {
         // DURABILITY: the names of the manifest and of new segments are on disk before anything in
         // them counts as durable.
+        let start = ContinuousClock.now
         try session.directory.synchronize()
+        let time = ContinuousClock.now - start
+        syncTime.store(Int(time / .microseconds(1)), ordering: .relaxed)
       }
       // Sync in the order of the log, so that a segment's sync mark also covers earlier segments.
       for (segment, end) in targets {

@@ -35,8 +35,21 @@ struct SegmentSizeTests {
       (1 << 40, large, 64 * mebibyte), (0, 8 * mebibyte, mebibyte / 2), (0, 0, 72 << 10),
       (63, 0, 72 << 10),
     ] {
-      let byteCount = SegmentSize.byteCount(forLogOf: log, free: free, limit: 64 << 20)
+      let byteCount = SegmentSize.byteCount(
+        forLogOf: log, free: free, syncTime: .milliseconds(8), limit: 64 << 20)
       #expect(byteCount == expected, "\(log), \(free)")
+    }
+  }
+
+  @Test("On a slow disk, a segment has at least 1 MiB for each 8 ms of a sync, up to 16 MiB")
+  func slowDisk() {
+    for (milliseconds, free, limit, expected) in [
+      (9, 1 << 40, 64, 2), (16, 1 << 40, 64, 2), (17, 1 << 40, 64, 4), (500, 1 << 40, 64, 16),
+      (500, 1 << 40, 4, 4), (500, 32 << 20, 64, 2),
+    ] {
+      let byteCount = SegmentSize.byteCount(
+        forLogOf: 0, free: free, syncTime: .milliseconds(milliseconds), limit: limit << 20)
+      #expect(byteCount == expected << 20, "\(milliseconds), \(free), \(limit)")
     }
   }
 
