@@ -59,12 +59,13 @@ extension Engine {
 
   // MARK: Two steps
 
-  // A write is entered, then finished. In between, the caller reports the write's removals. The
-  // write returns them even if it throws.
+  // A write is entered, then finished. In between, the caller reports the write's removals.
+  // `removals` gets them even if the write throws.
 
   /// Enters the value of a key if the key's version is as expected.
   ///
-  /// - Parameter removals: receives the write's removals.
+  /// - Parameter removals: receives what the limits evict. The replaced value is in the returned
+  ///   write.
   func enter(
     _ value: RawSpan, forKey key: RawSpan, options: EntryOptions, durability: Durability?,
     expecting expectation: Expectation, removals: inout [RemovalEvent]
@@ -106,7 +107,7 @@ extension Engine {
     expecting expectation: Expectation, _ removals: inout [RemovalEvent], atOnce: Bool = false
   ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     try session.checkWritable()
-    // Also if the turn does not come: a lookup may have delayed a free.
+    // Frees what reads without a lock no longer use, also if the turn does not come.
     defer { Reclamation.reclaimIfDue() }
     // Throws if an earlier write left the store over its limits, and still nothing can be evicted.
     if !atOnce { try evictor.retryFailedEviction(&removals) }
@@ -116,6 +117,7 @@ extension Engine {
     lookup.index.prefetch(hash)
     let now = lookup.clock.now()
     lookup.noteTimeIfNeeded(now)
+    // Throws if the key, the value or the metadata is too large.
     var header = try limits.putHeader(key: key, value: value, options: options, now: now)
     let byteCount = header.byteCount
     let isConditional = if case .anything = expectation { false } else { true }
@@ -124,7 +126,8 @@ extension Engine {
       let existing = try lookup.locate(hash, key: key, now: now, for: expectation)
       if let mismatch = existing.mismatch(expectation) { return (mismatch, PendingWrite()) }
     } else {
-      // A lookup in a loaded shard does not throw, so whatever is appended is also published.
+      // Shards stay loaded, and a lookup in a loaded shard does not throw. So whatever is appended
+      // below is also published.
       try lookup.index.load(shardOf: hash)
     }
     let metadata = options.metadataBytes.rawSpan
@@ -143,11 +146,12 @@ extension Engine {
     var isSlowed = false
     let place: RecordPlace
     do {
-      // The log is locked in this block.
+      // The log is locked until `turn` ends, with this block.
       let turn = try writer.takeTurn(
         byteCount: byteCount + RecordHeader.syncMarkByteCount, isRemoval: false, atOnce: atOnce)
+      // The result means nothing: the caller looks at `isLeft` first.
       guard let turn else { return (.mismatch(current: nil), .left) }
-      // A batch that was appended before may hold this key.
+      // If a batch that was appended before holds this key, that part is published first.
       if turn.appender.unpublished != nil { try writer.publishPending(hash, &turn.appender) }
       let location: Location
       if isConditional {
@@ -160,13 +164,16 @@ extension Engine {
       } else {
         // While the new record is appended, the processor fetches the record it replaces.
         let seen = lookup.prefetchRecord(ofHash: hash)
-        try writer.makeRoom(hash, key: key, now: now)
+        try writer.makeIndexRoom(hash, key: key, now: now)
         (location, version) = try turn.appender.append(
           &header, key: key, metadata: metadata, value: value, written: now, forSync: forSync)
         existing = try lookup.locate(hash, seen: seen, key: key, now: now)
       }
       writer.publish(hash, at: location, deadline: header.deadline { now }, replacing: existing)
+      // For a memory tier, which may use the value as long as the index names this place. Only the
+      // record can tell whether an entry has expired.
       place = header.canExpire ? .unknown : turn.appender.place(of: location)
+      // The replaced bytes are dead now.
       if let existing { isSlowed = turn.appender.allowance.spend(existing.byteCount ?? 0) }
     }
     return entered(
@@ -174,7 +181,8 @@ extension Engine {
       slowedByteCount: isSlowed ? byteCount : 0, &removals, atOnce: atOnce, place)
   }
 
-  /// What a put that is in the log and in the index still has to wait for. Enforces the limits.
+  /// Enforces the limits after a put, unless it may not wait. Returns what the put still has to wait
+  /// for: nothing after a mismatch.
   @inline(__always)
   private func entered(
     _ result: CompareAndSetResult, replacing replaced: PendingWrite.Replacement?,

@@ -225,12 +225,20 @@ package struct Lookup: Sendable {
   /// is one in 10¹⁴ per key.)
   ///
   /// Called under the log's lock, or without it if a stale answer is harmless.
+  ///
+  /// - Parameter expectation: what the caller expects of the entry.
+  /// - Throws: the reason why the record cannot be read, if its version matters.
   @inline(__always)
   func locate(
-    _ hash: UInt64, key: RawSpan, now: Timestamp
+    _ hash: UInt64, key: RawSpan, now: Timestamp, for expectation: Expectation = .anything
   ) throws(StoreError) -> Existing? {
     var damage: StoreError?
-    return try locate(hash, key: key, now: now, damage: &damage)
+    let existing = try locate(hash, key: key, now: now, damage: &damage)
+    guard let damage else { return existing }
+    switch (expectation, damage) {
+    case (.anything, _), (.damaged, .corrupt): return existing
+    default: throw damage
+    }
   }
 
   /// Like the form above, but begins with what the caller has seen under the log's lock.
@@ -248,21 +256,6 @@ package struct Lookup: Sendable {
     }
     var damage: StoreError?
     return try locateUnderLock(hash, key: key, now: now, damage: &damage)
-  }
-
-  /// Like the form above, for a write that depends on the current entry.
-  ///
-  /// - Throws: the reason why the record cannot be read, if its version matters.
-  func locate(
-    _ hash: UInt64, key: RawSpan, now: Timestamp, for expectation: Expectation
-  ) throws(StoreError) -> Existing? {
-    var damage: StoreError?
-    let existing = try locate(hash, key: key, now: now, damage: &damage)
-    guard let damage else { return existing }
-    switch (expectation, damage) {
-    case (.anything, _), (.damaged, .corrupt): return existing
-    default: throw damage
-    }
   }
 
   /// Like the first form, but also reports why the record cannot be read.

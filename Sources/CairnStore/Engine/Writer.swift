@@ -124,9 +124,9 @@ struct Writer: Sendable {
 
   // MARK: Publishing
 
-  /// Makes room in the index for a key.
+  /// Makes room in the index for a key, unless it is there.
   @inline(__always)
-  func makeRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
+  func makeIndexRoom(_ hash: UInt64, key: RawSpan, now: Timestamp) throws(StoreError) {
     do { try lookup.index.makeRoom(hash) } catch {
       // If the key exists, no room is needed.
       if try lookup.locate(hash, key: key, now: now) == nil { throw error }

@@ -85,7 +85,7 @@ struct LogFollower {
     let hash = lookup.hash.hash(key)
     let location = segment.location(at: record.offset)
     try lookup.index.load(shardOf: hash)
-    if header.kind == .put { try writer.makeRoom(hash, key: key, now: now) }
+    if header.kind == .put { try writer.makeIndexRoom(hash, key: key, now: now) }
     let existing = try lookup.locate(hash, key: key, now: now)
     switch header.kind {
     case .put:
