@@ -9,9 +9,9 @@ public struct StoreConfiguration: Sendable {
   /// The largest size of a full segment of the log, in bytes, from 64 KiB to 1 GiB; 72 KiB are used
   /// at least.
   ///
-  /// Default 64 MiB. A segment is a 64th of the log, but at least 1 MiB, within this limit. With a
-  /// lower limit, compaction starts earlier and reclaims space in smaller steps, but copies more. A
-  /// value larger than a segment gets one of its own.
+  /// Default 64 MiB. A segment is a 64th of the log, but at least 1 MiB, or up to 16 MiB on a disk
+  /// with slow syncs, within this limit. With a lower limit, compaction starts earlier and reclaims
+  /// space in smaller steps, but copies more. A value larger than a segment gets one of its own.
   public var segmentByteLimit: Int = 64 << 20
 
   /// How many bytes the segments may take per live byte before compaction reclaims space, from 1.1

@@ -38,9 +38,10 @@ extension Appender {
       precondition(
         byteCount <= next.capacity - SegmentHeader.byteCount - RecordHeader.rollByteCount,
         "more is written outside the log")
-      if !isRemoval { try ensure(reserve, adding: Self.firstAllocation) }
+      if !isRemoval { try ensure(reserve, adding: next.allocatedByteCount) }
       try roll(to: next)
       prepared = nil
+      isRolling = true
     }
   }
 

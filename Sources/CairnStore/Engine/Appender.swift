@@ -3,7 +3,7 @@
 /// Because all writes use one lock, no record is published or acknowledged until every earlier byte
 /// of the log is in the page cache.
 struct Appender: ~Copyable {
-  /// The initial allocation of a session's first segment.
+  /// The initial allocation of a segment, unless the session has filled others.
   static let firstAllocation = 64 << 10
   /// The largest step by which a segment grows.
   static let largestGrowth = 8 << 20
@@ -60,7 +60,7 @@ struct Appender: ~Copyable {
 
   /// Whether this session has filled a segment. It will probably fill others, so each next one is
   /// prepared early and in full size.
-  private var isRolling = false
+  var isRolling = false
   /// The last sync mark in the active segment's records.
   private var lastSyncMark = 0
   /// The end of the range requested for prefaulting.
@@ -162,10 +162,11 @@ struct Appender: ~Copyable {
       active.usage.add(
         header, sequence: nextSequence, end: offset + bytes.count, isLive: false)
       rolled.append(active)
+      // Removals make other segments dead, so that a compaction is due.
       isSealingDue =
         rolled.count >= Self.sealedCount
         || rolled.reduce(0) { $0 + $1.usage.end } >= sealedByteCount
-      isRolling = true
+        || active.usage.tombstoneCount > active.usage.putCount
     }
     start(in: next, at: SegmentHeader.byteCount)
   }

@@ -27,7 +27,9 @@ extension SegmentSupply {
 
   /// Touches the pages of the next segment, unless large records bypass the mapping.
   private func prefaultNextSegment() {
-    guard prefaults, let next = log.withLock({ $0.isAppendedByCalls ? nil : $0.prepared }) else {
+    guard prefaults, !session.isClosed,
+      let next = log.withLock({ $0.isAppendedByCalls ? nil : $0.prepared })
+    else {
       return
     }
     next.mapping?.prefault(at: 0, count: next.allocatedByteCount & ~4095)

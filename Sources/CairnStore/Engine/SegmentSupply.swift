@@ -278,6 +278,8 @@ final class SegmentSupply: Sendable {
         guard let next = appender.prepared else { return false }
         try appender.roll(to: next)
         appender.prepared = nil
+        // The log has grown by what was allocated ahead. The next write ensures the reserve for it.
+        log.reserve.markShort()
         return true
       }
     }

@@ -6,9 +6,9 @@
 /// names are on disk, a power cut may bring the old manifest back, so the files that it lists stay
 /// until then.
 final class TotalRemoval: Sendable {
-  /// More numbers than other writes use while the manifest reaches the disk: they fill at most 18
+  /// More numbers than other writes use while the manifest reaches the disk: they fill at most 34
   /// segments of 1 GiB.
-  private static let numbersAhead: SequenceNumber = 1 << 30
+  private static let numbersAhead: SequenceNumber = 1 << 31
 
   private let session: Session
   private let lookup: Lookup
@@ -116,6 +116,7 @@ final class TotalRemoval: Sendable {
       appender.nextSequence = floor + 1
       appender.active = nil
       appender.prepared = nil
+      appender.isRolling = false
       appender.unpublished = nil
       appender.reserved = next.openSegments
       appender.rolled = []

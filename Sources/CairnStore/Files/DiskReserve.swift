@@ -31,8 +31,12 @@ final class DiskReserve: Sendable {
     self.isUsed = isUsed
   }
 
-  /// Whether part of the reserve has been released or lent, and has not been taken back.
+  /// Whether part of the reserve has been released or lent, and has not been taken back, or the log
+  /// has grown without it.
   var isShort: Bool { short.load(ordering: .relaxed) }
+
+  /// Makes the next write that adds data ensure the reserve.
+  func markShort() { if isUsed { short.store(true, ordering: .relaxed) } }
 
   /// Whether a compaction is using the reserve.
   var isLent: Bool { state.withLock { $0.isLent } }

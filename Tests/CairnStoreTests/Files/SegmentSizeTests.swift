@@ -1,3 +1,4 @@
+import Foundation
 import FuzzSupport
 import Testing
 
@@ -127,6 +128,59 @@ struct SegmentSizeTests {
     queue.runAll()
     try store.setValue([UInt8].filled(10), forKey: "next")
     queue.runAll()
+    #expect(store.engine.log.withLock { $0.rolled.isEmpty })
+    try store.close()
+  }
+
+  @Test(
+    "The reserve grows with a log whose segments a compaction has left early",
+    .enabled(if: TinyDisk.isAvailable, "only root may mount a small filesystem"))
+  func leftEarly() throws {
+    let disk = try TinyDisk(byteCount: 40 << 20)
+    let path = disk.path + "/store"
+    let configuration = StoreConfiguration.small {
+      $0.segmentByteLimit = 64 << 20
+      $0.maintenanceInterval = nil
+    }
+    let queue = ManualBackgroundQueue()
+    let store = try Store(path, configuration, background: queue)
+    let value = [UInt8].filled(1000)
+    for _ in 0..<2 {
+      try fill(store, byteCount: 30_000, valueByteCount: 1000)
+      try fill(store, byteCount: 10_000, valueByteCount: 1000)
+      try store.compact()
+      queue.runAll(dueAfter: .zero)
+    }
+    for number in 0..<950 { try store.setValue(value, forKey: "more\(number)") }
+    let reserve = try Data(contentsOf: URL(filePath: path + "/" + FileName.reserve)).count
+    #expect(reserve >= store.engine.log.reserveSize.byteCount)
+    try store.close()
+    try disk.fill()
+    let again = try Store(path, configuration, background: queue)
+    for number in 0..<475 { try again.removeValue(forKey: "more\(number * 2)") }
+    try again.trim(toCount: 100)
+    try again.setValue(value, forKey: "new")
+    try again.close()
+  }
+
+  @Test("Segments of removals are sealed at once, and a pass reclaims what they made dead")
+  func removed() throws {
+    let queue = ManualBackgroundQueue()
+    let store = try Store(
+      scene.path,
+      .small {
+        $0.segmentByteLimit = 64 << 20
+        $0.maintenanceInterval = nil
+      }, background: queue)
+    try fill(store, byteCount: 6 << 20, valueByteCount: 100)
+    let count = try store.count()
+    #expect(store.engine.log.withLock { !$0.isSealingDue })
+    for number in 0..<count where number % 2 == 0 { try store.removeValue(forKey: "key\(number)") }
+    let rolled = store.engine.log.withLock {
+      $0.rolled.map { ($0.usage.putCount, $0.usage.tombstoneCount) }
+    }
+    #expect(rolled.contains { $0.1 > $0.0 })
+    queue.runAll(dueAfter: .zero)
     #expect(store.engine.log.withLock { $0.rolled.isEmpty })
     try store.close()
   }

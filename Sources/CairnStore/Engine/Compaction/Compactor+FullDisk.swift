@@ -120,6 +120,10 @@ extension Compactor {
     goal: Int, highestCost: Int, _ state: inout CompactionState, _ report: inout CompactionReport
   ) throws(StoreError) -> Int {
     giveBackAhead()
+    // Segments that wait to be sealed may be wholly dead.
+    do throws(StoreError) { try supply.sealRolledSegments() } catch {
+      guard case .noSpace = error else { throw error }
+    }
     var before = log.allocatedByteCount
     var (hasLeftActive, isTooFullForBlockers) = (false, false)
     var tooLarge: Set<SegmentID> = []
@@ -246,6 +250,9 @@ extension Compactor {
       }
       let needed = appender.offset + Segment.slack
       if active.allocatedByteCount > needed { try? active.trim(to: needed) }
+      if let next = appender.prepared, next.allocatedByteCount > Appender.firstAllocation {
+        try? next.trim(to: Appender.firstAllocation)
+      }
     }
   }
 }
