@@ -40,10 +40,10 @@ extension FaultRun {
       // What a kill left unfinished is not a loss.
       let isWhole =
         report.lossCount == 0 && report.lostKeyCount == 0 && report.manifest == .used
-      // After a removal of all, the segment that the next write makes has no file yet. If a fault
-      // prevented the close, a salvage cannot know that.
+      // After a removal of all, even one that threw, the segment that the next write makes has no
+      // file yet. If a fault prevented the close, a salvage cannot know that.
       let mayMissFile =
-        model.current.isEmpty
+        model.afterDeath.contains { $0.isEmpty }
         && report.losses.allSatisfy { $0.cause == .missingFile && $0.range.isEmpty }
       if !wasHit, !hasFailedSync, !isWhole, !mayMissFile {
         throw FuzzFailure("a salvage of a sound store finds \(report.losses)")

@@ -163,10 +163,12 @@ struct Appender: ~Copyable {
         header, sequence: nextSequence, end: offset + bytes.count, isLive: false)
       rolled.append(active)
       // Removals make other segments dead, so that a compaction is due.
-      isSealingDue =
-        rolled.count >= Self.sealedCount
-        || rolled.reduce(0) { $0 + $1.usage.end } >= sealedByteCount
+      if rolled.count >= Self.sealedCount
+        || rolled.reduce(0, { $0 + $1.usage.end }) >= sealedByteCount
         || active.usage.tombstoneCount > active.usage.putCount
+      {
+        isSealingDue = true
+      }
     }
     start(in: next, at: SegmentHeader.byteCount)
   }

@@ -172,10 +172,9 @@ struct SegmentSizeTests {
         $0.segmentByteLimit = 64 << 20
         $0.maintenanceInterval = nil
       }, background: queue)
-    try fill(store, byteCount: 6 << 20, valueByteCount: 100)
-    let count = try store.count()
-    #expect(store.engine.log.withLock { !$0.isSealingDue })
-    for number in 0..<count where number % 2 == 0 { try store.removeValue(forKey: "key\(number)") }
+    try fill(store, byteCount: 40_000 * 30, valueByteCount: 30)
+    queue.runAll(dueAfter: .zero)
+    for number in 0..<40_000 { try store.removeValue(forKey: "key\(number)") }
     let rolled = store.engine.log.withLock {
       $0.rolled.map { ($0.usage.putCount, $0.usage.tombstoneCount) }
     }
