@@ -28,8 +28,8 @@ struct HashFloodingTests {
     var best = [Duration](repeating: .seconds(1000), count: sets.count)
     let clock = ContinuousClock()
     // The two are measured alternately, and the best of each counts, so that other work on the
-    // machine matters least.
-    for _ in 0..<5 {
+    // machine matters least. On a busy machine, five rounds may be too few.
+    for round in 0..<40 where round < 5 || best[1] >= best[0] * 2 {
       for (number, keys) in sets.enumerated() {
         let directory = try TemporaryDirectory()
         let store = try Store(directory.store)
