@@ -6,9 +6,9 @@
 /// names are on disk, a power cut may bring the old manifest back, so the files that it lists stay
 /// until then.
 final class TotalRemoval: Sendable {
-  /// More numbers than other writes use while the manifest reaches the disk: they fill at most 34
-  /// segments of 1 GiB.
-  private static let numbersAhead: SequenceNumber = 1 << 31
+  /// The numbers left to other writes while the manifest reaches the disk. If they use more, the
+  /// removal begins again.
+  private static let numbersAhead: SequenceNumber = 1 << 30
 
   private let session: Session
   private let lookup: Lookup
@@ -39,7 +39,10 @@ final class TotalRemoval: Sendable {
       // this fails, because the disk is full or the last segment unreadable, it does.
       try? supply.beginSession()
     }
-    var removed = try catalog.change { (state) throws(StoreError) in try remove(&state) }
+    var removed: Removed
+    repeat {
+      removed = try catalog.change { (state) throws(StoreError) in try remove(&state) }
+    } while removed.isTooLate
     Reclamation.reclaimIfDue()
     // Report this even if the store was empty. The call that emptied it may not have called the
     // observer yet, and after this call returns, no observer may still believe that entries exist.
@@ -83,6 +86,8 @@ final class TotalRemoval: Sendable {
     var count = 0
     /// The sequence number of the last record.
     var lastSequence: SequenceNumber
+    /// Whether nothing was removed, because other writes have used all numbers up to the floor.
+    var isTooLate = false
   }
 
   private func remove(_ state: inout Catalog.State) throws(StoreError) -> Removed {
@@ -103,6 +108,8 @@ final class TotalRemoval: Sendable {
     // log's lock, so that no write can be acknowledged between the two.
     try log.withLock { (appender) throws(StoreError) in
       try appender.checkWritable(path: session.path)
+      removed.isTooLate = appender.nextSequence > floor
+      if removed.isTooLate { return }
       do throws(StoreError) { try catalog.installUnsettled(next, &state) } catch {
         appender.note(error)
         throw error
@@ -122,6 +129,7 @@ final class TotalRemoval: Sendable {
       appender.rolled = []
       appender.sealed = []
     }
+    if removed.isTooLate { return removed }
     ManifestFile(directory: session.directory).reserve(next)
     log.reserve.shrink(to: log.reserveSize)
     checkpoints.noteEmptied(through: floor)

@@ -15,6 +15,14 @@ struct SegmentSizeTests {
       scene.path, .small { $0.segmentByteLimit = limit }, background: ManualBackgroundQueue())
   }
 
+  /// A store whose housekeeping runs only on request.
+  private static func untimed(limit: Int) -> StoreConfiguration {
+    .small {
+      $0.segmentByteLimit = limit
+      $0.maintenanceInterval = nil
+    }
+  }
+
   private func fill(_ store: Store, byteCount: Int, valueByteCount: Int) throws {
     let value = [UInt8].filled(valueByteCount)
     for number in 0..<(byteCount / valueByteCount) {
@@ -113,12 +121,7 @@ struct SegmentSizeTests {
   @Test("Segments roll while housekeeping rests, and are sealed after that")
   func resting() throws {
     let queue = ManualBackgroundQueue()
-    let store = try Store(
-      scene.path,
-      .small {
-        $0.segmentByteLimit = 72 << 10
-        $0.maintenanceInterval = nil
-      }, background: queue)
+    let store = try Store(scene.path, Self.untimed(limit: 72 << 10), background: queue)
     try store.setValue([UInt8].filled(5000), forKey: "first")
     queue.runAll()
     store.engine.session.alarm.rest()
@@ -138,12 +141,8 @@ struct SegmentSizeTests {
   func leftEarly() throws {
     let disk = try TinyDisk(byteCount: 40 << 20)
     let path = disk.path + "/store"
-    let configuration = StoreConfiguration.small {
-      $0.segmentByteLimit = 64 << 20
-      $0.maintenanceInterval = nil
-    }
     let queue = ManualBackgroundQueue()
-    let store = try Store(path, configuration, background: queue)
+    let store = try Store(path, Self.untimed(limit: 64 << 20), background: queue)
     let value = [UInt8].filled(1000)
     for _ in 0..<2 {
       try fill(store, byteCount: 30_000, valueByteCount: 1000)
@@ -156,7 +155,7 @@ struct SegmentSizeTests {
     #expect(reserve >= store.engine.log.reserveSize.byteCount)
     try store.close()
     try disk.fill()
-    let again = try Store(path, configuration, background: queue)
+    let again = try Store(path, background: queue)
     for number in 0..<475 { try again.removeValue(forKey: "more\(number * 2)") }
     try again.trim(toCount: 100)
     try again.setValue(value, forKey: "new")
@@ -166,12 +165,7 @@ struct SegmentSizeTests {
   @Test("Segments of removals are sealed at once, and a pass reclaims what they made dead")
   func removed() throws {
     let queue = ManualBackgroundQueue()
-    let store = try Store(
-      scene.path,
-      .small {
-        $0.segmentByteLimit = 64 << 20
-        $0.maintenanceInterval = nil
-      }, background: queue)
+    let store = try Store(scene.path, Self.untimed(limit: 64 << 20), background: queue)
     try fill(store, byteCount: 40_000 * 30, valueByteCount: 30)
     queue.runAll(dueAfter: .zero)
     for number in 0..<40_000 { try store.removeValue(forKey: "key\(number)") }
@@ -179,8 +173,10 @@ struct SegmentSizeTests {
       $0.rolled.map { ($0.usage.putCount, $0.usage.tombstoneCount) }
     }
     #expect(rolled.contains { $0.1 > $0.0 })
+    let before = try store.statistics().allocatedByteCount
     queue.runAll(dueAfter: .zero)
     #expect(store.engine.log.withLock { $0.rolled.isEmpty })
+    #expect(try store.statistics().allocatedByteCount < before)
     try store.close()
   }
 

@@ -1,11 +1,37 @@
-import CairnStore
 import FuzzSupport
 import Glibc
 import Synchronization
 import Testing
 
+@testable import CairnStore
+
 @Suite("Removing everything during other work")
 struct RemoveAllBesideTests {
+  @Test("If other writes use all the numbers left to them, a removal of all begins again")
+  func manyNumbers() throws {
+    let scene = try StoreScene()
+    let store = try scene.open()
+    try store.setValue("v", forKey: "first")
+    let syncCount = Mutex(0)
+    scene.fileSystem.setHook { event in
+      guard event.call == .synchronize, event.file == FileName.newManifest else { return nil }
+      if syncCount.withLock({ count in
+        count += 1
+        return count == 1
+      }) {
+        store.engine.log.withLock { $0.nextSequence += 1 << 30 }
+      }
+      return nil
+    }
+    try store.removeAll()
+    scene.fileSystem.setHook(nil)
+    #expect(syncCount.withLock { $0 } == 2)
+    let version = try store.setValue("new", forKey: "key")
+    #expect(version > 1 << 31)
+    #expect(try store.contents() == ["key": Array("new".utf8)])
+    try store.close()
+    #expect(try scene.open().count() == 1)
+  }
 
   @Test("A seal in progress during a removal of all finishes")
   func duringSealing() throws {
