@@ -108,9 +108,14 @@ extension OpenedStore {
         start = covered.end
       }
       replayedByteCount += end - start
+      if let records = collected[segment.id] {
+        try replay.add(records, of: segment)
+        continue
+      }
       try replay.replay(segment, from: start, to: end)
     }
     try replay.finish()
+    collected = [:]
     files.closeReadFiles()
     replacedDamage = replay.replacedDamage
     recovery.replayedRecordCount = replay.recordCount
@@ -118,7 +123,8 @@ extension OpenedStore {
   }
 
   mutating func open(
-    id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0
+    id: SegmentID, salt: UInt64, end: Int, capacity: Int?, compactedAt: SequenceNumber = 0,
+    usage: SegmentUsage? = nil
   ) throws(StoreError) {
     if let place = places[id], max(capacity ?? 0, end) > place.capacity {
       // The segment would overlap other segments.
@@ -130,7 +136,7 @@ extension OpenedStore {
     var fileByteCount = 0
     let segment = try files.open(
       id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
-      compactedAt: compactedAt, at: places[id]?.granule, noting: { fileByteCount = $0 })
+      compactedAt: compactedAt, usage: usage, at: places[id]?.granule, noting: { fileByteCount = $0 })
     segments.append(segment)
     ends[id] = end
     if fileByteCount > end { overlong.append(segment) }
@@ -182,7 +188,9 @@ extension OpenedStore {
   private mutating func openUncleanSegments(among names: Set<String>?) throws(StoreError) {
     let failureMark = SyncFailureMark(lockFile: lockFile)
     let sameBoot = manifest.bootIdentifier == bootIdentifier && !hasLostPages
-    var tail = LogTail()
+    var tail = LogTail(
+      collecting: CollectedRecords(
+        hash: hash, floor: manifest.floorSequence, total: files.table.total))
     for entry in manifest.openSegments {
       // DURABILITY: a checkpoint is listed only once everything that it covers is on disk.
       let covered = places[entry.id]
@@ -229,7 +237,11 @@ extension OpenedStore {
       if extent.end == SegmentHeader.byteCount {
         if !extent.isAbsent { emptySegments.append(entry.id) }
       } else {
-        try open(id: entry.id, salt: entry.salt, end: extent.end, capacity: nil)
+        // A checkpoint has counted what it covers.
+        let records = places[entry.id] == nil ? extent.records : nil
+        try open(
+          id: entry.id, salt: entry.salt, end: extent.end, capacity: nil, usage: records?.usage)
+        collected[entry.id] = records
       }
     }
   }

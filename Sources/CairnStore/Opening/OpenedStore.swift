@@ -27,6 +27,8 @@ struct OpenedStore {
   var recovery = RecoveryReport()
   /// The end of each segment's records.
   var ends: [SegmentID: Int] = [:]
+  /// The records of segments that were read before they were opened.
+  var collected: [SegmentID: CollectedRecords] = [:]
   /// Segments whose files are longer than their records.
   var overlong: [Segment] = []
   /// The checkpoint that the index was loaded from, if the index was not built from the whole log.

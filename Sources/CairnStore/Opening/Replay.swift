@@ -71,6 +71,14 @@ package struct Replay: ~Copyable {
     }
   }
 
+  /// Adds all records of a segment, which counts them already.
+  mutating func add(_ records: CollectedRecords, of segment: Segment) throws(StoreError) {
+    recordCount += records.count
+    highestSequence = max(highestSequence, records.highestSequence)
+    stretch.add(records.members, keys: records.keys, in: segment.granule)
+    if stretch.isFull { try enterStretch() }
+  }
+
   /// Adds a record that is not a roll record.
   package mutating func apply(
     _ header: RecordHeader, at offset: Int, in segment: Segment, scanner: inout SegmentScanner

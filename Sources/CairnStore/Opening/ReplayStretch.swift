@@ -6,12 +6,12 @@ struct ReplayStretch: ~Copyable {
   struct Member: BitwiseCopyable {
     let hash: UInt64
     let sequence: SequenceNumber
-    private let place: UInt64
-    fileprivate let keyStart: UInt32
+    private var place: UInt64
+    fileprivate var keyStart: UInt32
     private let unitCount: UInt32
     fileprivate let keyByteCount: UInt16
 
-    fileprivate init(
+    init(
       _ header: RecordHeader, hash: UInt64, sequence: SequenceNumber, at location: Location,
       keyStart: Int
     ) {
@@ -23,6 +23,14 @@ struct ReplayStretch: ~Copyable {
       self.keyStart = UInt32(keyStart)
       unitCount = UInt32(header.byteCount >> 3)
       keyByteCount = UInt16(header.keyByteCount)
+    }
+
+    /// The same record in a segment with this first granule, whose key is this much further on.
+    fileprivate func moved(to granule: Int, keysBy keyByteCount: Int) -> Member {
+      var moved = self
+      moved.place += Location(granule: granule, offset: 0).rawValue << 24
+      moved.keyStart += UInt32(keyByteCount)
+      return moved
     }
 
     var location: Location { Location(rawValue: place >> 24) }
@@ -93,6 +101,13 @@ struct ReplayStretch: ~Copyable {
     members.append(
       Member(header, hash: hash, sequence: sequence, at: location, keyStart: keys.count))
     keys.append(contentsOf: key)
+  }
+
+  /// Adds records of a segment with this first granule.
+  mutating func add(_ members: [Member], keys: [UInt8], in granule: Int) {
+    let start = self.keys.count
+    self.members.append(contentsOf: members.lazy.map { $0.moved(to: granule, keysBy: start) })
+    self.keys.append(contentsOf: keys)
   }
 
   /// Finds the newest record of each key in the stretch, and compares it with the index.

@@ -35,6 +35,8 @@ package struct LogTail: ~Copyable {
     package var flaw: StoreError?
     /// Where reading began.
     package var start = SegmentHeader.byteCount
+    /// All records up to the end, if they were collected.
+    var records: CollectedRecords?
     package var isEmpty: Bool {
       lastUnit == nil && !hasRolled && start == SegmentHeader.byteCount
     }
@@ -42,6 +44,14 @@ package struct LogTail: ~Copyable {
 
   package init() {}
 
+  /// Collects the records while they are read, for a replay.
+  ///
+  /// - Parameter empty: no records.
+  init(collecting empty: CollectedRecords) { self.empty = empty }
+
+  private var empty: CollectedRecords?
+  /// Bounds the memory: of a longer log, replay reads the rest again.
+  private var collectableByteCount = 64 << 20
   package private(set) var extents: [Extent] = []
   /// Values that are damaged although their records were stored. Reading one throws.
   package private(set) var damagedValues: [Corruption] = []
@@ -138,8 +148,11 @@ package struct LogTail: ~Copyable {
       throw .corrupt(Corruption(file: file.name, offset: byteCount, cause: .fileTooShort))
     }
     var scanner = SegmentScanner(file: file, header: header, end: byteCount)
+    let collects = start == nil && byteCount <= collectableByteCount
+    if collects { collectableByteCount -= byteCount }
     let start = start ?? SegmentHeader.byteCount
     var extent = Extent(name: file.name, end: start, dataEnd: start, start: start)
+    if collects { extent.records = empty?.next() }
     extent.highestSequence = highestSequence
     extent.highestSequenceBeforeEnd = max(
       extents.last?.highestSequenceBeforeEnd ?? 0, highestSequence)
@@ -155,8 +168,10 @@ package struct LogTail: ~Copyable {
         extent.hasRolled = true
         extent.end = offset + record.byteCount
         extent.confirmHighestSequence()
+        try extent.records?.add(record, base: header.baseSequence, at: offset, from: &scanner)
         break
       }
+      try extent.records?.add(record, base: header.baseSequence, at: offset, from: &scanner)
       if try !scanner.hasValidValue(record, at: offset) { pendingDamage.append(offset) }
       offset += record.byteCount
       if batch.start != nil { continue }
@@ -170,6 +185,7 @@ package struct LogTail: ~Copyable {
       extent.end = offset
       extent.confirmHighestSequence()
     }
+    if batch.start != nil { extent.records = nil }
     // Nothing follows a roll record. If more was durable, it is missing.
     guard !extent.hasRolled || extent.end >= durable else {
       throw .corrupt(Corruption(file: file.name, offset: extent.end, cause: .badLength))
@@ -279,6 +295,7 @@ package struct LogTail: ~Copyable {
   private mutating func cut(at offset: Int, in index: Int) {
     cut = (index, offset, extents[index].end)
     tornByteCount += max(0, max(extents[index].dataEnd, extents[index].end) - offset)
+    if offset < extents[index].end { extents[index].records = nil }
     extents[index].end = offset
     for later in extents.indices where later > index {
       tornByteCount += max(extents[later].dataEnd, extents[later].end) - SegmentHeader.byteCount
