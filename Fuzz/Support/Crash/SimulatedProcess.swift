@@ -13,7 +13,10 @@ package final class SimulatedProcess {
   /// Closed stores to which references remain.
   private var closedStores: [Store] = []
 
+  private let seed: UInt64
+
   private init(disk: SimulatedDisk, seed: UInt64, mistake: FileMistake?) {
+    self.seed = seed
     let simulated = SimulatedFileSystem(disk: disk, seed: seed)
     fileSystem = simulated
     files = mistake.map { MistakenFileSystem(simulated, mistake: $0) } ?? simulated
@@ -23,6 +26,13 @@ package final class SimulatedProcess {
     // Nothing happens while a writer sleeps.
     var environment = Environment(fileSystem: files, background: queue, pause: { _ in })
     environment.announces = announces
+    // One thread at a time, the last of several syncs first.
+    if seed % 2 == 0 {
+      environment.threads = ThreadStarter { body in
+        body()
+        return true
+      }
+    }
     return environment
   }
 

@@ -144,6 +144,12 @@ struct Appender: ~Copyable {
     try active?.allocate(to: offset + RecordHeader.rollByteCount)
   }
 
+  /// The first rolled segments that meet a condition. None has records of an unpublished batch,
+  /// which a compaction would treat as dead.
+  func sealable(if isDue: (Segment) -> Bool) -> [Segment] {
+    failure == nil ? Array(rolled.prefix { $0 !== unpublished?.segment && isDue($0) }) : []
+  }
+
   /// Ends the active segment, if any, and continues in another.
   mutating func roll(to next: Segment) throws(StoreError) {
     // Open the file first, because the process may have no descriptor left.

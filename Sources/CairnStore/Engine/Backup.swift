@@ -136,7 +136,7 @@ struct Backup {
     if files.isEmpty { return nil }
     let basis = CheckpointBasis(
       id: id, floor: 0, lastSequence: snapshot.lastSequence, snapshot: snapshot.index,
-      segments: files.map(\.covered), unsynced: [], activeByteCount: 0)
+      segments: files.map(\.covered), unsynced: [])
     let file = try copy.createFile(FileName.checkpoint(id))
     let sampleCount = recency.state(now: session.clock.now()).samples.count + 8
     var writer = try CheckpointWriter(

@@ -160,7 +160,9 @@ final class Catalog: Sendable {
     try write(next, &state)
     do throws(StoreError) { try file.exchange() } catch { throw state.failedExchange(error) }
     log.announce(generation: next.generation)
+    let start = ContinuousClock.now
     do throws(StoreError) { try file.settle() } catch { throw state.failed(error) }
+    log.setSyncTime(.now - start)
     state.manifest = next
     state.goneIDs = exchange(&state.unlinkedIDs, with: [])
     file.reserve(next)

@@ -2,8 +2,8 @@ internal import Synchronization
 
 /// The store's background maintenance: one loop on its own thread.
 ///
-/// A pass does each due chore once, the most urgent first. It seals rolled segments, removes the
-/// files left by large writes and makes an overdue checkpoint. Then it runs one round of compaction,
+/// A pass does each due chore once, the most urgent first. It runs one round of compaction, or seals
+/// rolled segments, removes the files left by large writes and makes an overdue checkpoint. Then it
 /// removes expired entries, takes a step towards the free-space floor, runs a round of the cache's
 /// chore, and scrubs a little more of the log. Each chore is bounded, so none starves another, and a
 /// kill loses at most one chore. While a chore has more to do, the next pass follows at once. The
@@ -157,9 +157,14 @@ final class Housekeeper: Sendable {
         onFailure(name, error)
       }
     }
-    attempt("sealing a segment") { () throws(StoreError) in
-      try supply.sealRolledSegments()
-      return false
+    attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }
+    // A round of compaction seals what was rolled before it. Without one, what is sealed now may be
+    // due.
+    if !outcome.hasMore {
+      attempt("sealing a segment") { () throws(StoreError) in
+        if try !supply.sealRolledSegments() { return false }
+        return try compactor.compactIfNeeded()
+      }
     }
     attempt("removing files") { () throws(StoreError) in
       try supply.catalog.removeLeftFiles()
@@ -169,7 +174,6 @@ final class Housekeeper: Sendable {
       try checkpointer.checkpointIfNeeded()
       return false
     }
-    attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }
     if byTime, index.expirableCount > 0 {
       attempt("removing expired entries") { () throws(StoreError) in
         _ = try trimmer.removeUnretained()

@@ -27,7 +27,7 @@ package final class LogWriter: Sendable {
   /// Announces writes to processes that follow the store.
   private let page: FollowPage?
   private let appender: Lock<Appender>
-  /// How long the last sync of the directory took, in microseconds.
+  /// How long the last sync of a new manifest's name took, in microseconds.
   private let syncTime = Atomic(0)
   /// Runs the syncs that tasks wait for. Separate from interval syncs, which nothing may delay.
   private let taskSyncing = ThreadBackgroundQueue()
@@ -132,6 +132,10 @@ package final class LogWriter: Sendable {
     return byteCount
   }
 
+  func setSyncTime(_ time: Duration) {
+    syncTime.store(Int(time / .microseconds(1)), ordering: .relaxed)
+  }
+
   /// Why writes are refused, if they are.
   var failure: SystemFailure? { withLock { $0.failure } }
 
@@ -209,29 +213,26 @@ package final class LogWriter: Sendable {
     }
     // Data in files without a name is not durable.
     defer { if part == .log { session.lookForPlace() } }
-    do {
-      if commits.takeUnsyncedNames() {
-        // DURABILITY: the names of the manifest and of new segments are on disk before anything in
-        // them counts as durable.
-        let start = ContinuousClock.now
-        try session.directory.synchronize()
-        let time = ContinuousClock.now - start
-        syncTime.store(Int(time / .microseconds(1)), ordering: .relaxed)
-      }
-      // Sync in the order of the log, so that a segment's sync mark also covers earlier segments.
-      for (segment, end) in targets {
-        // DURABILITY: records reach the disk here. Only then are they acknowledged as durable. A
-        // crash before this leaves a torn tail that was never acknowledged.
+    // DURABILITY: the names of the manifest and of new segments are on disk before anything in them
+    // counts as durable.
+    let names = commits.takeUnsyncedNames() ? [nil as Segment?] : []
+    // DURABILITY: records reach the disk here. Only then are they acknowledged as durable. A crash
+    // before this leaves a torn tail that was never acknowledged. Never retry a failure.
+    try session.environment.threads.forEach(names + targets.map(\.segment)) {
+      [self] (segment) throws(StoreError) in
+      do throws(StoreError) {
+        guard let segment else { return try session.directory.synchronize() }
         if segment !== active { segment.mapping?.unmapPages() }
-        // Never retry a failure.
         try segment.synchronizeData()
-        segment.didSync(through: end)
+      } catch {
+        // Set the mark before any waiter sees the failure, because the process may exit after
+        // that, and before the other syncs end, because the disk may hang.
+        _ = session.storeLock.whileHeld { SyncFailureMark(lockFile: $0).set() }
+        throw error
       }
-      return head
-    } catch {
-      // Set the mark before any waiter sees the failure, because the process may exit after that.
-      _ = session.storeLock.whileHeld { SyncFailureMark(lockFile: $0).set() }
-      throw error
     }
+    // Only now, because a segment's sync mark also covers earlier segments.
+    for (segment, end) in targets { segment.didSync(through: end) }
+    return head
   }
 }

@@ -142,8 +142,7 @@ final class SegmentSupply: Sendable {
           // sealed.
           try sealRolledSegments()
           try catalog.change { (state) throws(StoreError) in
-            let missing = Manifest.reservedSegmentCount - log.withLock { $0.reserved.count }
-            if missing > 0 { try catalog.replace(&state, reserving: missing) { _ in } }
+            if log.withLock({ $0.reserved.isEmpty }) { try replaceManifest(&state) { _ in } }
           }
           continue
         }
@@ -205,52 +204,59 @@ final class SegmentSupply: Sendable {
   ///
   /// With slow syncs and fast writers, there is always a later segment. It is left to the next
   /// call, so that compaction gets its turn.
-  func sealRolledSegments() throws(StoreError) {
+  ///
+  /// - Returns: whether there were any.
+  @discardableResult
+  func sealRolledSegments() throws(StoreError) -> Bool {
     let next = log.lastSequence + 1
+    var hasSealed = false
     while true {
-      let rolled = log.withLock { appender -> [Segment] in
-        if appender.failure != nil { return [] }
-        // Stop before an unpublished batch: a compaction would treat its records as dead.
-        return Array(
-          appender.rolled.prefix {
-            $0 !== appender.unpublished?.segment && $0.header.baseSequence <= next
-          })
-      }
-      if rolled.isEmpty { return }
+      let rolled = log.withLock { $0.sealable { $0.header.baseSequence <= next } }
+      if rolled.isEmpty { return hasSealed }
+      hasSealed = true
       // During this wait, `removeAll` may take segments away, and then no sync reaches them.
       try log.waitForSync(of: .rolledSegments) { _ in
         rolled.allSatisfy { $0.syncedByteCount >= $0.usage.end || $0.isRetired }
       }
       try catalog.change { (state) throws(StoreError) in
-        // In the meantime, `removeAll` may have taken these segments, or another thread may have
-        // sealed some.
-        let (isThere, missing) = log.withLock { appender in
-          (
-            appender.rolled.starts(with: rolled, by: ===),
-            Manifest.reservedSegmentCount - appender.reserved.count
-          )
-        }
-        guard isThere else { return }
-        let ids = Set(rolled.map(\.id))
-        // DURABILITY: names and bytes are on disk, so a bad record in a segment listed as sealed is
-        // damage and never a torn write.
-        try catalog.replace(&state, reserving: missing) { manifest in
-          manifest.openSegments.removeAll { ids.contains($0.id) }
-          manifest.sealedSegments += rolled.map(\.sealedEntry)
-        }
-        log.withLock { appender in
-          appender.rolled.removeFirst(rolled.count)
-          appender.sealed += rolled
-        }
-        // Guard against stray writes and free unused space; neither is necessary. Do so under the
-        // catalog's lock, because nothing may change once the store is closed.
-        for segment in rolled {
-          try? segment.mapping?.makeReadOnly()
-          try? segment.trim(to: segment.usage.end)
-          segment.closeFile()
+        // In the meantime, another thread may have sealed some.
+        if log.withLock({ $0.rolled.starts(with: rolled, by: ===) }) {
+          try replaceManifest(&state) { _ in }
         }
       }
-      for segment in rolled { checkpoints.noteSealed(segment) }
+    }
+  }
+
+  /// Replaces the manifest with a changed one, which also lists as sealed what is rolled and
+  /// durable, and makes up for places that the session has used.
+  func replaceManifest(
+    _ state: inout Catalog.State, _ change: (inout Manifest) -> Void
+  ) throws(StoreError) {
+    // DURABILITY: names and bytes are on disk, so a bad record in a segment listed as sealed is
+    // damage and never a torn write.
+    let (sealing, missing) = log.withLock {
+      (
+        $0.sealable { $0.syncedByteCount >= $0.usage.end },
+        $0.hasSession ? Manifest.reservedSegmentCount - $0.reserved.count : 0
+      )
+    }
+    let ids = Set(sealing.map(\.id))
+    try catalog.replace(&state, reserving: missing) { manifest in
+      manifest.openSegments.removeAll { ids.contains($0.id) }
+      manifest.sealedSegments += sealing.map(\.sealedEntry)
+      change(&manifest)
+    }
+    log.withLock { appender in
+      appender.rolled.removeFirst(sealing.count)
+      appender.sealed += sealing
+    }
+    for segment in sealing {
+      // Guard against stray writes and free unused space; neither is necessary. Do so under the
+      // catalog's lock, because nothing may change once the store is closed.
+      try? segment.mapping?.makeReadOnly()
+      try? segment.trim(to: segment.usage.end)
+      segment.closeFile()
+      checkpoints.noteSealed(segment)
     }
   }
 

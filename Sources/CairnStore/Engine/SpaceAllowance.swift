@@ -31,6 +31,10 @@ package struct SpaceAllowance {
   private(set) var excess = 0
   /// Bytes that could be reclaimed if no segment were damaged, as of the last check.
   var heldByteCount = 0
+  /// How many bytes writers made dead during the last round, or more if they did so before.
+  private(set) var roundGrowth = 0
+  /// The bytes that were left when the last round began.
+  private var byteCountAtRound = Int.max
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
   /// Whether the diagnostic log already says that writers wait.
@@ -94,6 +98,7 @@ package struct SpaceAllowance {
     if let gain, gain.byteCount > 0 {
       // A round that merges small segments may gain little.
       pace = min(100, gain.duration / .nanoseconds(1) / Double(gain.byteCount))
+      if !isLifted { roundGrowth = max(byteCountAtRound - byteCount, roundGrowth / 2) }
       isLifted = false
     }
     if excess == 0 {
@@ -108,6 +113,8 @@ package struct SpaceAllowance {
     if !isLifted { paceLimit = limit - reclaimable < share ? .max : share }
     if !isScarce { due = .zero }
   }
+
+  mutating func beginRound() { byteCountAtRound = byteCount }
 
   /// Lets writers continue, whatever they make dead, until compaction reclaims bytes again.
   package mutating func lift() {

@@ -7,8 +7,6 @@ struct CheckpointBasis {
   let segments: [Checkpoint.CoveredSegment]
   /// The segments that may not be on disk yet, and the offset up to which each must be synced.
   let unsynced: [(segment: Segment, end: Int)]
-  /// How many of the covered bytes are in the active segment.
-  let activeByteCount: Int
   /// The number of appended bytes at the moment of the checkpoint.
   var appendedByteCount = 0
 

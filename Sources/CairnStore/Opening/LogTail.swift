@@ -51,7 +51,7 @@ package struct LogTail: ~Copyable {
 
   private var empty: CollectedRecords?
   /// Bounds the memory: of a longer log, replay reads the rest again.
-  private var collectableByteCount = 64 << 20
+  private var collectableByteCount = 16 << 20
   package private(set) var extents: [Extent] = []
   /// Values that are damaged although their records were stored. Reading one throws.
   package private(set) var damagedValues: [Corruption] = []

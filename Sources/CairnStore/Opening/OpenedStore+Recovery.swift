@@ -108,14 +108,13 @@ extension OpenedStore {
         start = covered.end
       }
       replayedByteCount += end - start
-      if let records = collected[segment.id] {
+      if let records = collected.removeValue(forKey: segment.id) {
         try replay.add(records, of: segment)
         continue
       }
       try replay.replay(segment, from: start, to: end)
     }
     try replay.finish()
-    collected = [:]
     files.closeReadFiles()
     replacedDamage = replay.replacedDamage
     recovery.replayedRecordCount = replay.recordCount

@@ -8,6 +8,8 @@ package struct Environment: Sendable {
   package var syncing: any BackgroundQueue
   /// Runs the chores of housekeeping.
   package var maintenance: any BackgroundQueue
+  /// Syncs several files at the same time.
+  package var threads = ThreadStarter.none
   /// The memory limit of the index.
   package var memory = MemoryBudget.unlimited
   /// Whether a store open for writing announces its writes to followers.
@@ -37,6 +39,7 @@ package struct Environment: Sendable {
       fileSystem: SystemFileSystem(), background: ThreadBackgroundQueue(),
       maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue())
     environment.announces = true
+    environment.threads = .system
     return environment
   }
 }

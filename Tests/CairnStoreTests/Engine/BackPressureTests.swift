@@ -179,6 +179,23 @@ struct BackPressureTests {
     try store.close()
   }
 
+  @Test(
+    "After a round in which much was made dead, the next one begins earlier",
+    arguments: [(20_000, 100_000), (80_000, 87_456), (200_000, 50_000)])
+  func earlyRound(growth: Int, expected: Int) throws {
+    let store = try open()
+    store.engine.log.withLock {
+      $0.allowance.update(reclaimable: 0, allowed: 100_000, limit: 400_000)
+      $0.allowance.beginRound()
+      _ = $0.allowance.spend(growth)
+      $0.allowance.update(
+        reclaimable: growth, allowed: 100_000, limit: 400_000, gain: (1, .milliseconds(1)))
+    }
+    // Writers wait beyond 247,456 bytes.
+    #expect(store.engine.compactor.garbageAtStart(100_000) == expected)
+    try store.close()
+  }
+
   @Test("The fewer bytes may still become dead, the longer each write waits")
   func pace() {
     var allowance = SpaceAllowance()

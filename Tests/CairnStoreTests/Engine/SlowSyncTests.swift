@@ -113,6 +113,38 @@ struct SlowSyncTests {
     try store.close()
   }
 
+  @Test("The manifest of a compaction also seals what writers filled while it copied")
+  func sealedByCompaction() throws {
+    let scene = try StoreScene()
+    let store = try scene.open { ($0.deadByteFloor, $0.spaceBound) = (100_000, 1.25) }
+    let unsealedCount = Mutex<Int?>(nil)
+    let isCopied = Atomic(false)
+    let problems = Messages()
+    scene.fileSystem.setHook { event in
+      guard event.file.hasPrefix("seg-") else { return nil }
+      do {
+        switch event.call {
+        // Only copies are synced whole.
+        case .synchronize where !isCopied.load(ordering: .relaxed):
+          try write(store, 0..<40)
+          isCopied.store(true, ordering: .relaxed)
+        case .unlink where isCopied.load(ordering: .relaxed):
+          let count = try store.statistics().segments.count { !$0.isSealed }
+          unsealedCount.withLock { $0 = $0 ?? count }
+        default: break
+        }
+      } catch { problems.add("\(error)") }
+      return nil
+    }
+    try write(store, 0..<60)
+    for number in stride(from: 0, to: 60, by: 2) { try write(store, number..<number + 1) }
+    scene.queue.runAll()
+    scene.fileSystem.setHook(nil)
+    #expect(problems.all == [])
+    #expect(unsealedCount.withLock { $0 } == 1)
+    try store.close()
+  }
+
   @Test("Others continue into the next segments while a manifest is prepared for a large value")
   func largeValue() throws {
     let store = try open()

@@ -153,4 +153,35 @@ struct BackgroundQueueTests {
     let result = try KillWriterProcess.run("thread-limit", directory.store)
     #expect(result.status == 0, "\(result.output)")
   }
+
+  @Test("A body runs with all elements at the same time, and without threads one after the other")
+  func atOnce() throws {
+    let begun = Lock(0, waits: true)
+    let numbers = Array(1...5)
+    try ThreadStarter.system.forEach(numbers) { (_: Int) throws(StoreError) in
+      begun.withLock { $0 += 1 }
+      begun.wakeAll()
+      begun.waitUntil { $0 == 5 ? () : nil }
+    }
+    let order = Mutex<[Int]>([])
+    try ThreadStarter.none.forEach(numbers) { (number: Int) throws(StoreError) in
+      order.withLock { $0.append(number) }
+    }
+    #expect(order.withLock { $0 } == numbers)
+    try ThreadStarter.system.forEach([Int]()) { (_: Int) throws(StoreError) in }
+  }
+
+  @Test("Of several errors the first element's is thrown, once all calls have returned")
+  func firstError() {
+    let returnedCount = Atomic(0)
+    let error = #expect(throws: StoreError.self) {
+      try ThreadStarter.system.forEach(Array(0..<4)) { (number: Int) throws(StoreError) in
+        if number == 1 { pause(for: .milliseconds(20)) }
+        defer { returnedCount.add(1, ordering: .relaxed) }
+        if number > 0 { throw .closed(path: "\(number)") }
+      }
+    }
+    guard case .closed(let path) = error else { return }
+    #expect(path == "1" && returnedCount.load(ordering: .relaxed) == 4)
+  }
 }

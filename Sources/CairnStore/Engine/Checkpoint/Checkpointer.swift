@@ -181,7 +181,6 @@ final class Checkpointer: Sendable {
           unsynced: (appender.rolled + (appender.active.map { [$0] } ?? [])).map {
             ($0, $0.usage.end)
           },
-          activeByteCount: appender.active?.usage.end ?? 0,
           appendedByteCount: progress.appendedByteCount.load(ordering: .relaxed))
       }
       guard let basis = taken else { return nil }
@@ -243,8 +242,9 @@ final class Checkpointer: Sendable {
     progress.lastSequence.store(written.basis.lastSequence, ordering: .relaxed)
     progress.byteCount.store(written.byteCount, ordering: .relaxed)
     progress.noteUse(tick: index.recency.now, time: session.clock.now())
-    // The active segment counts as a whole when it is sealed.
+    // Rolled segments and the active one count as a whole when they are sealed.
     progress.appendedByteCount.wrappingSubtract(
-      written.basis.appendedByteCount + written.basis.activeByteCount, ordering: .relaxed)
+      written.basis.unsynced.reduce(written.basis.appendedByteCount) { $0 + $1.end },
+      ordering: .relaxed)
   }
 }

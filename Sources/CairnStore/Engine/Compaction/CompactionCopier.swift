@@ -21,6 +21,10 @@ struct CompactionCopier: ~Copyable {
   /// Complete output segments.
   private(set) var finished: [Finished] = []
   private(set) var moves: [Move] = []
+  /// The files of ended segments that are not on disk yet. They are synced at the same time, but not
+  /// all: each takes a descriptor.
+  private var unsynced: [File] = []
+  private static let unsyncedLimit = 8
   private(set) var droppedTombstoneCount = 0
   /// The copied values that do not match their checksums, by the number of the output.
   private var damagedValues: [(key: [UInt8], output: Int, record: Int, offset: Int)] = []
@@ -33,7 +37,7 @@ struct CompactionCopier: ~Copyable {
   private var farCount = 0
   private static let farLimit = 64
 
-  /// A segment that is complete and on disk.
+  /// A segment that is complete.
   struct Finished {
     let header: SegmentHeader
     let usage: SegmentUsage
@@ -270,11 +274,42 @@ struct CompactionCopier: ~Copyable {
     base = min(base, sequence)
     var baseTime = inputs.map(\.header.baseTime).min() ?? second
     if second - baseTime > Int64(UInt32.max) { baseTime = second - Int64(reach) }
-    let (header, file) = try compactor.catalog.createOutput(baseSequence: base, baseTime: baseTime)
+    let (header, file) = try createOutput(base, baseTime)
     ids.append(header.id)
     let output = CompactionOutput(header: header, file: file, total: compactor.lookup.table.total)
     self.output = output
     return output
+  }
+
+  private mutating func createOutput(
+    _ base: SequenceNumber, _ baseTime: Int64
+  ) throws(StoreError) -> (SegmentHeader, File) {
+    do throws(StoreError) {
+      return try compactor.catalog.createOutput(baseSequence: base, baseTime: baseTime)
+    } catch {
+      // The process may lack a descriptor.
+      if unsynced.isEmpty { throw error }
+      try synchronize()
+      return try compactor.catalog.createOutput(baseSequence: base, baseTime: baseTime)
+    }
+  }
+
+  /// Removes the segments.
+  mutating func abandon() {
+    // An open file would keep its blocks.
+    unsynced = []
+    output = nil
+    compactor.catalog.abandon(ids)
+  }
+
+  /// Makes the ended segments durable.
+  mutating func synchronize() throws(StoreError) {
+    try compactor.session.environment.threads.forEach(unsynced) { (file) throws(StoreError) in
+      // DURABILITY: the copies are on disk before the manifest lists them and drops the segments
+      // that they were copied from.
+      try file.synchronize()
+    }
+    unsynced = []
   }
 
   /// Ends the segment being written.
@@ -282,7 +317,9 @@ struct CompactionCopier: ~Copyable {
     guard let output else { return }
     self.output = nil
     try breathe()
-    try output.finish()
+    try output.flush()
     finished.append(Finished(header: output.header, usage: output.usage))
+    unsynced.append(output.file)
+    if unsynced.count == Self.unsyncedLimit { try synchronize() }
   }
 }

@@ -71,7 +71,8 @@ final class CompactionOutput {
     if buffer.count >= Self.pieceByteCount { try flush() }
   }
 
-  private func flush() throws(StoreError) {
+  /// Writes the remaining bytes.
+  func flush() throws(StoreError) {
     let end = bufferOffset + buffer.count
     // Allocate before the write, to tell a full disk from a failing one.
     try file.allocate(from: allocatedByteCount, to: end, orExtend: true)
@@ -82,13 +83,5 @@ final class CompactionOutput {
     }
     bufferOffset = end
     buffer.removeAll(keepingCapacity: true)
-  }
-
-  /// Writes the remaining bytes and syncs the file.
-  func finish() throws(StoreError) {
-    try flush()
-    // DURABILITY: the whole segment is on disk before the manifest lists it and drops the segments
-    // that it was copied from.
-    try file.synchronize()
   }
 }

@@ -11,6 +11,7 @@ extension Compactor {
     let began = ContinuousClock.now
     let reclaimed = state.reclaimedByteCount
     defer { log.files.closeReadFiles() }
+    log.withLock { $0.allowance.beginRound() }
     SegmentSwitch(self).unlinkFiles(of: try runRound(ids, pace: pace, &state, &report))
     let gain = state.reclaimedByteCount - reclaimed
     if gain == 0 { return }
@@ -65,6 +66,7 @@ extension Compactor {
       }
       current = -1
       try copier.finishOutput()
+      try copier.synchronize()
       try synchronizeThroughHead()
       let outputs = try checkpointer.keepingOut { () throws(StoreError) -> [Segment]? in
         let exchange = SegmentSwitch(self)
@@ -82,7 +84,7 @@ extension Compactor {
       }
       Reclamation.reclaimIfDue()
       guard let outputs else {
-        catalog.abandon(copier.ids)
+        copier.abandon()
         return []
       }
       writtenByteCount.wrappingAdd(
@@ -97,7 +99,7 @@ extension Compactor {
       // If it is unknown which manifest is on disk, the new segments stay, because that manifest
       // may list them.
       if case .poisoned = error { throw error }
-      catalog.abandon(copier.ids)
+      copier.abandon()
       // `removeAll` unlinks the files of the segments that it takes.
       if copier.isOvertaken || inputs.contains(where: \.isRetired) { return [] }
       guard current >= 0 else { throw error }

@@ -70,7 +70,7 @@ final class Compactor: Sendable {
       let reclaimed = state.reclaimedByteCount
       defer {
         if state.reclaimedByteCount == reclaimed,
-          log.withLock({ $0.allowance.excess > 0 })
+          log.withLock({ $0.allowance.excess > 0 && $0.rolled.isEmpty })
         {
           pressure.liftAllowance()
         }
@@ -275,10 +275,12 @@ final class Compactor: Sendable {
   /// The number of dead bytes at which compaction starts.
   ///
   /// Compaction waits until the whole allowance is used, because records that die in the meantime
-  /// need not be copied. With a limit on disk space, it starts earlier, because writes would
-  /// otherwise wait for room.
-  private func garbageAtStart(_ allowed: Int) -> Int {
-    session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
+  /// need not be copied. It starts earlier if writers would otherwise wait: with a limit on disk
+  /// space, for room; on a slow disk, for the end of a round.
+  func garbageAtStart(_ allowed: Int) -> Int {
+    let growth = log.withLock { $0.allowance.roundGrowth }
+    let latest = session.configuration.diskByteLimit == nil ? allowed : allowed - allowed / 4
+    return max(allowed / 2, min(latest, highestGarbage(allowed: allowed) - 2 * growth))
   }
 
   func plan(

@@ -7,6 +7,7 @@ struct SegmentSwitch {
   private let session: Session
   private let lookup: Lookup
   private let catalog: Catalog
+  private let supply: SegmentSupply
   private let log: LogWriter
   private let checkpointer: Checkpointer
 
@@ -14,6 +15,7 @@ struct SegmentSwitch {
     session = compactor.session
     lookup = compactor.lookup
     catalog = compactor.catalog
+    supply = compactor.supply
     log = compactor.log
     checkpointer = compactor.checkpointer
   }
@@ -48,11 +50,16 @@ struct SegmentSwitch {
         let written = Set(outputs.map(\.id.rawValue))
         // DURABILITY: before the switch the old segments are the log; after it the new ones are.
         // The old files are removed only when the manifest without them is on disk.
-        try catalog.replace(&state) { manifest in
+        func list(in manifest: inout Manifest) {
           manifest.sealedSegments.removeAll { replaced.contains($0.id) }
           manifest.retiredIDs += inputs.map(\.id.rawValue)
           manifest.sealedSegments += outputs.map(\.sealedEntry)
           manifest.pendingIDs.removeAll { written.contains($0) }
+        }
+        do throws(StoreError) { try supply.replaceManifest(&state, list) } catch {
+          // A full disk may have room for a manifest that seals no more than before.
+          guard case .noSpace = error else { throw error }
+          try catalog.replace(&state, list)
         }
       } catch {
         // No index entry names these segments.
