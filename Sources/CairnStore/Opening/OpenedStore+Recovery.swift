@@ -135,7 +135,8 @@ extension OpenedStore {
     var fileByteCount = 0
     let segment = try files.open(
       id: id, salt: salt, byteCount: end, capacity: capacity, readOnly: isReadOnly,
-      compactedAt: compactedAt, usage: usage, at: places[id]?.granule, noting: { fileByteCount = $0 })
+      compactedAt: compactedAt, usage: usage, at: places[id]?.granule
+    ) { fileByteCount = $0 }
     segments.append(segment)
     ends[id] = end
     if fileByteCount > end { overlong.append(segment) }
