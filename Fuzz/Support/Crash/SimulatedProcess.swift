@@ -28,6 +28,7 @@ package final class SimulatedProcess {
     environment.announces = announces
     // One thread at a time, the last of several syncs first.
     if seed % 2 == 0 {
+      environment.slowSync = .zero
       environment.threads = ThreadStarter { body in
         body()
         return true

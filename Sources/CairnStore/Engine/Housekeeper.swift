@@ -2,9 +2,10 @@ internal import Synchronization
 
 /// The store's background maintenance: one loop on its own thread.
 ///
-/// A pass does each due chore once, the most urgent first. It runs one round of compaction, or seals
-/// rolled segments, removes the files left by large writes and makes an overdue checkpoint. Then it
-/// removes expired entries, takes a step towards the free-space floor, runs a round of the cache's
+/// A pass does each due chore once, the most urgent first. It seals rolled segments and runs one
+/// round of compaction; on a slow disk, it first compacts, and seals only if that had nothing to do.
+/// Then it removes the files left by large writes, makes an overdue checkpoint, removes expired
+/// entries, takes a step towards the free-space floor, runs a round of the cache's
 /// chore, and scrubs a little more of the log. Each chore is bounded, so none starves another, and a
 /// kill loses at most one chore. While a chore has more to do, the next pass follows at once. The
 /// state of the log drives the loop, not the writes of this session.
@@ -157,10 +158,17 @@ final class Housekeeper: Sendable {
         onFailure(name, error)
       }
     }
+    let isDiskSlow = supply.log.isDiskSlow
+    if !isDiskSlow {
+      attempt("sealing a segment") { () throws(StoreError) in
+        try supply.sealRolledSegments()
+        return false
+      }
+    }
     attempt("compacting") { () throws(StoreError) in try compactor.compactIfNeeded() }
-    // A round of compaction seals what was rolled before it. Without one, what is sealed now may be
-    // due.
-    if !outcome.hasMore {
+    // A round of compaction seals what was rolled before it, without further syncs. Without one, what
+    // is sealed now may be due.
+    if isDiskSlow, !outcome.hasMore {
       attempt("sealing a segment") { () throws(StoreError) in
         if try !supply.sealRolledSegments() { return false }
         return try compactor.compactIfNeeded()

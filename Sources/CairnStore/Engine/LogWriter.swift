@@ -132,6 +132,14 @@ package final class LogWriter: Sendable {
     return byteCount
   }
 
+  /// Whether the disk takes long for a sync, however little it writes.
+  var isDiskSlow: Bool {
+    .microseconds(syncTime.load(ordering: .relaxed)) >= session.environment.slowSync
+  }
+
+  /// Syncs several files at the same time, if that saves time.
+  var threads: ThreadStarter { isDiskSlow ? session.environment.threads : .none }
+
   func setSyncTime(_ time: Duration) {
     syncTime.store(Int(time / .microseconds(1)), ordering: .relaxed)
   }
@@ -218,7 +226,7 @@ package final class LogWriter: Sendable {
     let names = commits.takeUnsyncedNames() ? [nil as Segment?] : []
     // DURABILITY: records reach the disk here. Only then are they acknowledged as durable. A crash
     // before this leaves a torn tail that was never acknowledged. Never retry a failure.
-    try session.environment.threads.forEach(names + targets.map(\.segment)) {
+    try threads.forEach(names + targets.map(\.segment)) {
       [self] (segment) throws(StoreError) in
       do throws(StoreError) {
         guard let segment else { return try session.directory.synchronize() }

@@ -31,7 +31,8 @@ package struct SpaceAllowance {
   private(set) var excess = 0
   /// Bytes that could be reclaimed if no segment were damaged, as of the last check.
   var heldByteCount = 0
-  /// How many bytes writers made dead during the last round, or more if they did so before.
+  /// How many bytes writers made dead during the last round, or more if they did so before. Counts
+  /// only rounds of half a second or more: for the end of others, a put may wait.
   private(set) var roundGrowth = 0
   /// The bytes that were left when the last round began.
   private var byteCountAtRound = Int.max
@@ -98,7 +99,8 @@ package struct SpaceAllowance {
     if let gain, gain.byteCount > 0 {
       // A round that merges small segments may gain little.
       pace = min(100, gain.duration / .nanoseconds(1) / Double(gain.byteCount))
-      if !isLifted { roundGrowth = max(byteCountAtRound - byteCount, roundGrowth / 2) }
+      let isSlow = gain.duration >= .milliseconds(500) && !isLifted
+      roundGrowth = max(isSlow ? byteCountAtRound - byteCount : 0, roundGrowth / 2)
       isLifted = false
     }
     if excess == 0 {

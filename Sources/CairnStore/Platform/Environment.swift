@@ -8,8 +8,10 @@ package struct Environment: Sendable {
   package var syncing: any BackgroundQueue
   /// Runs the chores of housekeeping.
   package var maintenance: any BackgroundQueue
-  /// Syncs several files at the same time.
+  /// Syncs several files at the same time on a slow disk, and how long a sync takes there. On a fast
+  /// disk, such syncs would only compete with writers.
   package var threads = ThreadStarter.none
+  package var slowSync = Duration.milliseconds(8)
   /// The memory limit of the index.
   package var memory = MemoryBudget.unlimited
   /// Whether a store open for writing announces its writes to followers.

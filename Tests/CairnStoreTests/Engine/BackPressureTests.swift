@@ -189,7 +189,7 @@ struct BackPressureTests {
       $0.allowance.beginRound()
       _ = $0.allowance.spend(growth)
       $0.allowance.update(
-        reclaimable: growth, allowed: 100_000, limit: 400_000, gain: (1, .milliseconds(1)))
+        reclaimable: growth, allowed: 100_000, limit: 400_000, gain: (1, .seconds(1)))
     }
     // Writers wait beyond 247,456 bytes.
     #expect(store.engine.compactor.garbageAtStart(100_000) == expected)

@@ -304,7 +304,7 @@ struct CompactionCopier: ~Copyable {
 
   /// Makes the ended segments durable.
   mutating func synchronize() throws(StoreError) {
-    try compactor.session.environment.threads.forEach(unsynced) { (file) throws(StoreError) in
+    try compactor.log.threads.forEach(unsynced) { (file) throws(StoreError) in
       // DURABILITY: the copies are on disk before the manifest lists them and drops the segments
       // that they were copied from.
       try file.synchronize()
