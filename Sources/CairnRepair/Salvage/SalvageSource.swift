@@ -82,7 +82,8 @@ struct SalvageSource {
             durableByteCount: durable))
       }
     }
-    try orderBases(of: open, after: manifest.highestInLog)
+    let last = manifest.sealedSegments.map(\.highestSequence).max() ?? 0
+    try orderBases(of: open, after: max(manifest.floorSequence, last))
     if !manifest.isClean {
       try findEnd(
         of: open, reserved,
@@ -388,5 +389,13 @@ struct SalvageSource {
         reason: "it holds segments of \(all.count) stores, and no MANIFEST says which one is meant")
     }
     return all.first
+  }
+}
+
+extension StoreError {
+  /// Why a file counts as lost, or `nil` if the error is of another kind.
+  fileprivate var causeOfLostFile: Corruption.Cause? {
+    if case .unsafeFile = self { return .unsafeFile }
+    return isOfMedium ? .unreadable : nil
   }
 }

@@ -35,7 +35,7 @@ package struct SpaceAllowance {
   /// only rounds of half a second or more: for the end of others, a put may wait.
   private(set) var roundGrowth = 0
   /// The bytes that were left when the last round began.
-  private var byteCountAtRound = Int.max
+  private var byteCountAtRound = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
   /// Whether the diagnostic log already says that writers wait.
@@ -100,7 +100,10 @@ package struct SpaceAllowance {
       // A round that merges small segments may gain little.
       pace = min(100, gain.duration / .nanoseconds(1) / Double(gain.byteCount))
       let isSlow = gain.duration >= .milliseconds(500) && !isLifted
-      roundGrowth = max(isSlow ? byteCountAtRound - byteCount : 0, roundGrowth / 2)
+      // Before the first check, there is no limit.
+      let isLimited = byteCountAtRound < .max / 4
+      roundGrowth = max(
+        isSlow && isLimited ? byteCountAtRound - byteCount : 0, roundGrowth / 2)
       isLifted = false
     }
     if excess == 0 {
