@@ -123,7 +123,8 @@ package final class LogWriter: Sendable {
     let limit = session.configuration.segmentByteLimit
     let byteCount = SegmentSize.byteCount(
       forLogOf: allocatedByteCount, free: free,
-      syncTime: .microseconds(syncTime.load(ordering: .relaxed)), limit: limit)
+      syncTime: .microseconds(syncTime.load(ordering: .relaxed)),
+      slowSync: session.environment.slowSync, limit: limit)
     withLock { appender in
       appender.segmentByteCount = byteCount
       appender.burstByteCount = min(SegmentSize.aside, free / 16)

@@ -15,15 +15,15 @@ enum SegmentSize {
   ///     reserve seldom changes.
   ///   - free: the free space of the disk.
   ///   - syncTime: how long a sync takes that writes little. Each segment costs a sync, so on a
-  ///     slow disk a segment has at least 1 MiB for each 8 ms, up to 16 MiB.
+  ///     slow disk a segment has at least 1 MiB for each `slowSync`, up to 16 MiB.
   ///   - limit: the configured limit.
   static func byteCount(
-    forLogOf logByteCount: Int, free: Int, syncTime: Duration, limit: Int
+    forLogOf logByteCount: Int, free: Int, syncTime: Duration, slowSync: Duration, limit: Int
   ) -> Int {
     var share = 1
     while share <= logByteCount / 128 { share *= 2 }
     var least = 1 << 20
-    while least < aside, syncTime > Duration.milliseconds(8 * (least >> 20)) { least *= 2 }
+    while least < aside, syncTime > slowSync * (least >> 20) { least *= 2 }
     return min(limit, max(smallest, share, min(least, free / 16)))
   }
 }

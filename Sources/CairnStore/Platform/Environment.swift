@@ -8,10 +8,12 @@ package struct Environment: Sendable {
   package var syncing: any BackgroundQueue
   /// Runs the chores of housekeeping.
   package var maintenance: any BackgroundQueue
-  /// Syncs several files at the same time on a slow disk, and how long a sync takes there. On a fast
-  /// disk, such syncs would only compete with writers.
+  /// Syncs several files at the same time on a slow disk. On a fast disk, such syncs would only
+  /// compete with writers.
   package var threads = ThreadStarter.none
-  package var slowSync = Duration.milliseconds(8)
+  /// How long a sync takes on a slow disk. In a simulation no disk is slow, so that a busy machine
+  /// changes nothing.
+  package var slowSync = Duration.seconds(3600)
   /// The memory limit of the index.
   package var memory = MemoryBudget.unlimited
   /// Whether a store open for writing announces its writes to followers.
@@ -42,6 +44,7 @@ package struct Environment: Sendable {
       maintenance: ThreadBackgroundQueue(), syncing: ThreadBackgroundQueue())
     environment.announces = true
     environment.threads = .system
+    environment.slowSync = .milliseconds(8)
     return environment
   }
 }

@@ -45,7 +45,8 @@ struct SegmentSizeTests {
       (63, 0, 72 << 10),
     ] {
       let byteCount = SegmentSize.byteCount(
-        forLogOf: log, free: free, syncTime: .milliseconds(8), limit: 64 << 20)
+        forLogOf: log, free: free, syncTime: .milliseconds(8), slowSync: .milliseconds(8),
+        limit: 64 << 20)
       #expect(byteCount == expected, "\(log), \(free)")
     }
   }
@@ -57,7 +58,8 @@ struct SegmentSizeTests {
       (500, 1 << 40, 4, 4), (500, 32 << 20, 64, 2),
     ] {
       let byteCount = SegmentSize.byteCount(
-        forLogOf: 0, free: free, syncTime: .milliseconds(milliseconds), limit: limit << 20)
+        forLogOf: 0, free: free, syncTime: .milliseconds(milliseconds),
+        slowSync: .milliseconds(8), limit: limit << 20)
       #expect(byteCount == expected << 20, "\(milliseconds), \(free), \(limit)")
     }
   }
