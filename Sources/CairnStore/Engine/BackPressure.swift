@@ -28,10 +28,10 @@ final class BackPressure: Sendable {
     var slept = Duration.zero
     var count = 0
     while !session.isClosed {
-      let (isDue, isFirst, isScarce) = log.withLock {
+      let (isDue, isNews, isScarce) = log.withLock {
         $0.failure == nil ? $0.allowance.look() : (false, false, false)
       }
-      if isFirst {
+      if isNews {
         session.tell(
           .warning, .writing,
           "overwriting waits for compaction: far more is dead than spaceBound allows")

@@ -38,8 +38,8 @@ package struct SpaceAllowance {
   private var byteCountAtRound = 0
   /// Whether writers continue despite an excess, because nothing is reclaimed.
   private(set) var isLifted = false
-  /// Whether the diagnostic log already says that writers wait.
-  private var isTold = false
+  /// When the diagnostic log last said that writers wait, relative to `origin`.
+  private var told: Duration?
 
   package init() {}
 
@@ -73,12 +73,14 @@ package struct SpaceAllowance {
     return due - now
   }
 
-  /// Whether a writer must keep waiting, whether it is the first to do so since the excess began,
-  /// and whether writers are being slowed.
-  mutating func look() -> (isDue: Bool, isFirst: Bool, isScarce: Bool) {
+  /// Whether a writer must keep waiting, whether the diagnostic log should say so, which is at most
+  /// once a minute, and whether writers are being slowed.
+  mutating func look() -> (isDue: Bool, isNews: Bool, isScarce: Bool) {
     if byteCount >= 0 { return (false, false, isScarce) }
-    defer { isTold = true }
-    return (true, !isTold, isScarce)
+    let now = ContinuousClock.now - Self.origin
+    if let told, now - told < .seconds(60) { return (true, false, isScarce) }
+    told = now
+    return (true, true, isScarce)
   }
 
   /// Recomputes the allowance from the dead bytes in the log.
@@ -107,7 +109,7 @@ package struct SpaceAllowance {
       isLifted = false
     }
     if excess == 0 {
-      (isLifted, isTold) = (false, false)
+      isLifted = false
       debt = 0
       byteCount = limit - reclaimable
     } else if !isLifted {

@@ -5,12 +5,18 @@ extension StoreConfiguration {
     guard Self.segmentByteLimits.contains(segmentByteLimit) else { return self }
     var resolved = self
     resolved.segmentByteLimit = max(segmentByteLimit, SegmentSize.smallest)
-    guard let diskByteLimit, diskByteLimit >= 4 << 20, spaceBound >= 1 else { return resolved }
-    resolved.segmentByteLimit = min(resolved.segmentByteLimit, diskByteLimit / 16 & ~4095)
-    // The index file and the manifests take part of the space.
-    let room = Double(diskByteLimit - 4 * resolved.segmentByteLimit) * 0.95
-    resolved.byteLimit = min(byteLimit ?? .max, Int(room / spaceBound))
+    guard let diskByteLimit, diskByteLimit >= 4 << 20 else { return resolved }
+    let segment = max(diskByteLimit / 128, 256 << 10) & ~4095
+    resolved.segmentByteLimit = min(resolved.segmentByteLimit, segment)
+    resolved.byteLimit = min(byteLimit ?? .max, resolved.logByteLimit / 100 * 95)
     return resolved
+  }
+
+  /// How large `diskByteLimit` lets the log become. The rest is for the reserve, the copies of a
+  /// round of compaction, the index file and the manifests.
+  var logByteLimit: Int {
+    guard let diskByteLimit else { return .max }
+    return (diskByteLimit - 4 * segmentByteLimit) / 100 * 98
   }
 
   private static var segmentByteLimits: ClosedRange<Int> { 64 << 10...1 << 30 }

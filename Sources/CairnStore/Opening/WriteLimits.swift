@@ -9,6 +9,9 @@ final class WriteLimits: Sendable {
   /// Records of at least this many bytes are written outside the log: other writers would wait too
   /// long for them, or the records do not fit into a regular segment.
   let asideByteCount: Int
+  /// What an entry takes beside its record, if disk space is limited: a place in two index files,
+  /// and a tombstone when it is removed.
+  let entryByteCount: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
   /// How many entries do not count towards the limit.
@@ -25,6 +28,7 @@ final class WriteLimits: Sendable {
     let room =
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
     asideByteCount = min(SegmentSize.aside, room - RecordHeader.syncMarkByteCount + 1)
+    entryByteCount = configuration.diskByteLimit == nil ? 0 : 128
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
     lifetime = AtomicDuration(configuration.lifetime)

@@ -47,10 +47,42 @@ struct DiskByteLimitTests {
     }
     #expect(most <= limit)
     let live = try cache.totalCost()
-    #expect(live > limit * 35 / 100, "\(live) of \(limit)")
+    #expect(live > limit * 40 / 100, "\(live) of \(limit)")
     try cache.close()
     #expect(try takenByteCount() <= limit)
     #expect(try Store.verify(path: path).errors == [])
+  }
+
+  @Test(
+    "A full cache holds almost as much as a folder, and hits almost as often",
+    arguments: [(16, 1000, 75), (64, 16_000, 85), (64, 60_000, 85)])
+  func isUsed(mebibytes: Int, valueByteCount: Int, share: Int) throws {
+    let limit = mebibytes << 20
+    let cache = try open(limit, spaceBound: 2)
+    // Exact LRU over files of whole blocks.
+    let folder = MemoryCache<Int, Bool>(
+      configuration: MemoryCacheConfiguration(
+        countLimit: limit / ((valueByteCount + 4095) & ~4095), costLimit: nil))
+    let count = 3 * limit / valueByteCount
+    var random = FuzzRandom(seed: 1)
+    var (hits, folderHits, least) = (0, 0, Int.max)
+    for request in 0..<2 * count {
+      // The square of a uniform number: some keys are read far more often than others.
+      let unit = Double.random(in: 0..<1, using: &random)
+      let key = Int(unit * unit * Double(count))
+      let isHit = try cache.value(forKey: key) != nil
+      if !isHit { try cache.setValue([UInt8](repeating: 1, count: valueByteCount), forKey: key) }
+      let isFolderHit = folder.value(forKey: key) != nil
+      if !isFolderHit { folder.setValue(true, forKey: key) }
+      if request < count { continue }
+      if isHit { hits += 1 }
+      if isFolderHit { folderHits += 1 }
+      if request % 64 == 0 { least = min(least, try cache.statistics().liveByteCount) }
+    }
+    #expect(least >= limit / 100 * share, "\(least) of \(limit)")
+    #expect(hits >= folderHits - count * 3 / 100, "\(hits), \(folderHits) of \(count)")
+    #expect(try takenByteCount() <= limit)
+    try cache.close()
   }
 
   @Test("The limit holds without background compaction: writes enforce it, and report this")

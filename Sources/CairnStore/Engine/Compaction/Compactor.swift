@@ -262,15 +262,19 @@ final class Compactor: Sendable {
   /// Below two segments of dead bytes, compaction does nothing: the active segment cannot be
   /// compacted, and a new segment is written while the old ones still exist.
   func allowedGarbage(live: Int) -> Int {
-    let share = Double(live) * (session.configuration.spaceBound - 1)
+    let configuration = session.configuration
+    let share = Int(min(Double(live) * (configuration.spaceBound - 1), 1e18))
     return max(
-      session.configuration.deadByteFloor ?? 2 * session.configuration.segmentByteLimit,
-      Int(min(share, 1e18)))
+      configuration.deadByteFloor ?? 2 * configuration.segmentByteLimit,
+      min(share, configuration.logByteLimit - live))
   }
 
   /// The number of dead bytes above which overwrites wait. It covers what writers make dead during a
-  /// round, even if `allowed` is only a few segments.
-  func highestGarbage(allowed: Int) -> Int { allowed + max(allowed / 2, roundByteLimit) }
+  /// round, even if `allowed` is only a few segments. A limit on disk space leaves no room for more.
+  func highestGarbage(allowed: Int) -> Int {
+    if session.configuration.diskByteLimit != nil { return allowed }
+    return allowed + max(allowed / 2, roundByteLimit)
+  }
 
   /// The number of dead bytes at which compaction starts.
   ///

@@ -25,10 +25,15 @@ final class Evictor: Sendable {
   /// The same limit while shards may still have to be loaded for the removal.
   private static let loadingGroupLimit = 4
 
+  /// The bytes of all entries, as far as limits count them.
+  private var byteCount: Int {
+    lookup.table.total.liveByteCount + lookup.index.count * session.limits.entryByteCount
+  }
+
   private var isOverLimit: Bool { isOver(session.limits.bounds) }
 
   private func isOver(_ bounds: WriteLimits.Bounds) -> Bool {
-    lookup.index.count > bounds.count || lookup.table.total.liveByteCount > bounds.byteCount
+    lookup.index.count > bounds.count || byteCount > bounds.byteCount
   }
 
   /// Throws if the limits could not be enforced after an earlier write and still cannot be. Call
@@ -57,7 +62,7 @@ final class Evictor: Sendable {
   @inline(__always)
   func enforceLimits(_ removals: inout [RemovalEvent]) {
     if lookup.index.count > start.count.load(ordering: .relaxed)
-      || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
+      || byteCount > start.byteCount.load(ordering: .relaxed)
     {
       comeCloseToLimits(&removals)
     }
@@ -66,7 +71,7 @@ final class Evictor: Sendable {
   /// Whether adding this many entries would require work to enforce the limits.
   func mustEvict(adding count: Int) -> Bool {
     lookup.index.count + count > start.count.load(ordering: .relaxed)
-      || lookup.table.total.liveByteCount > start.byteCount.load(ordering: .relaxed)
+      || byteCount > start.byteCount.load(ordering: .relaxed)
       || start.hasFailed.load(ordering: .relaxed)
   }
 
@@ -238,7 +243,7 @@ final class Evictor: Sendable {
       let excess = count - bounds.count + bounds.count / 100
       return (min(excess, most), .max)
     }
-    let live = lookup.table.total.liveByteCount
+    let live = byteCount
     // Other threads may have made room in the meantime.
     let excess = max(
       1, live - bounds.byteCount + min(bounds.byteCount / 100, 64 << 10))
