@@ -41,12 +41,13 @@ enum Writer {
 
   private static func perform(_ operation: Workload.Operation, in store: Store) throws {
     if operation.isBatch {
-      try store.write(durability: operation.durability) { batch in
+      try store.transact(durability: operation.durability) { transaction in
         for (key, value) in operation.changes {
+          _ = try transaction.value(forKey: key)
           if let value {
-            try batch.setValue(value, forKey: key)
+            try transaction.setValue(value, forKey: key)
           } else {
-            try batch.removeValue(forKey: key)
+            try transaction.removeValue(forKey: key)
           }
         }
       }

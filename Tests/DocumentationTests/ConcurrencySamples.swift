@@ -29,6 +29,8 @@ func improve(_ text: [UInt8]) async throws -> [UInt8] {
   return text + [UInt8(ascii: "!")]
 }
 
+struct NotEnough: Error {}
+
 @Suite("The samples of Concurrency")
 struct ConcurrencySamples {
   @Test("Many tasks write, a batch is written, a snapshot does not change")
@@ -71,21 +73,37 @@ struct ConcurrencySamples {
     await #expect(processExitsWith: .success) {
       try await inNewDirectory {
         let store = try await Store(path: "accounts.cairn")
+        try await store.view(of: Int.self, prefix: "accounts/").setValue(300, forKey: "Ann")
         @Sendable func transfer() async throws {
-          let accounts = store.view(of: [String: Int].self, prefix: "accounts/")
-          try await accounts.update(forKey: "savings") { balances in
-            var balances = balances ?? [:]
-            balances["Ann", default: 0] -= 10
-            balances["Bob", default: 0] += 10
-            return balances
+          let accounts = store.view(of: Int.self, prefix: "accounts/")
+          try await store.transact { transaction in
+            let ann = try accounts.value(forKey: "Ann", in: &transaction) ?? 0
+            let bob = try accounts.value(forKey: "Bob", in: &transaction) ?? 0
+            guard ann >= 10 else { throw NotEnough() }
+            try accounts.setValue(ann - 10, forKey: "Ann", in: &transaction)
+            try accounts.setValue(bob + 10, forKey: "Bob", in: &transaction)
           }
         }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-          for _ in 0..<50 { group.addTask { try await transfer() } }
-          try await group.waitForAll()
+        let refused = await withTaskGroup(of: Bool.self) { group in
+          for _ in 0..<50 {
+            group.addTask {
+              do { try await transfer() } catch { return error is NotEnough }
+              return false
+            }
+          }
+          return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
-        let accounts = store.view(of: [String: Int].self, prefix: "accounts/")
-        #expect(try accounts.value(forKey: "savings") == ["Ann": -500, "Bob": 500])
+        #expect(refused == 20)
+        let accounts = store.view(of: Int.self, prefix: "accounts/")
+        #expect(try accounts.value(forKey: "Ann") == 0)
+        #expect(try accounts.value(forKey: "Bob") == 300)
+
+        let version = try await store.setValue("6", forKey: "config")
+        try await store.write { batch in
+          try batch.require(version, forKey: "config")  // throws `conflict` if it has another one
+          try batch.setValue("7", forKey: "config")
+        }
+        #expect(try store.value(forKey: "config") == Array("7".utf8))
       }
     }
   }

@@ -38,19 +38,27 @@ extension Operation {
         throw FuzzFailure("a removal returns \(isThere)")
       }
     case .batch(let changes, _):
-      try store.write(durability: given) { batch in
-        for (key, entry) in changes {
-          if let entry {
-            try batch.setValue(
-              entry.value, forKey: key,
-              options: EntryOptions(
-                cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
-                metadata: entry.metadata))
-          } else {
-            try batch.removeValue(forKey: key)
+      let batch = Result {
+        try store.write(durability: given) { batch in
+          for (key, entry) in changes {
+            // Some keys must have the version that they have. Reading it is no access.
+            if key.count % 2 == 0, let info = try? store.info(forKey: key) {
+              try batch.require(info.version, forKey: key)
+            }
+            if let entry {
+              try batch.setValue(
+                entry.value, forKey: key,
+                options: EntryOptions(
+                  cost: entry.cost, lifetime: entry.lifetime(now), idleLimit: entry.idleLimit,
+                  metadata: entry.metadata))
+            } else {
+              try batch.removeValue(forKey: key)
+            }
           }
         }
       }
+      if mayEvict, case .failure(StoreError.conflict) = batch { throw EvictedFirst() }
+      try batch.get()
     case .compareAndSet(let key, let entry, let isRight, _):
       // A batch does not return its versions, so they are read from the store.
       let current = try store.info(forKey: key)?.version

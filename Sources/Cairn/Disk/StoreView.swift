@@ -166,6 +166,56 @@ public struct StoreView<Value: Sendable>: Sendable {
     }
   }
 
+  // MARK: In a transaction
+
+  /// The value of a key in a transaction of the store: what the transaction has written, or else
+  /// what the store has.
+  ///
+  ///     try store.transact { transaction in
+  ///       let balance = try accounts.value(forKey: "Ann", in: &transaction) ?? 0
+  ///       try accounts.setValue(balance + 10, forKey: "Ann", in: &transaction)
+  ///     }
+  ///
+  /// - Throws: see `value(forKey:)` and `Transaction.value(forKey:)`.
+  public func value(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    in transaction: inout Transaction
+  ) throws(CacheError) -> Value? {
+    let key = fullKey(key)
+    let found: Transaction.Found?
+    do throws(StoreError) { found = try transaction.found(forKey: key) } catch {
+      throw .store(error)
+    }
+    guard let found else { return nil }
+    return try decoded(found.value, found.metadata, version: found.version)
+  }
+
+  /// Sets the value of a key when a transaction of the store commits.
+  ///
+  /// - Throws: `unencodableValue`, `store` (see `Batch.setValue`).
+  public func setValue(
+    _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    options: EntryOptions = .standard, in transaction: inout Transaction
+  ) throws(CacheError) {
+    let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
+    do throws(StoreError) {
+      try transaction.setValue(value, forKey: key, options: options)
+    } catch { throw .store(error) }
+  }
+
+  /// Removes the value of a key, if it has one, when a transaction of the store commits.
+  public func removeValue(
+    forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
+    in transaction: inout Transaction
+  ) throws(CacheError) {
+    let key = fullKey(key)
+    do throws(StoreError) { try transaction.removeValue(forKey: key) } catch {
+      throw .store(error)
+    }
+  }
+
+  // MARK: Iterating
+
   /// Calls `body` with each key, without the prefix, and its value, in no particular order, until
   /// `body` returns `.stop`. The call may or may not see concurrent writes. `body` runs with no
   /// lock held and may use the store.
@@ -202,13 +252,18 @@ public struct StoreView<Value: Sendable>: Sendable {
   }
 
   private func decoded(_ entry: Entry) throws(CacheError) -> Value {
-    let version = entry.info.version
+    try decoded(entry.value, entry.metadata, version: entry.version)
+  }
+
+  private func decoded(
+    _ value: [UInt8], _ metadata: [UInt8], version: UInt64
+  ) throws(CacheError) -> Value {
     do {
-      let metadata = try CacheMetadata(decoding: entry.metadata.rawSpan, wantsRest: false)
+      let metadata = try CacheMetadata(decoding: metadata.rawSpan, wantsRest: false)
       guard metadata.tag == coder.tag else {
         throw CacheError.changedType(version: version, found: metadata.tag, expected: coder.tag)
       }
-      return try coder.decode(entry.value.rawSpan)
+      return try coder.decode(value.rawSpan)
     } catch let error as CacheError { throw error } catch {
       throw .undecodable(error, version: version, in: store.path)
     }

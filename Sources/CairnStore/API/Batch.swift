@@ -1,5 +1,5 @@
-/// An atomic group of writes: after a crash, the store has all of them or none. It checks no reads, so
-/// it is not a transaction.
+/// An atomic group of writes: after a crash, the store has all of them or none. It checks no reads
+/// of its own; see `require`, and `Store.transact` for writes that depend on reads.
 ///
 /// The closure passed to `Store.write` fills the batch. If the batch writes a key twice, the last
 /// operation counts. The store sees none of the operations until the closure returns.
@@ -74,6 +74,20 @@ public struct Batch: ~Copyable {
     try key.withBytes { (key) throws(StoreError) in
       try records.add(key: key, value: nil, options: .standard)
     }
+  }
+
+  /// Lets the batch be written only if a key has this version at that moment.
+  ///
+  /// - Parameters:
+  ///   - version: from `info(forKey:)` or a write, or `nil` if the key must be absent or expired.
+  ///   - key: may also be written by the batch.
+  /// - Throws: `invalidKey`. If the version is another, the write of the batch throws `conflict`, and
+  ///   nothing is written.
+  @inlinable
+  public mutating func require(
+    _ version: UInt64?, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
+  ) throws(StoreError) {
+    try key.withBytes { (key) throws(StoreError) in try records.require(version, ofKey: key) }
   }
 
   /// Sets the value of a key; see the public form.

@@ -130,9 +130,8 @@ extension Store {
   ///       try batch.removeValue(forKey: "b")
   ///     }
   ///
-  /// A batch is not a transaction: it does not check what `body` has read, and overwrites what others
-  /// have written since. To write what depends on a value, use `update` or `compareAndSet`, and keep
-  /// values that depend on each other under one key.
+  /// A batch does not check what `body` has read, and overwrites what others have written since. To
+  /// write what depends on values, use `transact`; for a single key, `update` or `compareAndSet`.
   ///
   /// To remove several keys atomically, use a batch: `removeValues(forKeys:)` removes them one by
   /// one. Nothing is written, and no lock is held, until `body` returns. Reads of single keys may
@@ -140,8 +139,8 @@ extension Store {
   /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
   /// writes nothing, but still waits until the state that it found has the requested durability.
   ///
-  /// - Throws: any error of `body`, unchanged, or `batchTooLarge`; nothing is then written.
-  ///   Otherwise see `setValue`.
+  /// - Throws: any error of `body`, unchanged, `batchTooLarge`, or `conflict` if a key has not the
+  ///   version that the batch requires; nothing is then written. Otherwise see `setValue`.
   /// - Returns: the result of `body`.
   @inlinable
   @discardableResult

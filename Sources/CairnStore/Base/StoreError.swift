@@ -43,6 +43,9 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case notACounter(byteCount: Int)
   /// The new number does not fit in 64 bits. The counter is unchanged.
   case counterOverflow
+  /// A key has another version than a batch requires, or than a transaction has read. Nothing was
+  /// written.
+  case conflict(path: String, key: [UInt8])
   /// The call does not support this entry option. Only a `DiskCache` has tags. Nothing was written.
   case unsupportedOption(name: String)
   /// The store was opened for reading.
@@ -213,6 +216,8 @@ extension StoreError: CustomStringConvertible {
     case .notACounter(let byteCount):
       "the value is not a counter: it has \(byteCount) bytes, and a counter has 8"
     case .counterOverflow: "the counter would overflow 64 bits"
+    case .conflict(let path, let key):
+      "\(shown(path)): the key \(shown(String(decoding: key, as: UTF8.self))) has another version"
     case .unsupportedOption(let name): "a store has no \(name): use a cache"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):

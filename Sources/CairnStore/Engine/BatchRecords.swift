@@ -22,6 +22,13 @@ struct BatchRecords: ~Copyable {
     }
   }
 
+  /// The version that a key must have when the batch is appended, or `nil` if it must be absent.
+  struct Requirement {
+    var key: [UInt8]
+    var hash: UInt64
+    var version: SequenceNumber?
+  }
+
   /// A part of the records' bytes. A head is never split.
   private struct Chunk {
     /// The chunk's offset in the batch.
@@ -56,6 +63,7 @@ struct BatchRecords: ~Copyable {
   /// Whether the batch only removes keys. It may then use the room reserved for removals.
   private(set) var isRemoval = true
   private(set) var operations: [Operation] = []
+  private(set) var requirements: [Requirement] = []
   private var usage = SegmentUsage.Sum()
   private let limits: WriteLimits
   private let hash: SipHash
@@ -117,6 +125,13 @@ struct BatchRecords: ~Copyable {
     usage.add(header, byteCount: size, number: operations.count - 1)
     if isPut { isRemoval = false }
     byteCount += size
+  }
+
+  @usableFromInline
+  mutating func require(_ version: SequenceNumber?, ofKey key: RawSpan) throws(StoreError) {
+    try limits.checkKey(key)
+    requirements.append(
+      Requirement(key: key.copied(), hash: hash.hash(key), version: version))
   }
 
   /// Extends the last chunk, or begins one, and returns the new bytes' range in it.

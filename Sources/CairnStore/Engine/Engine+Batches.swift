@@ -31,7 +31,14 @@ extension Engine {
   ) throws(StoreError) -> (first: SequenceNumber, pending: PendingWrite) {
     try session.checkWritable()
     let durability = session.durability(durability)
+    for requirement in batch.requirements { try lookup.index.load(shardOf: requirement.hash) }
     if batch.operations.isEmpty {
+      if !batch.requirements.isEmpty {
+        let now = lookup.clock.now()
+        try log.withLock { (appender) throws(StoreError) in
+          try writer.checkRequirements(of: batch, now: now, &appender)
+        }
+      }
       return (0, PendingWrite(sequence: log.lastSequence, durability: durability))
     }
     let isRemoval = batch.isRemoval
@@ -55,6 +62,7 @@ extension Engine {
         try writer.publishPending(operation.hash, &turn.appender)
       }
     }
+    try writer.checkRequirements(of: batch, now: now, &turn.appender)
     try lookup.index.makeRoom(
       for: batch.operations.lazy.filter(\.isPut).map(\.hash))
     let (segment, start, first) = try turn.appender.append(

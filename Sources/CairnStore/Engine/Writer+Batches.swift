@@ -23,6 +23,7 @@ extension Writer {
         else { throw error }
         // On a full disk, the active segment has room for a removal.
         let turn = try takeTurn(byteCount: byteCount, isRemoval: true)
+        try checkRequirements(of: batch.batch, now: batch.now, &turn.appender)
         let (segment, start, number) = try turn.appender.append(
           &batch.batch, written: batch.now, forSync: forSync)
         place(batch, in: segment, at: start, &turn.appender)
@@ -55,8 +56,9 @@ extension Writer {
       try batch.batch.forEachChunk { (offset, bytes) throws(StoreError) in
         try segment.write(bytes, at: start + offset, byCalls: true)
       }
-    } unless: { (_) throws(StoreError) in
-      nil
+    } unless: { (appender) throws(StoreError) in
+      try checkRequirements(of: batch.batch, now: batch.now, &appender)
+      return nil
     } _: { (appender, first) throws(StoreError) in
       guard let segment = appender.active else { preconditionFailure("no segment was entered") }
       appender.nextSequence = first + UInt64(batch.batch.operations.count)
@@ -73,6 +75,22 @@ extension Writer {
     let firstTick = lookup.index.recency.advance(by: batch.batch.operations.count)
     batch.place(in: segment, at: start, firstTick: firstTick)
     appender.unpublished = batch
+  }
+
+  /// Throws `conflict` unless every key has the version that a batch requires. Called under the log's
+  /// lock, right before the batch is appended.
+  func checkRequirements(
+    of batch: borrowing BatchRecords, now: Timestamp, _ appender: inout Appender
+  ) throws(StoreError) {
+    for requirement in batch.requirements {
+      if appender.unpublished != nil { try publishPending(requirement.hash, &appender) }
+      let expectation = requirement.version.map { Expectation.version($0) } ?? .absent
+      let existing = try lookup.locate(
+        requirement.hash, key: requirement.key.rawSpan, now: now, for: expectation)
+      if existing.mismatch(expectation) != nil {
+        throw .conflict(path: session.path, key: requirement.key)
+      }
+    }
   }
 
   // MARK: Publishing

@@ -40,6 +40,33 @@ struct StoreViewTests {
     #expect(try users.value(forKey: "1") == nil && counts.value(forKey: "1") == 7)
   }
 
+  @Test("Views of several types share a transaction, and see its writes")
+  func transaction() throws {
+    let store = try open()
+    let users = store.view(of: User.self, prefix: "user/")
+    let counts = store.view(of: Int.self, prefix: "count/")
+    try counts.setValue(1, forKey: "old")
+    var runCount = 0
+    try store.transact { transaction in
+      runCount += 1
+      let count = try counts.value(forKey: "all", in: &transaction) ?? 0
+      if runCount == 1 { try counts.setValue(5, forKey: "all") }
+      try counts.setValue(count + 1, forKey: "all", in: &transaction)
+      #expect(try counts.value(forKey: "all", in: &transaction) == count + 1)
+      try users.setValue(User(name: "Ann", age: 30), forKey: "1", in: &transaction)
+      #expect(try users.value(forKey: "1", in: &transaction)?.name == "Ann")
+      try counts.removeValue(forKey: "old", in: &transaction)
+      #expect(try counts.value(forKey: "old", in: &transaction) == nil)
+      // A value of another type, in the store and in the transaction.
+      let texts = store.view(of: [String].self, prefix: "user/")
+      #expect(throws: CacheError.self) { try texts.value(forKey: "1", in: &transaction) }
+    }
+    #expect(runCount == 2)
+    #expect(try counts.value(forKey: "all") == 6)
+    #expect(try counts.value(forKey: "old") == nil)
+    #expect(try users.value(forKey: "1") == User(name: "Ann", age: 30))
+  }
+
   @Test("Bytes and text are stored unchanged")
   func plain() throws {
     let store = try open()

@@ -1,0 +1,256 @@
+import CairnStore
+import FuzzSupport
+import Testing
+
+@Suite("Transactions")
+struct TransactionTests {
+  private let directory: TemporaryDirectory
+  private let store: Store
+  private let clock = ManualClock()
+  private static let accountCount = 10
+
+  init() throws {
+    directory = try TemporaryDirectory()
+    store = try Store(
+      directory.store, .small(durability: .process, clock: clock) { $0.asideOperationCount = 8 })
+  }
+
+  @Test("A transaction reads what it has written, and nothing is written before it ends")
+  func ownWrites() throws {
+    try store.setValue("old", forKey: "a")
+    let result = try store.transact { transaction in
+      #expect(try transaction.value(forKey: "a") == Array("old".utf8))
+      #expect(try transaction.value(forKey: "b") == nil)
+      try transaction.setValue("new", forKey: "a")
+      try transaction.setValue("new", forKey: "b", options: .cost(7))
+      #expect(try transaction.value(forKey: "b") == Array("new".utf8))
+      try transaction.removeValue(forKey: "a")
+      #expect(try transaction.value(forKey: "a") == nil)
+      #expect(try store.value(forKey: "a") == Array("old".utf8))
+      return 5
+    }
+    #expect(result == 5)
+    #expect(try store.contents() == ["b": Array("new".utf8)])
+    #expect(try store.info(forKey: "b")?.cost == 7)
+  }
+
+  /// Writes by others between the reads and the end of a transaction.
+  enum Change: CaseIterable { case write, remove, add, expire, removeAll, batch, largeBatch }
+
+  @Test(
+    "If a key that was read has changed, the closure runs again",
+    arguments: Change.allCases, [1, 20])
+  func conflict(change: Change, writtenCount: Int) throws {
+    try store.setValue(
+      "1", forKey: "read", lifetime: change == .expire ? .seconds(5) : .unlimited)
+    var runCount = 0
+    let found = try store.transact { transaction in
+      runCount += 1
+      let found = try transaction.value(forKey: "read")
+      let absent = try transaction.value(forKey: "absent")
+      if runCount == 1 {
+        switch change {
+        case .write: try store.setValue("2", forKey: "read")
+        case .remove: try store.removeValue(forKey: "read")
+        case .add: try store.setValue("2", forKey: "absent")
+        case .expire: clock.advance(by: .seconds(5))
+        case .removeAll: try store.removeAll()
+        case .batch: try store.setValues([(key: "read", value: "2")])
+        case .largeBatch: try store.setValues((0..<9).map { (key: "read", value: "\($0)") })
+        }
+      }
+      for number in 0..<writtenCount {
+        try transaction.setValue("\(runCount)", forKey: "written\(number)")
+      }
+      return (found ?? []) + (absent ?? [])
+    }
+    #expect(runCount == 2)
+    let expected: String =
+      switch change {
+      case .write, .batch: "2"
+      case .remove, .expire, .removeAll: ""
+      case .add: "12"
+      case .largeBatch: "8"
+      }
+    #expect(found == Array(expected.utf8))
+    for number in 0..<writtenCount {
+      #expect(try store.value(forKey: "written\(number)") == [UInt8(ascii: "2")])
+    }
+    #expect(try store.auditUsage() == [])
+  }
+
+  @Test("A transaction that writes nothing is checked too, and a changed key is not read twice")
+  func readsOnly() throws {
+    try store.setValue("1", forKey: "a")
+    var runCount = 0
+    let both = try store.transact { transaction in
+      runCount += 1
+      let first = try transaction.value(forKey: "a")
+      if runCount == 1 { try store.setValue("2", forKey: "a") }
+      return [first, try transaction.value(forKey: "a")]
+    }
+    #expect(runCount == 2)
+    #expect(both == [[UInt8(ascii: "2")], [UInt8(ascii: "2")]])
+    let version = try store.info(forKey: "a")?.version
+    try store.transact { transaction in _ = try transaction.value(forKey: "a") }
+    #expect(try store.info(forKey: "a")?.version == version)
+  }
+
+  private struct Wrong: Error {}
+
+  @Test("An error of the closure writes nothing; after a conflict, the closure runs again first")
+  func errors() throws {
+    try store.setValue("1", forKey: "a")
+    #expect(throws: Wrong.self) {
+      try store.transact { transaction in
+        _ = try transaction.value(forKey: "a")
+        try transaction.setValue("2", forKey: "a")
+        throw Wrong()
+      }
+    }
+    #expect(try store.value(forKey: "a") == Array("1".utf8))
+    var runCount = 0
+    try store.transact { transaction in
+      runCount += 1
+      let value = try transaction.value(forKey: "a")
+      if runCount == 1 { try store.setValue("2", forKey: "a") }
+      if value == Array("1".utf8) { throw Wrong() }
+    }
+    #expect(runCount == 2)
+    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+      try store.transact { transaction in _ = try transaction.value(forKey: "") }
+    }
+  }
+
+  @Test("A transaction whose keys change each time ends with a typed error")
+  func endless() async throws {
+    let expected = StoreError.conflict(path: store.path, key: Array("a".utf8))
+    var runCount = 0
+    #expect(throws: expected) {
+      try store.transact { transaction in
+        runCount += 1
+        _ = try transaction.value(forKey: "a")
+        try store.setValue("\(runCount)", forKey: "a")
+        try transaction.setValue("mine", forKey: "b")
+      }
+    }
+    #expect(runCount == 100)
+    #expect(try store.value(forKey: "b") == nil)
+    #expect("\(expected)".contains("the key a has another version"))
+    try await store.close()
+    await #expect(throws: StoreError.closed(path: store.path)) {
+      try await store.transact { transaction in _ = try transaction.value(forKey: "a") }
+    }
+  }
+
+  @Test("A batch with a requirement is written if the key has this version, or is absent")
+  func requirements() async throws {
+    let version = try await store.setValue("1", forKey: "a")
+    try await store.write { batch in
+      try batch.require(version, forKey: "a")
+      try batch.require(nil, forKey: "b")
+      try batch.setValue("2", forKey: "a")
+    }
+    for (key, version) in [("a", version), ("b", version)] {
+      #expect(throws: StoreError.conflict(path: store.path, key: Array(key.utf8))) {
+        try store.write { batch in
+          try batch.require(version, forKey: key)
+          try batch.setValue("3", forKey: "a")
+        }
+      }
+    }
+    await #expect(throws: StoreError.conflict(path: store.path, key: Array("a".utf8))) {
+      try await store.write { batch in
+        try batch.require(nil, forKey: "a")
+        for number in 0..<20 { try batch.setValue("3", forKey: "\(number)") }
+      }
+    }
+    #expect(try store.contents() == ["a": Array("2".utf8)])
+    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+      try store.write { batch in try batch.require(nil, forKey: "") }
+    }
+  }
+
+  // MARK: Transfers
+
+  private static func balance(_ value: [UInt8]?) -> Int {
+    Int(String(decoding: value ?? [], as: UTF8.self)) ?? 0
+  }
+
+  private func open() throws {
+    for number in 0..<Self.accountCount { try store.setValue("100", forKey: "account\(number)") }
+  }
+
+  private static func sum(in store: Store) throws -> Int {
+    try store.transact { transaction in
+      try (0..<accountCount).reduce(0) { sum, number in
+        sum + balance(try transaction.value(forKey: "account\(number)"))
+      }
+    }
+  }
+
+  /// Moves an amount, unless the account has less.
+  private static func transfer(
+    _ random: inout some RandomNumberGenerator, _ transaction: inout Transaction
+  ) throws {
+    let from = "account\(Int.random(in: 0..<accountCount, using: &random))"
+    let to = "account\(Int.random(in: 0..<accountCount, using: &random))"
+    let amount = Int.random(in: 1...50, using: &random)
+    let rest = balance(try transaction.value(forKey: from)) - amount
+    if rest < 0 { return }
+    try transaction.setValue("\(rest)", forKey: from)
+    let sum = balance(try transaction.value(forKey: to)) + amount
+    try transaction.setValue("\(sum)", forKey: to)
+  }
+
+  @Test("Fifty tasks and four threads that transfer keep the sum, also in backups made meanwhile")
+  func transfers() async throws {
+    try open()
+    let threads = (0..<4).map { thread in
+      Background { [store] in
+        for number in 0..<100 {
+          var random = FuzzRandom(seed: UInt64(thread * 1000 + number))
+          try store.transact { try Self.transfer(&random, &$0) }
+          // Large batches are published piece by piece.
+          if number % 10 == 0 {
+            try store.transact { transaction in
+              for number in 0..<Self.accountCount {
+                let value = try transaction.value(forKey: "account\(number)")
+                try transaction.setValue(value ?? [], forKey: "account\(number)")
+              }
+            }
+          }
+        }
+      }
+    }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<50 {
+        group.addTask { [store] in
+          for number in 0..<10 {
+            var random = FuzzRandom(seed: UInt64(100_000 + task * 1000 + number))
+            try await store.transact { try Self.transfer(&random, &$0) }
+          }
+        }
+      }
+      group.addTask { [store, directory] in
+        for number in 0..<10 {
+          #expect(try Self.sum(in: store) == 100 * Self.accountCount)
+          try await store.backup(to: directory("copy\(number)"))
+        }
+      }
+      try await group.waitForAll()
+    }
+    for thread in threads { #expect(thread.finishes() && thread.error == nil) }
+    #expect(try Self.sum(in: store) == 100 * Self.accountCount)
+    for number in 0..<10 {
+      let copy = try Store(directory("copy\(number)"))
+      #expect(try Self.sum(in: copy) == 100 * Self.accountCount)
+      try await copy.close()
+    }
+    #expect(try store.auditUsage() == [])
+    try await store.close()
+    let again = try Store(directory.store)
+    #expect(try Self.sum(in: again) == 100 * Self.accountCount)
+    try await again.close()
+  }
+}
