@@ -176,11 +176,13 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///       try accounts.setValue(balance + 10, forKey: "Ann", in: &transaction)
   ///     }
   ///
+  /// - Precondition: it is a transaction of the view's store.
   /// - Throws: see `value(forKey:)` and `Transaction.value(forKey:)`.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     in transaction: inout Transaction
   ) throws(CacheError) -> Value? {
+    precondition(transaction.store === store, "a transaction of another store")
     let key = fullKey(key)
     let found: Transaction.Found?
     do throws(StoreError) { found = try transaction.found(forKey: key) } catch {
@@ -197,6 +199,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     options: EntryOptions = .standard, in transaction: inout Transaction
   ) throws(CacheError) {
+    precondition(transaction.store === store, "a transaction of another store")
     let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
     do throws(StoreError) {
       try transaction.setValue(value, forKey: key, options: options)
@@ -208,6 +211,7 @@ public struct StoreView<Value: Sendable>: Sendable {
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     in transaction: inout Transaction
   ) throws(CacheError) {
+    precondition(transaction.store === store, "a transaction of another store")
     let key = fullKey(key)
     do throws(StoreError) { try transaction.removeValue(forKey: key) } catch {
       throw .store(error)

@@ -56,12 +56,19 @@ struct Salvager: ~Copyable {
     directory: Directory, names: [String], hasLostPages: Bool, clock: any WallClock,
     progress: @escaping (WorkProgress) -> Void
   ) throws(StoreError) {
-    let boot = try directory.fileSystem.currentBoot(path: directory.path)
-    let source = try SalvageSource(directory: directory, names: names)
+    self.init(
+      try SalvageSource(directory: directory, names: names), hasLostPages: hasLostPages,
+      bootIdentifier: try directory.fileSystem.currentBoot(path: directory.path), clock, progress)
+  }
+
+  private init(
+    _ source: SalvageSource, hasLostPages: Bool, bootIdentifier: [UInt8], _ clock: any WallClock,
+    _ progress: @escaping (WorkProgress) -> Void
+  ) {
     self.source = source
     self.hasLostPages = hasLostPages
     self.progress = progress
-    bootIdentifier = boot
+    self.bootIdentifier = bootIdentifier
     self.clock = StoreClock(
       clock, lastRecorded: source.manifest?.lastTime ?? Timestamp(millisecondsSinceEpoch: .min))
     report = source.report

@@ -4,12 +4,15 @@
 /// The closure passed to `Store.transact` fills the transaction. This is optimistic concurrency
 /// control (Kung and Robinson, 1981): no lock is held while the closure runs.
 public struct Transaction: ~Copyable {
-  private let store: Store
+  package let store: Store
   @usableFromInline var batch: Batch
   /// The versions that it has read, by key: `nil` for an absent key.
   private var read: [[UInt8]: UInt64?] = [:]
   /// What it has written, by key: `nil` for a removal.
   private var written: [[UInt8]: Found?] = [:]
+
+  /// Why a read failed. The transaction then cannot commit, even if its closure ignores the error.
+  private var failure: StoreError?
 
   /// What a transaction finds for a key.
   package struct Found {
@@ -19,9 +22,10 @@ public struct Transaction: ~Copyable {
     package var version: UInt64
   }
 
-  init(on store: Store) throws(StoreError) {
+  /// - Parameter batch: an empty batch of the store.
+  init(on store: Store, _ batch: consuming Batch) {
     self.store = store
-    batch = try store.makeBatch()
+    self.batch = batch
   }
 
   /// The value of a key: what this transaction has written, or else what the store has. Remembers
@@ -42,18 +46,25 @@ public struct Transaction: ~Copyable {
   package mutating func found(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
   ) throws(StoreError) -> Found? {
-    try key.withBytes { (key) throws(StoreError) in
-      let bytes = key.copied()
-      if let found = written[bytes] { return found }
-      let entry = try store.currentReader.entry(forKey: key)
-      if let version = read[bytes] {
-        if version != entry?.version { throw .conflict(path: store.path, key: bytes) }
-      } else {
-        try batch.records.require(entry?.version, ofKey: key)
-        read[bytes] = .some(entry?.version)
-      }
-      return entry.map { Found(value: $0.value, metadata: $0.metadata, version: $0.version) }
+    do throws(StoreError) {
+      return try key.withBytes { (key) throws(StoreError) in try find(key) }
+    } catch {
+      failure = failure ?? error
+      throw error
     }
+  }
+
+  private mutating func find(_ key: RawSpan) throws(StoreError) -> Found? {
+    let bytes = key.copied()
+    if let found = written[bytes] { return found }
+    let entry = try store.currentReader.entry(forKey: key)
+    if let version = read[bytes] {
+      if version != entry?.version { throw .conflict(path: store.path, key: bytes) }
+    } else {
+      try batch.records.require(entry?.version, ofKey: key)
+      read[bytes] = .some(entry?.version)
+    }
+    return entry.map { Found(value: $0.value, metadata: $0.metadata, version: $0.version) }
   }
 
   /// Sets the value of a key when the transaction commits. See `Batch.setValue`.
@@ -84,6 +95,7 @@ public struct Transaction: ~Copyable {
 
   /// What to commit: everything, or only the checks of the reads if the closure failed.
   consuming func end(isFailed: Bool) throws(StoreError) -> BatchRecords {
+    if let failure { throw failure }
     if !isFailed { return batch.records }
     var reads = try store.makeBatch()
     for (key, version) in read {
@@ -105,15 +117,19 @@ extension Store {
   ///       try transaction.setValue(pending, forKey: "running/7")
   ///     }
   ///
-  /// `body` runs outside all locks. When it returns, the call checks that every key it has read
+  /// `body` runs outside all locks, and may see values of different moments: let it throw, not trap
+  /// or loop, at what seems impossible. When it returns, the call checks that every key it has read
   /// still has the same version, or is still absent, and writes all changes as one atomic batch.
   /// Nothing can come between the check and the writes. If a key has changed, nothing is written and
   /// `body` runs again, so it must have no side effects. If `body` throws after a key that it has
   /// read has changed, it also runs again: the error may be wrong.
   ///
   /// Transactions are serializable for the keys that they read by `value(forKey:)`. Other reads
-  /// from `body`, such as a count or an iteration, are not checked. A transaction that writes
-  /// nothing checks its reads too, so what it returns is from one moment.
+  /// from `body`, such as a count or an iteration, are not checked, and writes that do not go through
+  /// the transaction take effect at once. A transaction that writes nothing checks its reads too, so
+  /// what it returns is from one moment. A store that is open for reading has none: use a snapshot.
+  ///
+  /// The transaction keeps the keys that it has read, and keeps values that it has written twice.
   ///
   /// - Parameters:
   ///   - durability: `nil` for the configured class.
@@ -128,7 +144,7 @@ extension Store {
   ) throws -> Result {
     var attempts = TransactionAttempts()
     while true {
-      var transaction = try Transaction(on: self)
+      var transaction = Transaction(on: self, try makeBatch())
       let result = Swift.Result { try body(&transaction) }
       var conflict: StoreError?
       do throws(StoreError) {
@@ -143,13 +159,16 @@ extension Store {
 
   /// Reads and writes several keys, as if no other call used the store meanwhile. `body` runs in the
   /// caller's isolation. One of the store's own threads checks and writes.
+  ///
+  /// - Throws: see the synchronous form. `cancelled` if the task is cancelled when another attempt is
+  ///   due; nothing was then written.
   @discardableResult
   public nonisolated(nonsending) func transact<Result>(
     durability: Durability? = nil, _ body: (inout Transaction) throws -> Result
   ) async throws -> Result {
     var attempts = TransactionAttempts()
     while true {
-      var transaction = try Transaction(on: self)
+      var transaction = Transaction(on: self, try makeBatch())
       let result = Swift.Result { try body(&transaction) }
       var conflict: StoreError?
       do throws(StoreError) {
@@ -158,7 +177,8 @@ extension Store {
           engine.start(records, durability: result.isFailure ? .process : durability))
       } catch { conflict = error }
       guard let conflict else { return try result.get() }
-      try? await Task.sleep(for: attempts.pause(after: conflict, result))
+      let pause = try attempts.pause(after: conflict, result)
+      do { try await Task.sleep(for: pause) } catch { throw StoreError.cancelled }
     }
   }
 }

@@ -73,13 +73,13 @@ public struct StoreConfiguration: Sendable {
   /// the checkpoint and the manifests. At least 4 MiB. `nil`, the default, means no limit.
   ///
   /// `byteLimit` counts only live entries, but this limit counts files, and holds when a write
-  /// returns. Entries are evicted once they fill about 90 % of it, or 80 % if they have about 1 KB
-  /// each: each entry counts 128 bytes more than its record. (Below 32 MiB, the files that are not
-  /// entries take a larger share.) Then a cache writes 1.5 to 2 bytes for each byte that it stores.
-  /// A store that mostly overwrites entries of a full store writes more than 4; to write less, set a
-  /// lower `byteLimit` beside this limit. With a `byteLimit` of 70 % of it, such a store writes
-  /// about 2. `segmentByteLimit` is lowered to a 128th of this limit, but at least 256 KiB. If the
-  /// files exceed the limit when the store is opened, the next writes shrink them.
+  /// returns. Entries are evicted once they fill 90 % of it, with 112 bytes for each entry beside its
+  /// record: about 80 % if values have 1 KB, and less with smaller ones. (Below 32 MiB, other files
+  /// take a larger share.) A full cache writes 1.5 to 2 bytes for each byte that it stores. A full
+  /// store whose entries are mostly overwritten writes more than 4, and is slow; with a `byteLimit` of
+  /// 70 % of this limit, it writes about 2. `segmentByteLimit` is lowered to a 128th of this limit,
+  /// but at least 256 KiB. If the files exceed the limit when the store is opened, the next writes
+  /// shrink them.
   ///
   /// If writers are faster than compaction, a write waits until compaction has reclaimed enough
   /// space. `statistics().delayedWriteCount` counts these writes. If compaction cannot reclaim

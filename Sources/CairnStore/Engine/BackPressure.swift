@@ -34,7 +34,8 @@ final class BackPressure: Sendable {
       if isNews {
         session.tell(
           .warning, .writing,
-          "overwriting waits for compaction: far more is dead than spaceBound allows")
+          "overwriting waits for compaction: far more is dead than spaceBound or diskByteLimit allows"
+        )
       }
       if !isDue, !isScarce || rest < .milliseconds(1) { break }
       if count == Self.sleepLimit {
@@ -81,8 +82,11 @@ final class BackPressure: Sendable {
     delay.wrappingAdd(slept.milliseconds, ordering: .relaxed)
   }
 
-  /// Counts a write that at first found no room.
-  func noteWait() { writeCount.wrappingAdd(1, ordering: .relaxed) }
+  /// Counts a write that at first found no room, and the time that it took to make room.
+  func noteWait(_ time: Duration, isFirst: Bool) {
+    if isFirst { writeCount.wrappingAdd(1, ordering: .relaxed) }
+    delay.wrappingAdd(time.milliseconds, ordering: .relaxed)
+  }
 
   /// Lets writers continue because compaction reclaims nothing.
   func liftAllowance() {

@@ -31,12 +31,12 @@ extension Engine {
   ) throws(StoreError) -> (first: SequenceNumber, pending: PendingWrite) {
     try session.checkWritable()
     let durability = session.durability(durability)
-    for requirement in batch.requirements { try lookup.index.load(shardOf: requirement.hash) }
+    // Spares a hopeless batch the lock, and brings the records into memory before it.
+    try writer.checkRequirements(of: batch)
     if batch.operations.isEmpty {
       if !batch.requirements.isEmpty {
-        let now = lookup.clock.now()
         try log.withLock { (appender) throws(StoreError) in
-          try writer.checkRequirements(of: batch, now: now, &appender)
+          try writer.checkRequirements(of: batch, &appender)
         }
       }
       return (0, PendingWrite(sequence: log.lastSequence, durability: durability))
@@ -49,6 +49,7 @@ extension Engine {
     var deadByteCount = 0
     for operation in batch.operations { try lookup.index.load(shardOf: operation.hash) }
     if writer.isLarge(batch) {
+      if !isRemoval { try evictor.makeRoom(forByteCount: batch.byteCount, &removals) }
       let large = UnpublishedBatch(batch, now: now)
       let first = try writer.appendAside(large, forSync: durability == .durable)
       removals += large.takeEvents()
@@ -62,7 +63,7 @@ extension Engine {
         try writer.publishPending(operation.hash, &turn.appender)
       }
     }
-    try writer.checkRequirements(of: batch, now: now, &turn.appender)
+    try writer.checkRequirements(of: batch, &turn.appender)
     try lookup.index.makeRoom(
       for: batch.operations.lazy.filter(\.isPut).map(\.hash))
     let (segment, start, first) = try turn.appender.append(

@@ -132,6 +132,7 @@ extension Engine {
     }
     let metadata = options.metadataBytes.rawSpan
     if !atOnce, byteCount >= limits.asideByteCount {
+      try evictor.makeRoom(forByteCount: byteCount, &removals)
       // Appended outside the log's lock, then checked and published under it.
       let put = try writer.putAside(
         value, forKey: key, metadata: metadata, header: header, hash: hash, written: now,

@@ -54,7 +54,7 @@ final class Housekeeper: Sendable {
     if session.lookForPlace() { return }
     let isTimeUp = isTimeUp.exchange(false, ordering: .relaxed)
     let outcome = doChores(byTime: isTimeUp && session.configuration.maintenanceInterval != nil) {
-      session.log(.error, .maintenance, "\($0): \($1)")
+      session.log(session.isAtOwnLimit($1) ? .info : .error, .maintenance, "\($0): \($1)")
     }
     hasFailed.store(outcome.hasFailed, ordering: .relaxed)
     if outcome.hasFailed { return session.alarm.rest() }
@@ -154,7 +154,7 @@ final class Housekeeper: Sendable {
         if try chore() { outcome.hasMore = true }
       } catch {
         if session.isClosed { return }
-        outcome.hasFailed = true
+        if !session.isAtOwnLimit(error) { outcome.hasFailed = true }
         onFailure(name, error)
       }
     }

@@ -119,7 +119,7 @@ package final class LogWriter: Sendable {
   /// Sets the size of a full segment for the current log and disk, and returns it.
   @discardableResult
   func updateSegmentSize() -> Int {
-    let free = (try? session.directory.freeByteCount()) ?? 0
+    let free = (try? session.directory.leastFreeByteCount()) ?? 0
     let limit = session.configuration.segmentByteLimit
     let byteCount = SegmentSize.byteCount(
       forLogOf: allocatedByteCount, free: free,

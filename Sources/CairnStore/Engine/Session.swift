@@ -136,6 +136,12 @@ final class Session: Sendable {
   @discardableResult
   func wakeHousekeeping() -> Bool { isReadOnly || isClosed || alarm.ring() }
 
+  /// Whether the error only says that `diskByteLimit` is reached. A full cache often reaches it, and
+  /// the next write makes room.
+  func isAtOwnLimit(_ error: StoreError) -> Bool {
+    if case .noSpace(_, _, .quota) = error { configuration.diskByteLimit != nil } else { false }
+  }
+
   /// Runs a job unless the store is closed. Returns `false` if the job failed; the failure is
   /// logged.
   @discardableResult
@@ -147,7 +153,7 @@ final class Session: Sendable {
       if isClosed { return true }
       // This error has already been logged.
       if case .vanished = error { return false }
-      log(level, .maintenance, "\(what): \(error)")
+      log(isAtOwnLimit(error) ? .info : level, .maintenance, "\(what): \(error)")
       return false
     }
     return true

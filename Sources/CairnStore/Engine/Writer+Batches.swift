@@ -23,7 +23,7 @@ extension Writer {
         else { throw error }
         // On a full disk, the active segment has room for a removal.
         let turn = try takeTurn(byteCount: byteCount, isRemoval: true)
-        try checkRequirements(of: batch.batch, now: batch.now, &turn.appender)
+        try checkRequirements(of: batch.batch, &turn.appender)
         let (segment, start, number) = try turn.appender.append(
           &batch.batch, written: batch.now, forSync: forSync)
         place(batch, in: segment, at: start, &turn.appender)
@@ -57,7 +57,7 @@ extension Writer {
         try segment.write(bytes, at: start + offset, byCalls: true)
       }
     } unless: { (appender) throws(StoreError) in
-      try checkRequirements(of: batch.batch, now: batch.now, &appender)
+      try checkRequirements(of: batch.batch, &appender)
       return nil
     } _: { (appender, first) throws(StoreError) in
       guard let segment = appender.active else { preconditionFailure("no segment was entered") }
@@ -80,10 +80,19 @@ extension Writer {
   /// Throws `conflict` unless every key has the version that a batch requires. Called under the log's
   /// lock, right before the batch is appended.
   func checkRequirements(
-    of batch: borrowing BatchRecords, now: Timestamp, _ appender: inout Appender
+    of batch: borrowing BatchRecords, _ appender: inout Appender
   ) throws(StoreError) {
+    if appender.unpublished != nil {
+      for requirement in batch.requirements { try publishPending(requirement.hash, &appender) }
+    }
+    try checkRequirements(of: batch)
+  }
+
+  /// The same check without the lock, so it may be stale by the time it returns.
+  func checkRequirements(of batch: borrowing BatchRecords) throws(StoreError) {
+    let now = lookup.clock.now()
     for requirement in batch.requirements {
-      if appender.unpublished != nil { try publishPending(requirement.hash, &appender) }
+      try lookup.index.load(shardOf: requirement.hash)
       let expectation = requirement.version.map { Expectation.version($0) } ?? .absent
       let existing = try lookup.locate(
         requirement.hash, key: requirement.key.rawSpan, now: now, for: expectation)

@@ -51,16 +51,21 @@ struct CheckpointWriter: ~Copyable {
     header.samples = Array(
       repeating: Checkpoint.Sample(tick: 0, time: Timestamp(millisecondsSinceEpoch: 0)),
       count: samples)
-    let oldestCount = Self.oldestCount(of: basis.snapshot.count)
-    oldest = oldestCount == 0 ? nil : CandidateSelection(limit: oldestCount)
-    header.oldestCount = oldestCount
+    header.oldestCount = Self.oldestCount(of: basis.snapshot.count)
     try file.allocate(
       from: 0,
       to: header.headerByteCount + basis.leastByteCount,
       orExtend: true)
+    self.init(header, file)
+  }
+
+  // An initialiser that throws must delegate: the compiler of Swift 6.2 crashes on one that does
+  // not, in a type that cannot be copied.
+  private init(_ header: Checkpoint, _ file: File) {
     self.header = header
     self.file = file
     offset = header.headerByteCount
+    oldest = header.oldestCount == 0 ? nil : CandidateSelection(limit: header.oldestCount)
   }
 
   /// How many of the oldest entries are stored again: enough to evict while the index is scanned.

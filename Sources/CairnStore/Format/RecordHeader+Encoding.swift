@@ -1,6 +1,7 @@
 extension RecordHeader {
   /// Writes the whole record to the start of `bytes`, without the header checksum, which `seal`
   /// adds.
+  @_lifetime(bytes: copy bytes)
   @inline(__always)
   package func encode(
     key: RawSpan, metadata: RawSpan, value: RawSpan, into bytes: inout MutableRawSpan
@@ -12,6 +13,7 @@ extension RecordHeader {
   }
 
   /// Writes fields, key and metadata to the start of `bytes`, without the header checksum.
+  @_lifetime(bytes: copy bytes)
   @inline(__always)
   package func encodeHead(key: RawSpan, metadata: RawSpan, into bytes: inout MutableRawSpan) {
     encodeFields(into: &bytes)
@@ -20,6 +22,7 @@ extension RecordHeader {
   }
 
   /// Writes only the fields to the start of `bytes`, without the header checksum.
+  @_lifetime(bytes: copy bytes)
   @inline(__always)
   package func encodeFields(into bytes: inout MutableRawSpan) {
     bytes.store(valueChecksum, at: 4)
@@ -32,6 +35,7 @@ extension RecordHeader {
     if !flags.isEmpty { encodeOptionalFields(into: &bytes) }
   }
 
+  @_lifetime(bytes: copy bytes)
   private func encodeOptionalFields(into bytes: inout MutableRawSpan) {
     var offset = Self.fixedByteCount
     if flags.contains(.expiry) {
@@ -63,6 +67,7 @@ extension RecordHeader {
   /// - Parameters:
   ///   - fieldByteCount: the size of the record's fields.
   ///   - syncMark: the sync mark, or `nil` if the record has no such field.
+  @_lifetime(bytes: copy bytes)
   @inline(__always)
   package func encodeBatchFields(
     fieldByteCount: Int, syncMark: UInt64?, into bytes: inout MutableRawSpan
@@ -79,6 +84,7 @@ extension RecordHeader {
 
   /// Adds the header checksum of the record at the start of `bytes`, which will be at `offset` in
   /// its segment.
+  @_lifetime(bytes: copy bytes)
   @inline(__always)
   package func seal(_ bytes: inout MutableRawSpan, at offset: Int, seed: CRC32C) {
     let checksum = Self.checksum(

@@ -22,9 +22,10 @@ final class EvictionStart: Sendable {
   }
 
   /// Whether the store is so full that an eviction may soon be needed.
-  func isReached(by index: HashIndex, _ total: UsageTotal) -> Bool {
+  func isReached(by index: HashIndex, _ total: UsageTotal, _ limits: WriteLimits) -> Bool {
     index.count > count.load(ordering: .relaxed)
-      || total.liveByteCount > byteCount.load(ordering: .relaxed)
+      || limits.byteCount(live: total.liveByteCount, count: index.count)
+        > byteCount.load(ordering: .relaxed)
   }
 
   /// Call when the list of candidates is ready. Writes then have nothing to do below the limits.

@@ -150,7 +150,7 @@ struct OpenedStore {
       segmentByteLimit: configuration.segmentByteLimit, names: Set(names),
       log: configuration.log)
     let limits = WriteLimits(configuration)
-    if !readOnly, EvictionStart(limits).isReached(by: index, table.total) {
+    if !readOnly, EvictionStart(limits).isReached(by: index, table.total, limits) {
       oldest = checkpointSource?.oldest() ?? []
     }
     // The index releases the source once the shards are loaded.

@@ -8,7 +8,7 @@ extension StoreConfiguration {
     guard let diskByteLimit, diskByteLimit >= 4 << 20 else { return resolved }
     let segment = max(diskByteLimit / 128, 256 << 10) & ~4095
     resolved.segmentByteLimit = min(resolved.segmentByteLimit, segment)
-    resolved.byteLimit = min(byteLimit ?? .max, resolved.logByteLimit / 100 * 95)
+    resolved.byteLimit = min(byteLimit ?? .max, resolved.liveByteLimit)
     return resolved
   }
 
@@ -18,6 +18,10 @@ extension StoreConfiguration {
     guard let diskByteLimit else { return .max }
     return (diskByteLimit - 4 * segmentByteLimit) / 100 * 98
   }
+
+  /// How many of these bytes may be live: what entries need beside their records
+  /// (`WriteLimits.entryByteCount`) included.
+  var liveByteLimit: Int { diskByteLimit == nil ? .max : logByteLimit / 100 * 95 }
 
   private static var segmentByteLimits: ClosedRange<Int> { 64 << 10...1 << 30 }
 

@@ -11,7 +11,9 @@ final class WriteLimits: Sendable {
   let asideByteCount: Int
   /// What an entry takes beside its record, if disk space is limited: a place in two index files,
   /// and a tombstone when it is removed.
-  let entryByteCount: Int
+  private let entryByteCount: Int
+  /// The maximum of live bytes and entries' bytes that follows from the limit on disk space.
+  private let liveByteLimit: Int
   private let count: Atomic<Int>
   private let bytes: Atomic<Int>
   /// How many entries do not count towards the limit.
@@ -28,7 +30,8 @@ final class WriteLimits: Sendable {
     let room =
       configuration.segmentByteLimit - SegmentHeader.byteCount - RecordHeader.rollByteCount
     asideByteCount = min(SegmentSize.aside, room - RecordHeader.syncMarkByteCount + 1)
-    entryByteCount = configuration.diskByteLimit == nil ? 0 : 128
+    entryByteCount = configuration.diskByteLimit == nil ? 0 : 112
+    liveByteLimit = configuration.liveByteLimit
     count = Atomic(configuration.countLimit ?? .max)
     bytes = Atomic(configuration.byteLimit ?? .max)
     lifetime = AtomicDuration(configuration.lifetime)
@@ -44,6 +47,12 @@ final class WriteLimits: Sendable {
 
   /// The maximum number of live bytes; see `countLimit`.
   var byteLimit: Int { bytes.load(ordering: .relaxed) }
+
+  /// The bytes to compare with `byteLimit`: live bytes; more if entries take more than the limit on
+  /// disk space leaves beside them. An entry that is alone takes nothing.
+  func byteCount(live: Int, count: Int) -> Int {
+    live + max(0, (count - 1) * entryByteCount - (liveByteLimit - byteLimit))
+  }
 
   /// How many entries and live bytes there may be.
   struct Bounds {

@@ -79,6 +79,17 @@ package final class Directory: Sendable {
   /// Whether files in the directory are mapped for reading.
   package var mapsFiles: Bool { volume.mapsFiles }
 
+  /// Whether its files can take this many more bytes.
+  package func hasRoom(for byteCount: Int) throws(StoreError) -> Bool {
+    if try diskFreeByteCount() < byteCount { return false }
+    return try quota?.hasRoom(for: byteCount) ?? true
+  }
+
+  /// Like `freeByteCount`, but perhaps less: checks no file.
+  package func leastFreeByteCount() throws(StoreError) -> Int {
+    min(try diskFreeByteCount(), quota?.leastFreeByteCount ?? .max)
+  }
+
   /// How many more bytes its files can take: what is free on the filesystem, or less if they have a
   /// limit.
   package func freeByteCount() throws(StoreError) -> Int {
@@ -211,6 +222,15 @@ package final class Directory: Sendable {
 
   /// Removes a file, if it exists.
   package func unlink(_ name: String) throws(StoreError) {
+    guard let quota else { return try unlinkFile(name) }
+    try quota.removing {
+      (try? openFile(name, mode: .readOnly)?.status().allocatedByteCount) ?? 0
+    } _: { () throws(StoreError) in
+      try unlinkFile(name)
+    }
+  }
+
+  private func unlinkFile(_ name: String) throws(StoreError) {
     do { try fileSystem.unlink(name, in: descriptor) } catch
       where error.errorNumber == SystemError.noEntry
     {

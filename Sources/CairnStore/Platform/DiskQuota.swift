@@ -1,8 +1,8 @@
 /// A limit on the disk space of one directory's files.
 ///
-/// A check adds up the blocks of all files. Later allocations and writes are added to the sum, but
-/// freed space is not subtracted, so the sum is never too low. The next check is due only when the
-/// sum reaches the limit.
+/// A check adds up the blocks of all files. Later allocations and writes are added to the sum, and
+/// most of a removed file's blocks are subtracted, so the sum is never too low. The next check is due
+/// only when the sum reaches the limit: with hundreds of files, it takes long.
 ///
 /// If files already exceed a lowered limit, they may grow a little more, because otherwise nothing
 /// could be removed from them. Each check that finds fewer bytes lowers this allowance.
@@ -12,6 +12,8 @@ package final class DiskQuota: Sendable {
     var usedByteCount: Int?
     /// Bytes that were taken but perhaps not allocated yet. A check may miss them.
     var pendingByteCount = 0
+    /// How many checks have begun.
+    var checkCount = 0
     /// The current limit.
     var limit = Int.max
     /// The total size of the blocks of all files, or `nil` once the directory is gone.
@@ -44,6 +46,35 @@ package final class DiskQuota: Sendable {
     }
   }
 
+  /// Whether there is room for this many bytes.
+  ///
+  /// - Throws: see `take`.
+  package func hasRoom(for byteCount: Int) throws(StoreError) -> Bool {
+    try state.withLock { (state) throws(StoreError) in
+      if state.usedByteCount ?? .max > state.limit - byteCount { try look(&state) }
+      return state.usedByteCount ?? .max <= state.limit - byteCount
+    }
+  }
+
+  /// How many bytes are left, or fewer. Checks nothing.
+  var leastFreeByteCount: Int {
+    state.withLock { max(0, $0.limit - ($0.usedByteCount ?? 0)) }
+  }
+
+  /// Removes a file by calling `body`, and subtracts most of its blocks. The rest are those that
+  /// may not be in the sum, because allocations are rounded up.
+  func removing(_ byteCount: () -> Int, _ body: () throws(StoreError) -> Void) throws(StoreError) {
+    let checkCount = state.withLock { $0.checkCount }
+    let removed = byteCount() / 8 * 7
+    try body()
+    state.withLock { state in
+      // A check in the meantime may not have found the file.
+      if state.checkCount == checkCount {
+        state.usedByteCount = state.usedByteCount.map { $0 - removed }
+      }
+    }
+  }
+
   /// Call after the allocation for which the bytes were taken, even if it failed.
   package func settle(_ byteCount: Int) { state.withLock { $0.pendingByteCount -= byteCount } }
 
@@ -66,6 +97,7 @@ package final class DiskQuota: Sendable {
   }
 
   private func look(_ state: inout State) throws(StoreError) {
+    state.checkCount += 1
     guard let used = try state.look?() else { return }
     state.usedByteCount = used + state.pendingByteCount
     state.limit = used > byteLimit ? min(state.limit, used + byteLimit / 8) : byteLimit

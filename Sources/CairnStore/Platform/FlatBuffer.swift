@@ -53,8 +53,8 @@ package struct FlatBuffer<Element: BitwiseCopyable>: ~Copyable, @unchecked Senda
     precondition(start >= 0 && length >= 0 && start + length <= count)
     // SAFETY: the elements are in the allocation, which this value owns for as long as it is
     // borrowed.
-    let span = unsafe Span(_unsafeStart: base + start, count: length)
-    return unsafe _overrideLifetime(span, borrowing: self)
+    let elements = unsafe UnsafeBufferPointer(start: base + start, count: length)
+    return unsafe _overrideLifetime(elements.span, borrowing: self)
   }
 
   /// Moves `length` elements from `source` to `target`; the ranges may overlap.

@@ -53,7 +53,8 @@ package final class MappedMemory: @unchecked Sendable {
   package func write(at offset: Int, count: Int, _ encode: (inout MutableRawSpan) -> Void) {
     precondition(offset >= 0 && count >= 0 && offset &+ count <= byteCount)
     // SAFETY: in bounds by the check above, and the span does not outlive the call.
-    var span = unsafe MutableRawSpan(_unsafeStart: base + offset, byteCount: count)
+    let bytes = unsafe UnsafeMutableRawBufferPointer(start: base + offset, count: count)
+    var span = unsafe bytes.mutableBytes
     encode(&span)
     if observer != nil { tellObserver(offset, count) }
   }

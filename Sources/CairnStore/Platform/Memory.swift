@@ -211,9 +211,8 @@ extension [UInt8] {
     precondition(range.lowerBound >= 0 && range.upperBound <= count)
     // SAFETY: in bounds by the check above, and the span does not outlive the call.
     unsafe withUnsafeMutableBytes { buffer in
-      guard let base = buffer.baseAddress else { return }
-      var bytes = unsafe MutableRawSpan(
-        _unsafeStart: base + range.lowerBound, byteCount: range.count)
+      let part = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[range])
+      var bytes = unsafe part.mutableBytes
       body(&bytes)
     }
   }

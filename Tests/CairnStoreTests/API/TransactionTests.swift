@@ -12,7 +12,8 @@ struct TransactionTests {
   init() throws {
     directory = try TemporaryDirectory()
     store = try Store(
-      directory.store, .small(durability: .process, clock: clock) { $0.asideOperationCount = 8 })
+      directory.store, .small(durability: .process, clock: clock) { $0.asideOperationCount = 8 },
+      background: ManualBackgroundQueue())
   }
 
   @Test("A transaction reads what it has written, and nothing is written before it ends")
@@ -135,12 +136,78 @@ struct TransactionTests {
       }
     }
     #expect(runCount == 100)
+    runCount = 0
+    await #expect(throws: expected) {
+      try await store.transact { transaction in
+        runCount += 1
+        _ = try transaction.value(forKey: "a")
+        try store.increment(forKey: "other")
+        try store.setValue("\(runCount)", forKey: "a")
+        try transaction.setValue("mine", forKey: "b")
+      }
+    }
+    #expect(runCount == 100)
     #expect(try store.value(forKey: "b") == nil)
     #expect("\(expected)".contains("the key a has another version"))
     try await store.close()
     await #expect(throws: StoreError.closed(path: store.path)) {
       try await store.transact { transaction in _ = try transaction.value(forKey: "a") }
     }
+  }
+
+  @Test("A cancelled task makes no further attempt")
+  func cancellation() async throws {
+    let task = Task { [store] in
+      var runCount = 0
+      do {
+        try await store.transact { transaction in
+          runCount += 1
+          _ = try transaction.value(forKey: "a")
+          try store.setValue("\(runCount)", forKey: "a")
+          withUnsafeCurrentTask { unsafe $0?.cancel() }
+        }
+      } catch { return (runCount, error as? StoreError) }
+      return (runCount, nil)
+    }
+    let (runCount, error) = await task.value
+    #expect(runCount == 1)
+    #expect(error == .cancelled)
+  }
+
+  @Test("A key that changes twice between two reads is a conflict, even if it is again as before")
+  func changedTwice() throws {
+    var runCount = 0
+    try store.transact { transaction in
+      runCount += 1
+      _ = try transaction.value(forKey: "a")
+      if runCount > 1 { return }
+      try store.setValue("1", forKey: "a")
+      defer { _ = try? store.removeValue(forKey: "a") }
+      _ = try transaction.value(forKey: "a")
+    }
+    #expect(runCount == 2)
+  }
+
+  @Test("A closure that ignores a read's error cannot commit")
+  func ignored() throws {
+    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+      try store.transact { transaction in
+        _ = try? transaction.value(forKey: "")
+        try transaction.setValue("1", forKey: "a")
+      }
+    }
+    #expect(try store.value(forKey: "a") == nil)
+  }
+
+  @Test("On a store that is open for reading, a transaction throws at once")
+  func readOnly() async throws {
+    try await store.close()
+    let reader = try await Store(readingAt: directory.store)
+    await #expect(throws: StoreError.readOnly(path: reader.path)) {
+      try await reader.transact { transaction in _ = try transaction.value(forKey: "a") }
+    }
+    await #expect(throws: Wrong.self) { try await reader.transact { _ in throw Wrong() } }
+    try await reader.close()
   }
 
   @Test("A batch with a requirement is written if the key has this version, or is absent")

@@ -85,6 +85,57 @@ struct DiskByteLimitTests {
     try cache.close()
   }
 
+  @Test("A full cache or store takes a value of a quarter of the limit", arguments: [false, true])
+  func large(isBatch: Bool) throws {
+    let limit = 16 << 20
+    let cache = try open(limit)
+    let large = [UInt8](repeating: 2, count: limit / 4)
+    for number in 0..<6000 {
+      try cache.setValue([UInt8](repeating: 1, count: 3000), forKey: number)
+    }
+    if isBatch {
+      try cache.setValues([(key: -1, value: large)])
+    } else {
+      try cache.setValue(large, forKey: -1)
+    }
+    #expect(try cache.value(forKey: -1) == large)
+    #expect(try cache.value(forKey: 5999) != nil)
+    #expect(try takenByteCount() <= limit)
+    try cache.close()
+    var configuration = StoreConfiguration()
+    configuration.diskByteLimit = limit
+    configuration.durability = .process
+    configuration.log = .none
+    let store = try Store(path: path, configuration: configuration)
+    for number in 0..<6000 {
+      try store.setValue([UInt8](repeating: 1, count: 3000), forKey: "\(number)")
+    }
+    if isBatch {
+      try store.write { try $0.setValue(large, forKey: "large") }
+    } else {
+      try store.setValue(large, forKey: "large")
+    }
+    #expect(try store.value(forKey: "large") == large)
+    #expect(try takenByteCount() <= limit)
+    try store.close()
+  }
+
+  @Test("A lower byteLimit beside it counts live bytes alone")
+  func beside() throws {
+    var configuration = StoreConfiguration()
+    configuration.diskByteLimit = 64 << 20
+    configuration.durability = .process
+    configuration.byteLimit = 100_000
+    let store = try Store(path: path, configuration: configuration)
+    for number in 0..<5000 { try store.setValue([1], forKey: "\(number)") }
+    #expect((98_000...100_000).contains(try store.statistics().liveByteCount))
+    try store.setLimits(countLimit: nil, byteLimit: 1000)
+    #expect((900...1000).contains(try store.statistics().liveByteCount))
+    try store.setValue([UInt8](repeating: 1, count: 900), forKey: "large")
+    #expect(try store.contains("large"))
+    try store.close()
+  }
+
   @Test("The limit holds without background compaction: writes enforce it, and report this")
   func withoutBackground() throws {
     let limit = 4 << 20

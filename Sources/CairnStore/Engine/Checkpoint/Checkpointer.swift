@@ -229,7 +229,9 @@ final class Checkpointer: Sendable {
       // hours.
       let hindrance: CheckpointHindrance = if case .noSpace = error { .noSpace } else { .other }
       if toldHindrance.exchange(hindrance, ordering: .relaxed) != hindrance {
-        session.tell(.warning, .maintenance, "no checkpoint is made: \(error)")
+        session.tell(
+          session.isAtOwnLimit(error) ? .info : .warning, .maintenance,
+          "no checkpoint is made: \(error)")
       }
       return nil
     }

@@ -13,8 +13,13 @@ extension Compactor {
   ///
   /// - Parameter search: the earlier attempts by the same write.
   func findRoom(isRemoval: Bool, _ search: inout RoomSearch) throws(StoreError) -> Bool {
-    if !isRemoval, search.failureCount == 0 { pressure.noteWait() }
-    defer { search.failureCount += 1 }
+    let begun = ContinuousClock.now
+    defer {
+      search.failureCount += 1
+      if !isRemoval {
+        pressure.noteWait(ContinuousClock.now - begun, isFirst: search.failureCount == 1)
+      }
+    }
     if try catalog.removeLeftFiles() { return true }
     // A removal of all frees its space once its manifest is on disk.
     try catalog.settle()
@@ -145,7 +150,7 @@ extension Compactor {
         do throws(StoreError) {
           // Copy nothing in vain.
           let cost = victim.cost(planner.barrier(without: []))
-          guard try session.directory.freeByteCount() >= cost + Self.spareByteCount else {
+          guard try session.directory.hasRoom(for: cost + Self.spareByteCount) else {
             throw .noSpace(path: session.path, neededByteCount: cost, limit: .disk)
           }
           try run([victim.id], pace: nil, &state, &report)
@@ -186,7 +191,7 @@ extension Compactor {
   /// Reads end soon, but a snapshot may stay open. More copies would then only use up the reserve.
   private func hasRoomAgain(since pinned: Int) throws(StoreError) -> Bool {
     let least = log.reserveSize.copyByteCount / 2
-    if try session.directory.freeByteCount() >= least { return true }
+    if try session.directory.hasRoom(for: least) { return true }
     awaitPinnedBytes { $0 <= pinned }
     return lookup.table.total.pinnedByteCount <= pinned + Self.spareByteCount
   }
@@ -230,7 +235,7 @@ extension Compactor {
   private func lendReserveIfNeeded() throws(StoreError) {
     if log.reserve.isLent { return }
     let least = 2 * log.reserveSize.byteCount
-    if try session.directory.freeByteCount() >= least { return }
+    if try session.directory.hasRoom(for: least) { return }
     _ = session.storeLock.whileHeld { _ in log.reserve.lend() }
   }
 

@@ -266,7 +266,7 @@ final class Compactor: Sendable {
     let share = Int(min(Double(live) * (configuration.spaceBound - 1), 1e18))
     return max(
       configuration.deadByteFloor ?? 2 * configuration.segmentByteLimit,
-      min(share, configuration.logByteLimit - live))
+      min(share, configuration.logByteLimit - max(0, live)))
   }
 
   /// The number of dead bytes above which overwrites wait. It covers what writers make dead during a

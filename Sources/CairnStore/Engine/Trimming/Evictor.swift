@@ -25,9 +25,9 @@ final class Evictor: Sendable {
   /// The same limit while shards may still have to be loaded for the removal.
   private static let loadingGroupLimit = 4
 
-  /// The bytes of all entries, as far as limits count them.
+  /// The bytes of all entries, as limits count them.
   private var byteCount: Int {
-    lookup.table.total.liveByteCount + lookup.index.count * session.limits.entryByteCount
+    session.limits.byteCount(live: lookup.table.total.liveByteCount, count: lookup.index.count)
   }
 
   private var isOverLimit: Bool { isOver(session.limits.bounds) }
@@ -87,7 +87,8 @@ final class Evictor: Sendable {
   ///
   /// - Parameter oldest: the entries to remove first until the list is ready, if known.
   func prepare(startingWith oldest: [RemovalCandidate], _ recovery: RecoveryReport) {
-    guard !session.isReadOnly, start.isReached(by: lookup.index, lookup.table.total) else { return }
+    guard !session.isReadOnly, start.isReached(by: lookup.index, lookup.table.total, session.limits)
+    else { return }
     if recovery.source == .scan {
       // The open has read every record, so scanning the index adds little.
       while !((try? eviction.withLock { (list) throws(StoreError) in
@@ -188,11 +189,26 @@ final class Evictor: Sendable {
     return Pass(removal: removal)
   }
 
-  private func evict(_ removals: inout [RemovalEvent]) throws(StoreError) {
+  /// Makes room before a large write if disk space is limited. Other writes evict afterwards, but the
+  /// limit leaves no room for a large one.
+  ///
+  /// - Parameter removals: receives what was removed, for the caller to report.
+  func makeRoom(
+    forByteCount byteCount: Int, _ removals: inout [RemovalEvent]
+  ) throws(StoreError) {
+    if session.configuration.diskByteLimit == nil { return }
+    var bounds = session.limits.bounds
+    bounds.byteCount -= byteCount
+    if isOver(bounds) { try evict(&removals, to: bounds) }
+  }
+
+  private func evict(
+    _ removals: inout [RemovalEvent], to bounds: WriteLimits.Bounds? = nil
+  ) throws(StoreError) {
     start.wait(for: session.limits)
     var pass = makePass()
     defer { removals += pass.removal.takeEvents() }
-    while try step(&pass, to: session.limits.bounds) {}
+    while try step(&pass, to: bounds ?? session.limits.bounds) {}
   }
 
   /// Removes a few entries if the bounds are exceeded. Releases the lock afterwards, so that
