@@ -1,5 +1,6 @@
 import CairnStore
 import FuzzSupport
+import Synchronization
 import Testing
 
 @Suite("Transactions")
@@ -78,6 +79,31 @@ struct TransactionTests {
       #expect(try store.value(forKey: "written\(number)") == [UInt8(ascii: "2")])
     }
     #expect(try store.auditUsage() == [])
+  }
+
+  @Test("A large transaction is checked again after its records are written")
+  func whileWriting() throws {
+    let scene = try StoreScene()
+    let store = try scene.open { $0.asideOperationCount = 8 }
+    try store.setValue("1", forKey: "read")
+    let isWritten = Atomic(false)
+    scene.fileSystem.setHook { [store] event in
+      guard event.call == .write, event.file.hasPrefix("seg-"),
+        !isWritten.exchange(true, ordering: .relaxed)
+      else { return nil }
+      _ = try? store.setValue("2", forKey: "read")
+      return nil
+    }
+    defer { scene.fileSystem.setHook(nil) }
+    var found: [[UInt8]?] = []
+    try store.transact { transaction in
+      found.append(try transaction.value(forKey: "read"))
+      for number in 0..<20 { try transaction.setValue("\(found.count)", forKey: "\(number)") }
+    }
+    #expect(found == [[UInt8(ascii: "1")], [UInt8(ascii: "2")]])
+    #expect(try store.value(forKey: "19") == [UInt8(ascii: "2")])
+    scene.fileSystem.setHook(nil)
+    try store.close()
   }
 
   @Test("A transaction that writes nothing is checked too, and a changed key is not read twice")

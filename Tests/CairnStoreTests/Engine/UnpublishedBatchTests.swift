@@ -31,11 +31,18 @@ struct UnpublishedBatchTests {
         if try !store.extendLifetime(forKey: "key\(number + 3)", to: .seconds(1 << 30)) {
           problems.add("not extended")
         }
+        // It comes after the batch, whose value it replaces. So it must have read the batch's value.
+        let found = try store.transact { transaction in
+          let found = try transaction.value(forKey: "key\(number + 4)")
+          try transaction.setValue("transaction", forKey: "key\(number + 5)")
+          return found
+        }
+        if found != Array("new".utf8) { problems.add("an old value was read") }
       }
       snapshot.withLock {
         $0 = Background {
           let snapshot = try store.snapshot()
-          for number in 0..<Self.count where number % 50 > 1 {
+          for number in 0..<Self.count where number % 50 > 1 && number % 50 != 5 {
             if try snapshot.value(forKey: "key\(number)") != Array("new".utf8) {
               problems.add("a part is missing: \(number)")
             }
@@ -78,7 +85,13 @@ struct UnpublishedBatchTests {
     #expect(problems.all == [])
     let contents = try store.contents()
     for number in 0..<Self.count {
-      let expected: String? = number % 50 == 0 ? "put" : number % 50 == 1 ? nil : "new"
+      let expected: String? =
+        switch number % 50 {
+        case 0: "put"
+        case 1: nil
+        case 5: "transaction"
+        default: "new"
+        }
       #expect(contents["key\(number)"] == expected.map { Array($0.utf8) }, "\(number)")
     }
     #expect(try store.auditUsage() == [])
