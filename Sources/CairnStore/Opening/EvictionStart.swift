@@ -4,12 +4,17 @@ internal import Synchronization
 final class EvictionStart: Sendable {
   let count = Atomic(Int.max)
   let byteCount = Atomic(Int.max)
+  /// See `WriteLimits`.
+  let entryByteCount: Int
   /// Whether the limits could not be enforced after a write.
   let hasFailed = Atomic(false)
   /// Held while the limits are read and both numbers set, so that no older limits stay in force.
   private let changes = Lock(())
 
-  init(_ limits: WriteLimits) { restart(for: limits) }
+  init(_ limits: WriteLimits) {
+    entryByteCount = limits.entryByteCount
+    restart(for: limits)
+  }
 
   /// Makes writes start looking shortly before the limits are reached.
   func restart(for limits: WriteLimits) {
@@ -22,10 +27,9 @@ final class EvictionStart: Sendable {
   }
 
   /// Whether the store is so full that an eviction may soon be needed.
-  func isReached(by index: HashIndex, _ total: UsageTotal, _ limits: WriteLimits) -> Bool {
-    index.count > count.load(ordering: .relaxed)
-      || limits.byteCount(live: total.liveByteCount, count: index.count)
-        > byteCount.load(ordering: .relaxed)
+  func isReached(count: Int, live: Int, _ limits: WriteLimits) -> Bool {
+    count > self.count.load(ordering: .relaxed)
+      || limits.byteCount(live: live, count: count) > byteCount.load(ordering: .relaxed)
   }
 
   /// Call when the list of candidates is ready. Writes then have nothing to do below the limits.

@@ -150,7 +150,10 @@ struct OpenedStore {
       segmentByteLimit: configuration.segmentByteLimit, names: Set(names),
       log: configuration.log)
     let limits = WriteLimits(configuration)
-    if !readOnly, EvictionStart(limits).isReached(by: index, table.total, limits) {
+    if !readOnly,
+      EvictionStart(limits)
+        .isReached(count: index.count, live: table.total.liveByteCount, limits)
+    {
       oldest = checkpointSource?.oldest() ?? []
     }
     // The index releases the source once the shards are loaded.

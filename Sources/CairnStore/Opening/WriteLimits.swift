@@ -11,7 +11,7 @@ final class WriteLimits: Sendable {
   let asideByteCount: Int
   /// What an entry takes beside its record, if disk space is limited: a place in two index files,
   /// and a tombstone when it is removed.
-  private let entryByteCount: Int
+  let entryByteCount: Int
   /// The maximum of live bytes and entries' bytes that follows from the limit on disk space.
   private let liveByteLimit: Int
   private let count: Atomic<Int>

@@ -61,17 +61,26 @@ final class Evictor: Sendable {
   /// - Parameter removals: receives what was removed, for the caller to report.
   @inline(__always)
   func enforceLimits(_ removals: inout [RemovalEvent]) {
-    if lookup.index.count > start.count.load(ordering: .relaxed)
-      || byteCount > start.byteCount.load(ordering: .relaxed)
-    {
-      comeCloseToLimits(&removals)
-    }
+    if mayReachStart(adding: 0) { comeCloseToLimits(&removals) }
+  }
+
+  /// A cheap form of `start.isReached`, which may be true too early.
+  @inline(__always)
+  private func mayReachStart(adding count: Int) -> Bool {
+    let count = lookup.index.count + count
+    return count > start.count.load(ordering: .relaxed)
+      || lookup.table.total.liveByteCount + count * start.entryByteCount
+        > start.byteCount.load(ordering: .relaxed)
+  }
+
+  private func reachesStart(adding count: Int) -> Bool {
+    start.isReached(
+      count: lookup.index.count + count, live: lookup.table.total.liveByteCount, session.limits)
   }
 
   /// Whether adding this many entries would require work to enforce the limits.
   func mustEvict(adding count: Int) -> Bool {
-    lookup.index.count + count > start.count.load(ordering: .relaxed)
-      || byteCount > start.byteCount.load(ordering: .relaxed)
+    mayReachStart(adding: count) && reachesStart(adding: count)
       || start.hasFailed.load(ordering: .relaxed)
   }
 
@@ -87,7 +96,7 @@ final class Evictor: Sendable {
   ///
   /// - Parameter oldest: the entries to remove first until the list is ready, if known.
   func prepare(startingWith oldest: [RemovalCandidate], _ recovery: RecoveryReport) {
-    guard !session.isReadOnly, start.isReached(by: lookup.index, lookup.table.total, session.limits)
+    guard !session.isReadOnly, reachesStart(adding: 0)
     else { return }
     if recovery.source == .scan {
       // The open has read every record, so scanning the index adds little.
@@ -155,6 +164,7 @@ final class Evictor: Sendable {
 
   @inline(never)
   private func comeCloseToLimits(_ removals: inout [RemovalEvent]) {
+    guard reachesStart(adding: 0) else { return }
     if isOverLimit {
       do throws(StoreError) { try evict(&removals) } catch {
         start.hasFailed.store(true, ordering: .relaxed)
