@@ -41,7 +41,7 @@ extension Operation {
       let batch = Result {
         try store.write(durability: given) { batch in
           for (key, entry) in changes {
-            // Some keys must have the version that they have. Reading it is no access.
+            // Requires the current version of some keys. Reading it is no access.
             if key.count % 2 == 0, let info = try? store.info(forKey: key) {
               try batch.require(info.version, forKey: key)
             }

@@ -36,11 +36,8 @@ package final class DiskQuota: Sendable {
   /// - Throws: `system` if the files cannot be checked, for example if no descriptor is left.
   package func take(_ byteCount: Int) throws(StoreError) -> Bool {
     try state.withLock { (state) throws(StoreError) in
-      if state.usedByteCount == nil || state.usedByteCount ?? 0 > state.limit - byteCount {
-        try look(&state)
-      }
-      guard let used = state.usedByteCount, used <= state.limit - byteCount else { return false }
-      state.usedByteCount = used + byteCount
+      guard try hasRoom(for: byteCount, &state) else { return false }
+      state.usedByteCount = state.usedByteCount.map { $0 + byteCount }
       state.pendingByteCount += byteCount
       return true
     }
@@ -50,15 +47,17 @@ package final class DiskQuota: Sendable {
   ///
   /// - Throws: see `take`.
   package func hasRoom(for byteCount: Int) throws(StoreError) -> Bool {
-    try state.withLock { (state) throws(StoreError) in
-      if state.usedByteCount ?? .max > state.limit - byteCount { try look(&state) }
-      return state.usedByteCount ?? .max <= state.limit - byteCount
-    }
+    try state.withLock { (state) throws(StoreError) in try hasRoom(for: byteCount, &state) }
+  }
+
+  private func hasRoom(for byteCount: Int, _ state: inout State) throws(StoreError) -> Bool {
+    if state.usedByteCount ?? .max > state.limit - byteCount { try look(&state) }
+    return state.usedByteCount ?? .max <= state.limit - byteCount
   }
 
   /// How many bytes are left, or fewer. Checks nothing.
   var leastFreeByteCount: Int {
-    state.withLock { max(0, $0.limit - ($0.usedByteCount ?? 0)) }
+    state.withLock { state in max(0, state.usedByteCount.map { state.limit - $0 } ?? byteLimit) }
   }
 
   /// Removes a file by calling `body`, and subtracts most of its blocks. The rest are those that

@@ -120,6 +120,23 @@ struct DiskByteLimitTests {
     try store.close()
   }
 
+  @Test("A batch that is larger than the limit fails, and evicts little")
+  func tooLarge() throws {
+    let cache = try open(4 << 20)
+    for number in 0..<500 {
+      try cache.setValue([UInt8](repeating: 1, count: 5000), forKey: number)
+    }
+    let count = try cache.count()
+    let large = (0..<6).map { (key: -1 - $0, value: [UInt8](repeating: 2, count: 1 << 20)) }
+    let error = #expect(throws: CacheError.self) { try cache.setValues(large) }
+    guard case .store(.noSpace(_, _, .quota))? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(try cache.count() > count / 2)
+    try cache.close()
+  }
+
   @Test("A lower byteLimit beside it counts live bytes alone")
   func beside() throws {
     var configuration = StoreConfiguration()

@@ -208,6 +208,8 @@ final class Evictor: Sendable {
   ) throws(StoreError) {
     if session.configuration.diskByteLimit == nil { return }
     var bounds = session.limits.bounds
+    // A batch may be larger than the limit. Evicting everything would not make room for it.
+    if byteCount > bounds.byteCount { return }
     bounds.byteCount -= byteCount
     if isOver(bounds) { try evict(&removals, to: bounds) }
   }
