@@ -190,7 +190,7 @@ struct TransactionTests {
           runCount += 1
           _ = try transaction.value(forKey: "a")
           try store.setValue("\(runCount)", forKey: "a")
-          withUnsafeCurrentTask { unsafe $0?.cancel() }
+          unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
         }
       } catch { return (runCount, error as? StoreError) }
       return (runCount, nil)
