@@ -115,7 +115,7 @@ extension Situations {
     while !isMaking.load(ordering: .sequentiallyConsistent) { usleep(100) }
     runInChild {
       _ = slow.object
-      let expected = CacheError.store(.usedAfterFork(path: path))
+      let expected = StoreError.usedAfterFork(path: path)
       let uses: [() throws -> Void] = [
         { _ = try cache.value(forKey: "key") }, { _ = try cache.entry(forKey: "key") },
         { _ = try cache.contains("key") }, { _ = try cache.peekValue(forKey: "key") },
@@ -129,14 +129,14 @@ extension Situations {
           try use()
           return "use \(index): no error"
         } catch {
-          if error as? CacheError != expected { return "use \(index): \(error)" }
+          if error as? StoreError != expected { return "use \(index): \(error)" }
         }
       }
       do {
         _ = try open(.shared("shared"))
         return "the child has the parent's shared cache"
       } catch {
-        guard case CacheError.store(.locked) = error else { return "shared: \(error)" }
+        guard case StoreError.locked = error else { return "shared: \(error)" }
       }
       do {
         let own = try open(.path(path + ".child"))

@@ -91,7 +91,7 @@ extension StoreError {
     case .corrupt, .notAStore:
       "cairn verify lists all damage; cairn salvage copies the sound part into a new store"
     case .unsupportedVersion: "use a newer cairn"
-    case .unusableDestination: "give a missing or empty directory"
+    case .unusable: "give a missing or empty directory"
     case .noSpace(_, _, .fileSize): "raise the limit: ulimit -f shows it"
     case .unsafeFile:
       "check who made it and who owns it; a store and its files belong to the user who opens it"

@@ -43,7 +43,5 @@ struct FoundationBridgeTests {
   func localized() {
     let store = StoreError.locked(path: "/a", inThisProcess: true)
     #expect((store as any Error).localizedDescription == "\(store)")
-    let cache = CacheError.store(store)
-    #expect((cache as any Error).localizedDescription == "\(cache)")
   }
 }

@@ -7,14 +7,14 @@ import Testing
 struct ErrorSamples {
   static func store(
     _ photo: [UInt8], in photos: DiskCache<String, [UInt8]>, _ report: (String, Int32?) -> Void
-  ) async throws(CacheError) {
-    do throws(CacheError) {
+  ) async throws(StoreError) {
+    do throws(StoreError) {
       try await photos.setValue(photo, forKey: "lake")
     } catch {
       switch error {
-      case .store(.noSpace): try await photos.trim(toCount: photos.count() / 2)
-      case .store(.locked(let path, _, let processID, _)): report("\(path) is open", processID)
-      case .store(.corrupt): report("damaged: \(error)", nil)
+      case .noSpace: try await photos.trim(toCount: photos.count() / 2)
+      case .locked(let path, _, let processID, _): report("\(path) is open", processID)
+      case .corrupt: report("damaged: \(error)", nil)
       default: throw error
       }
     }
@@ -32,7 +32,7 @@ struct ErrorSamples {
         try await ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         #expect(photos["lake"] == [1, 2, 3])
         try await photos.close()
-        await #expect(throws: CacheError.store(.closed(path: photos.path))) {
+        await #expect(throws: StoreError.closed(path: photos.path)) {
           try await ErrorSamples.store([1, 2, 3], in: photos) { text, _ in Issue.record("\(text)") }
         }
       }
@@ -57,7 +57,7 @@ struct ErrorSamples {
 
         do {
           try await pages.setValue(page, forKey: url)
-        } catch CacheError.store(.vanished) {
+        } catch StoreError.vanished {
           try? await pages.close()
           pages = try await .open(.name("pages"), configuration: configuration)
         }

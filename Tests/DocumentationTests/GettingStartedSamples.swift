@@ -188,7 +188,7 @@ struct GettingStartedSamples {
           ).close()
         }
         let new = try open(coder)
-        #expect(throws: CacheError.self) { try new.value(forKey: "/") }
+        #expect(throws: StoreError.self) { try new.value(forKey: "/") }
         let page = try await new.value(forKey: "/") { try await fetch("/") }
         #expect(page.title == "/")
         #expect(try new.value(forKey: "/") == page)

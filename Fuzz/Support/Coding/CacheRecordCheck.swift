@@ -137,8 +137,7 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
     defer { process.kill() }
     var configuration = DiskCacheConfiguration.unlimited
     configuration.store = .simulated(clock)
-    configuration.changedTypePolicy = policy
-    configuration.undecodablePolicy = policy
+    configuration.unreadableValuePolicy = policy
     let cache = try DiskCache(
       path: SimulatedProcess.path, configuration: configuration, keyCoder: keyCoder,
       valueCoder: valueCoder, environment: process.environment)
@@ -174,11 +173,11 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   private func judge(_ error: any Error, _ version: UInt64, _ call: String) throws {
     let expected = expected.outcome
     switch error {
-    case CacheError.undecodableValue(_, version, _):
-      try require(expected == .undecodable || expected == .other, "\(call): \(error)")
-    case CacheError.changedType(version, let found, let wanted):
+    case StoreError.undecodable(version, let reason):
+      let isChange = reason.hasSuffix("not \(input.tag)")
       try require(
-        expected == .changed && wanted == input.tag && found != wanted, "\(call): \(error)")
+        isChange ? expected == .changed : expected == .undecodable || expected == .other,
+        "\(call): \(error)")
     default: throw FuzzFailure("\(call): \(error)")
     }
   }
@@ -191,23 +190,23 @@ private struct CacheRecordTrial<Key: Hashable & Sendable, Value: Equatable & Sen
   }
 
   private func read(_ cache: DiskCache<Key, Value>, _ key: Key, _ version: UInt64) throws {
-    do { try check(cache.value(forKey: key), "value") } catch let error as CacheError {
+    do { try check(cache.value(forKey: key), "value") } catch let error as StoreError {
       try judge(error, version, "value")
     }
     do {
       let entry = try cache.entry(forKey: key)
       try check(entry?.value, "entry")
       try require(entry?.metadata == expected.metadata, "entry: other metadata")
-    } catch let error as CacheError { try judge(error, version, "entry") }
+    } catch let error as StoreError { try judge(error, version, "entry") }
     let (outcome, rest) = expected
     do {
       let found = try cache.metadata(forKey: key)
       try require(found == rest && outcome != .changed, "metadata: \(found.debugDescription)")
-    } catch let error as CacheError { try judge(error, version, "metadata") }
+    } catch let error as StoreError { try judge(error, version, "metadata") }
     do {
       let found = try cache.withValue(forKey: key) { [UInt8](copying: $0) }
       try require(found == input.value && outcome != .changed, "withValue: other bytes")
-    } catch let error as CacheError { try judge(error, version, "withValue") }
+    } catch let error as StoreError { try judge(error, version, "withValue") }
     let info = try cache.info(forKey: key)
     try require(info?.version == version, "info: another version")
     try require(info?.valueByteCount == input.value.count, "info: another size")

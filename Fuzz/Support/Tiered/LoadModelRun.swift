@@ -200,7 +200,7 @@ package struct LoadModelRun {
       }
       guard let loaded else { return .absent }
       return .value(loaded.value, age: loaded.age.milliseconds, isStale: loaded.isStale)
-    } catch CacheError.loadTimedOut {
+    } catch StoreError.loadTimedOut {
       return .timedOut
     } catch {
       return .failure

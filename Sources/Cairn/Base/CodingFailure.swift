@@ -15,12 +15,23 @@ public struct CodingFailure: Error, Sendable, Hashable {
   public init(_ reason: String) { self.reason = reason }
 }
 
+extension StoreError {
+  /// Converts a value coder's error.
+  @usableFromInline
+  static func undecodable(_ error: any Error, version: UInt64) -> StoreError {
+    .undecodable(version: version, reason: codingReason(error))
+  }
+
+  static func otherTag(_ found: UInt32, _ expected: UInt32, version: UInt64) -> StoreError {
+    .undecodable(version: version, reason: "it was written with the tag \(found), not \(expected)")
+  }
+}
+
 /// A description of a coder's error that is safe to log.
 func codingReason(_ error: any Error) -> String {
   switch error {
   case let failure as CodingFailure: return failure.reason
-  // These errors reveal no keys or values.
-  case let error as CacheError: return error.description
+  // This error reveals no keys or values.
   case let error as StoreError: return error.description
   default: break
   }

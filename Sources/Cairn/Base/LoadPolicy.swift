@@ -46,7 +46,7 @@ public struct LoadPolicy: Sendable, Hashable {
   public var softTimeLimit: Duration?
 
   /// How long a load may take. After that time, the load is cancelled, and all waiting callers get
-  /// the stale value or ``CacheError/loadTimedOut(limit:)``. A late result is not kept. `nil`, the
+  /// the stale value or ``/CairnStore/StoreError/loadTimedOut(limit:)``. A late result is not kept. `nil`, the
   /// default, means no limit.
   ///
   /// The limit of the call that begins the load applies. A loader that ignores its cancellation

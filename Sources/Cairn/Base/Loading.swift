@@ -13,7 +13,7 @@ public protocol Loading<Key, Value>: Caching {
   ///     policy.
   ///   - load: makes the value and its options.
   /// - Throws: any error of `load` or `value(forKey:)`; `CancellationError`;
-  ///   `CacheError.circularLoad` and `loadTimedOut`.
+  ///   `StoreError.circularLoad` and `loadTimedOut`.
   func value(
     forKey key: Key, policy: LoadPolicy?,
     orLoadEntry load: @escaping @Sendable () async throws -> Loaded<Value>

@@ -15,7 +15,7 @@ package enum CacheLocation {
   package static let programName: String = {
     let link = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     let file = (link ?? CommandLine.arguments.first ?? "").split(separator: "/").last ?? ""
-    do throws(CacheError) { try check(String(file)) } catch { return "cairn" }
+    do throws(StoreError) { try check(String(file)) } catch { return "cairn" }
     return String(file)
   }()
 
@@ -23,18 +23,18 @@ package enum CacheLocation {
   /// variable is not set to an absolute path, as the XDG Base Directory Specification defines.
   ///
   /// - Parameter variables: the environment.
-  /// - Throws: `invalidName`, `noCacheDirectory` or `insideStore`, before creating anything.
+  /// - Throws: `invalidConfiguration` or `unusable`, before creating anything.
   package static func path(
     name: String, namespace: String?,
     variables: [String: String] = CacheLocation.variables
-  ) throws(CacheError) -> String {
+  ) throws(StoreError) -> String {
     try check(name)
     // An empty namespace means none.
     let namespace = namespace == "" ? nil : namespace
     if let namespace { try check(namespace) }
     let path = try base(variables) + (namespace.map { "/" + $0 } ?? "") + "/" + name
     if let place = store(around: path, SystemFileSystem()) {
-      throw .insideStore(path: path, store: place)
+      throw .inside(place, path)
     }
     return path
   }
@@ -73,9 +73,9 @@ package enum CacheLocation {
   }
 
   /// Throws if a name could lead to another directory or is not a valid file name.
-  package static func check(_ name: String) throws(CacheError) {
-    func require(_ holds: Bool, _ reason: String) throws(CacheError) {
-      if !holds { throw .invalidName(reason: reason) }
+  package static func check(_ name: String) throws(StoreError) {
+    func require(_ holds: Bool, _ reason: String) throws(StoreError) {
+      if !holds { throw .invalidConfiguration(option: "name", reason: reason) }
     }
     try require(!name.isEmpty, "it is empty")
     try require(
@@ -90,14 +90,15 @@ package enum CacheLocation {
   /// A name, quoted for a log.
   private static func quoted(_ name: String) -> String { name.debugDescription }
 
-  private static func base(_ variables: [String: String]) throws(CacheError) -> String {
+  private static func base(_ variables: [String: String]) throws(StoreError) -> String {
     if let path = variables["XDG_CACHE_HOME"], isAbsolute(path) {
       return withoutSlashes(path)
     }
     if let home = variables["HOME"], isAbsolute(home) { return withoutSlashes(home) + "/.cache" }
     let home = FileManager.default.homeDirectoryForCurrentUser.path
     guard isAbsolute(home) else {
-      throw .noCacheDirectory(reason: "neither XDG_CACHE_HOME nor HOME is an absolute path")
+      throw .unusable(
+        path: home, reason: "neither XDG_CACHE_HOME nor HOME is an absolute path")
     }
     return withoutSlashes(home) + "/.cache"
   }
@@ -107,5 +108,15 @@ package enum CacheLocation {
   private static func withoutSlashes(_ path: String) -> String {
     String(
       decoding: path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.reversed(), as: UTF8.self)
+  }
+}
+
+extension StoreError {
+  static func inside(_ store: String, _ path: String) -> StoreError {
+    .unusable(path: path, reason: "it is inside the directory of a store, \(shown(store))")
+  }
+
+  static func notAFile(_ url: String) -> StoreError {
+    .invalidConfiguration(option: "name", reason: "\(url) is not a file URL")
   }
 }

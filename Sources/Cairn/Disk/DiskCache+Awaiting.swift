@@ -15,7 +15,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
-  ) async throws(CacheError) -> UInt64 {
+  ) async throws(StoreError) -> UInt64 {
     let began = callStart()
     let write = try started(
       value, forKey: key, expecting: nil, options: options, durability: durability)
@@ -27,7 +27,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) async throws(CacheError) -> UInt64 {
+  ) async throws(StoreError) -> UInt64 {
     try await setValue(value, forKey: key, options: options, durability: nil)
   }
 
@@ -36,7 +36,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
-  ) async throws(CacheError) -> UInt64 {
+  ) async throws(StoreError) -> UInt64 {
     try await setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
@@ -45,7 +45,7 @@ extension DiskCache {
   public nonisolated(nonsending) func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard, durability: Durability?
-  ) async throws(CacheError) -> CompareAndSetResult {
+  ) async throws(StoreError) -> CompareAndSetResult {
     let began = callStart()
     let write = try started(
       value, forKey: key, expecting: .some(version), options: options, durability: durability)
@@ -57,7 +57,7 @@ extension DiskCache {
   public nonisolated(nonsending) func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard
-  ) async throws(CacheError) -> CompareAndSetResult {
+  ) async throws(StoreError) -> CompareAndSetResult {
     try await compareAndSet(
       value, forKey: key, expecting: version, options: options, durability: nil)
   }
@@ -66,7 +66,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) async throws(CacheError) -> Value? {
+  ) async throws(StoreError) -> Value? {
     while true {
       let old = try versioned(key)
       let result = try await compareAndSet(
@@ -113,15 +113,15 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func removeValue(
     forKey key: Key, durability: Durability?
-  ) async throws(CacheError) -> Bool {
-    try await finishing(.removal, of: key) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) -> Bool {
+    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
 
   /// Removes the value of a key, with the configured durability.
   @discardableResult
-  public nonisolated(nonsending) func removeValue(forKey key: Key) async throws(CacheError) -> Bool
+  public nonisolated(nonsending) func removeValue(forKey key: Key) async throws(StoreError) -> Bool
   {
     try await removeValue(forKey: key, durability: nil)
   }
@@ -129,8 +129,8 @@ extension DiskCache {
   /// Removes the value of a key if its version is the expected one.
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
-  ) async throws(CacheError) -> Bool {
-    try await finishing(.removal, of: key) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) -> Bool {
+    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
@@ -138,15 +138,15 @@ extension DiskCache {
   /// Removes the value of a key if its version is the expected one, with the configured durability.
   public nonisolated(nonsending) func compareAndRemove(
     forKey key: Key, expecting version: UInt64
-  ) async throws(CacheError) -> Bool {
+  ) async throws(StoreError) -> Bool {
     try await compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
   /// Removes the value of a key and returns it.
   public nonisolated(nonsending) func takeValue(
     forKey key: Key
-  ) async throws(CacheError) -> Value? {
-    try await finishing(.removal, of: key) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) -> Value? {
+    try await finishing(.removal, of: key) { [self] (entered) throws(StoreError) in
       try enterTaking(ofKey: key, &entered)
     }
   }
@@ -167,7 +167,7 @@ extension DiskCache {
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
     durability: Durability? = nil
-  ) async throws(CacheError) {
+  ) async throws(StoreError) {
     var batch = DiskBatch(for: self)
     for (key, value) in pairs { try batch.setValue(value, forKey: key, options: options) }
     try await commit(batch.changes, last: batch.last, durability: durability)
@@ -176,14 +176,14 @@ extension DiskCache {
   /// Sets the values of many keys as one atomic batch, with the configured durability.
   public nonisolated(nonsending) func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>
-  ) async throws(CacheError) {
+  ) async throws(StoreError) {
     try await setValues(pairs, durability: nil)
   }
 
   private nonisolated(nonsending) func commit(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?
-  ) async throws(CacheError) {
-    try await finishing(.batch) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) {
+    try await finishing(.batch) { [self] (entered) throws(StoreError) in
       try enterBatch(changes, last: last, durability: durability, &entered)
     }
   }
@@ -193,9 +193,9 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
-  ) async throws(CacheError) -> Int {
+  ) async throws(StoreError) -> Int {
     let keys = Array(keys)
-    return try await finishing(.removal) { [self] (entered) throws(CacheError) in
+    return try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterRemovals(ofKeys: keys, durability: durability, &entered)
     }
   }
@@ -204,7 +204,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func removeValues(
     forKeys keys: some Sequence<Key>
-  ) async throws(CacheError) -> Int {
+  ) async throws(StoreError) -> Int {
     try await removeValues(forKeys: keys, durability: nil)
   }
 
@@ -212,8 +212,8 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
-  ) async throws(CacheError) -> Bool {
-    try await finishing(.write, of: key) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) -> Bool {
+    try await finishing(.write, of: key) { [self] (entered) throws(StoreError) in
       try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
     }
   }
@@ -223,7 +223,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func extendLifetime(
     forKey key: Key, to lifetime: Duration
-  ) async throws(CacheError) -> Bool {
+  ) async throws(StoreError) -> Bool {
     try await extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
@@ -231,15 +231,15 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
-  ) async throws(CacheError) -> Int {
+  ) async throws(StoreError) -> Int {
     let keys = Array(keys)
-    return try await finishing(.write) { [self] (entered) throws(CacheError) in
+    return try await finishing(.write) { [self] (entered) throws(StoreError) in
       try enterExtensions(ofKeys: keys, to: lifetime, durability: durability, &entered)
     }
   }
 
   /// Removes every entry.
-  public nonisolated(nonsending) func removeAll() async throws(CacheError) {
+  public nonisolated(nonsending) func removeAll() async throws(StoreError) {
     try await removeAll { _ in }
   }
 
@@ -250,16 +250,16 @@ extension DiskCache {
   ///   began. Nothing was removed then.
   public nonisolated(nonsending) func removeAll(
     progress: @escaping @Sendable (WorkProgress) -> Void
-  ) async throws(CacheError) {
+  ) async throws(StoreError) {
     let began = callStart()
-    try await perform { (cache) throws(CacheError) in
+    try await perform { (cache) throws(StoreError) in
       try cache.removeAll(began, progress: progress)
     }
   }
 
   /// Makes every write acknowledged before the call durable.
-  public nonisolated(nonsending) func sync() async throws(CacheError) {
-    do throws(StoreError) { try await store.sync() } catch { throw .store(error) }
+  public nonisolated(nonsending) func sync() async throws(StoreError) {
+    try await store.sync()
   }
 
   // MARK: Two steps
@@ -269,10 +269,10 @@ extension DiskCache {
   func started(
     _ value: Value, forKey key: Key, expecting version: UInt64??, options: EntryOptions,
     durability: Durability?
-  ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
+  ) throws(StoreError) -> StartedWrite<CompareAndSetResult, StoreError> {
     let tierKey = held == nil ? nil : try tierKey(key)
-    var write: StartedWrite<CompareAndSetResult, CacheError>?
-    try encode(value, forKey: key) { (bytes, encoded) throws(CacheError) in
+    var write: StartedWrite<CompareAndSetResult, StoreError>?
+    try encode(value, forKey: key) { (bytes, encoded) throws(StoreError) in
       write = try start(
         encoded, bytes, of: key, expecting: version, options: options, durability: durability
       ) { [self] in if let tierKey { take($0, of: value, forKey: tierKey, options) } }
@@ -287,7 +287,7 @@ extension DiskCache {
   func start(
     _ encoded: RawSpan, _ bytes: RawSpan, of key: Key, expecting version: UInt64??,
     options: EntryOptions, durability: Durability?, _ tier: @escaping @Sendable (TierStep) -> Void
-  ) throws(CacheError) -> StartedWrite<CompareAndSetResult, CacheError> {
+  ) throws(StoreError) -> StartedWrite<CompareAndSetResult, StoreError> {
     try noteWrite(bytes)
     let options = try stored(options)
     // An entry that a mark hides must be removed first, which may have to wait.
@@ -304,12 +304,12 @@ extension DiskCache {
       if !pending.isLeft { return .entered(result, pending) }
     }
     let copies = (key: [UInt8](copying: bytes), value: [UInt8](copying: encoded))
-    return .left { [self] () throws(CacheError) in
+    return .left { [self] () throws(StoreError) in
       let (bytes, encoded) = (copies.key.rawSpan, copies.value.rawSpan)
       // A load may have begun since, and must not keep its value.
       try noteWrite(bytes)
       while true {
-        let guarded = try version.map { (version) throws(CacheError) in
+        let guarded = try version.map { (version) throws(StoreError) in
           try guardedTags(bytes, of: version)
         }
         let (result, pending) = try enter(
@@ -336,8 +336,8 @@ extension DiskCache {
   /// Finishes a started write, with all the waiting that it requires.
   @usableFromInline
   nonisolated(nonsending) func finish(
-    _ write: StartedWrite<CompareAndSetResult, CacheError>, of key: Key, _ began: CallStart
-  ) async throws(CacheError) -> CompareAndSetResult {
+    _ write: StartedWrite<CompareAndSetResult, StoreError>, of key: Key, _ began: CallStart
+  ) async throws(StoreError) -> CompareAndSetResult {
     defer { note(.write, of: key, since: began) }
     let result: CompareAndSetResult
     let pending: PendingWrite
@@ -345,7 +345,7 @@ extension DiskCache {
     case .entered(let entered, let rest): (result, pending) = (entered, rest)
     case .left(let enter): (result, pending) = try await store.entering.performUncancelled(enter)
     }
-    do throws(StoreError) { try await store.finish(pending) } catch { throw .store(error) }
+    try await store.finish(pending)
     return result
   }
 }

@@ -27,25 +27,25 @@ public struct DiskBatch<Key: Hashable & Sendable, Value: Sendable>: ~Copyable {
   /// Sets the value of a key.
   ///
   /// - Parameters: see `DiskCache.setValue`.
-  /// - Throws: `unencodableKey`, `reservedKey`, `invalidTag`, `tooManyTags`. If a value
+  /// - Throws: `unencodable`, `invalidKey`, `invalidTag`. If a value
   ///   cannot be encoded or is too large, `write` throws after the closure returns, and nothing is
   ///   written.
   public mutating func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     try add(key, value, try cache.stored(options))
   }
 
   /// Removes the value of a key, if it has one.
   ///
-  /// - Throws: `unencodableKey`, `reservedKey`.
-  public mutating func removeValue(forKey key: Key) throws(CacheError) {
+  /// - Throws: `unencodable`, `invalidKey`.
+  public mutating func removeValue(forKey key: Key) throws(StoreError) {
     try add(key, nil, .standard)
   }
 
   private mutating func add(
     _ key: Key, _ value: Value?, _ options: EntryOptions
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     let bytes = try cache.bytes(of: key)
     try cache.checkKey(bytes.rawSpan)
     last[bytes] = changes.count
@@ -65,10 +65,10 @@ extension DiskCache {
   ///
   /// The batch stays in memory until the closure returns, and is then written. Reads of single keys
   /// may see the changes one by one. If the batch takes more bytes than the store's
-  /// `batchByteLimit`, by default 256 MiB, the call throws `batchTooLarge`.
+  /// `batchByteLimit`, by default 256 MiB, the call throws `tooLarge`.
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `setValue`. Nothing
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `setValue`. Nothing
   ///   was written, except with `durabilityUnknown`.
   @discardableResult
   public func write<Result>(
@@ -76,7 +76,7 @@ extension DiskCache {
   ) throws -> Result {
     var batch = DiskBatch(for: self)
     let result = try body(&batch)
-    try finishing(.batch) { (entered) throws(CacheError) in
+    try finishing(.batch) { (entered) throws(StoreError) in
       try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
     }
     return result
@@ -89,18 +89,18 @@ extension DiskCache {
   public func setValues(
     _ pairs: some Sequence<(key: Key, value: Value)>, options: EntryOptions = .standard,
     durability: Durability? = nil
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     var batch = DiskBatch(for: self)
     for (key, value) in pairs {
       try batch.setValue(value, forKey: key, options: options)
     }
-    try finishing(.batch) { (entered) throws(CacheError) in
+    try finishing(.batch) { (entered) throws(StoreError) in
       try enterBatch(batch.changes, last: batch.last, durability: durability, &entered)
     }
   }
 
   /// Sets the values of many keys as one atomic batch, with the configured durability.
-  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(CacheError) {
+  public func setValues(_ pairs: some Sequence<(key: Key, value: Value)>) throws(StoreError) {
     try setValues(pairs, durability: nil)
   }
 
@@ -108,9 +108,8 @@ extension DiskCache {
   func enterBatch(
     _ changes: [DiskBatch<Key, Value>.Change], last: [[UInt8]: Int], durability: Durability?,
     _ entered: inout PendingWrite
-  ) throws(CacheError) {
-    var records: Batch
-    do throws(StoreError) { records = try store.makeBatch() } catch { throw .store(error) }
+  ) throws(StoreError) {
+    var records = try store.makeBatch()
     var written: [WrittenChange<Key, Value>] = []
     // From here on, a load of these keys is outdated. A loaded value that was kept before was
     // written before this batch, under the same lock.
@@ -120,14 +119,12 @@ extension DiskCache {
     for (index, change) in changes.enumerated() where last[change.bytes] == index {
       var new = WrittenChange(change: change)
       if let value = change.value {
-        try encode(value) { (value) throws(CacheError) in
+        try valueCoder.withBytes(value) { (value) throws(StoreError) in
           new.byteCount = value.byteCount
-          try callingStore { () throws(StoreError) in
-            try records.setValue(value, forKey: change.bytes, options: change.options)
-          }
+          try records.setValue(value, forKey: change.bytes, options: change.options)
         }
       } else {
-        try callingStore { () throws(StoreError) in try records.removeValue(forKey: change.bytes) }
+        try records.removeValue(forKey: change.bytes)
       }
       written.append(new)
     }
@@ -140,7 +137,7 @@ extension DiskCache {
       drop(removals)
       for new in written { dropKept(new.change.key) }
       events.settle([], after: removals)
-      throw .store(error)
+      throw error
     }
     // A load may have begun since.
     if flights.isNoting { for change in changes { flights.noteWrite(change.bytes) } }

@@ -10,14 +10,14 @@ extension DiskCache {
   ///   - key: the key, if the call concerns one.
   func finishing<Result>(
     _ operation: CacheOperation?, of key: Key? = nil,
-    _ enter: (inout PendingWrite) throws(CacheError) -> Result
-  ) throws(CacheError) -> Result {
+    _ enter: (inout PendingWrite) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
     let start = callStart()
     defer { note(operation, of: key, since: start) }
     var entered = PendingWrite()
     // If `enter` throws, the writes that it made before must still become durable.
-    let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
-    do throws(StoreError) { try store.finish(entered) } catch { throw .store(error) }
+    let result = Swift.Result { () throws(StoreError) in try enter(&entered) }
+    try store.finish(entered)
     return try result.get()
   }
 
@@ -28,29 +28,27 @@ extension DiskCache {
   ///   is cancelled before that begins. Otherwise cancellation has no effect.
   nonisolated(nonsending) func finishing<Result: Sendable>(
     _ operation: CacheOperation?, of key: Key? = nil, isLong: Bool = false,
-    _ enter: @escaping @Sendable (inout PendingWrite) throws(CacheError) -> Result
-  ) async throws(CacheError) -> Result {
+    _ enter: @escaping @Sendable (inout PendingWrite) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
     try checkProcess()
     let start = callStart()
     defer { note(operation, of: key, since: start) }
-    let work: @Sendable () throws(CacheError) -> (Swift.Result<Result, CacheError>, PendingWrite) =
+    let work: @Sendable () throws(StoreError) -> (Swift.Result<Result, StoreError>, PendingWrite) =
       {
-        [self] () throws(CacheError) in
+        [self] () throws(StoreError) in
         var entered = PendingWrite()
-        let result = Swift.Result { () throws(CacheError) in try enter(&entered) }
+        let result = Swift.Result { () throws(StoreError) in try enter(&entered) }
         entered = store.slowed(entered)
         return (result, entered)
       }
-    let result: Swift.Result<Result, CacheError>
+    let result: Swift.Result<Result, StoreError>
     let entered: PendingWrite
     if isLong {
       (result, entered) = try await workers.perform(orThrow: .cancelled, work)
     } else {
       (result, entered) = try await store.entering.performUncancelled(work)
     }
-    do throws(StoreError) { try await store.finish(entered) } catch {
-      throw .store(error)
-    }
+    try await store.finish(entered)
     return try result.get()
   }
 

@@ -20,7 +20,7 @@ extension DiskCache {
   /// version on disk. Values that the writer has replaced or removed leave memory at the next read
   /// of their key, or when memory needs room.
   ///
-  /// - Writes, trims and changes of the limits throw `store` with `readOnly`.
+  /// - Writes, trims and changes of the limits throw `readOnly`.
   /// - A load returns its value to all waiting callers but does not keep it, so the next call loads
   ///   it again. `loadStatistics.unkeptCount` counts these loads. Let the writing process load
   ///   values that should stay.
@@ -38,19 +38,19 @@ extension DiskCache {
   ///   - keyCoder: the key coder of the writer.
   ///   - valueCoder: the value coder of the writer.
   ///   - costing: see `open(_:configuration:keyCoder:valueCoder:costing:)`.
-  /// - Throws: `store` with the errors of `Store.init(following:freshness:configuration:)`, such as
-  ///   `noStore` if the cache does not exist yet; `invalidName`, `noCacheDirectory`.
+  /// - Throws: the errors of `Store.init(following:freshness:configuration:)`, such as
+  ///   `noStore` if the cache does not exist yet.
   /// - Complexity: the same as `Store.init(following:freshness:configuration:)`.
   public static func open(
     following place: CachePlace, freshness: Freshness = .everyRead,
     configuration: DiskCacheConfiguration = .unlimited, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache {
+  ) throws(StoreError) -> DiskCache {
     let path: String
     var known: String?
     switch place.kind {
-    case .elsewhere(let url): throw .invalidName(reason: "\(url) is not a file URL")
+    case .elsewhere(let url): throw .notAFile(url)
     case .path(let given): path = given
     case .name(let name), .shared(let name):
       path = try Self.path(of: name, configuration, CacheLocation.variables)
@@ -71,8 +71,8 @@ extension DiskCache {
     configuration: DiskCacheConfiguration = .unlimited, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
+  ) async throws(StoreError) -> DiskCache {
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(StoreError) in
       try open(
         following: place, freshness: freshness, configuration: configuration, keyCoder: keyCoder,
         valueCoder: valueCoder, costing: costing)
@@ -82,10 +82,10 @@ extension DiskCache {
   /// Lets later reads see every write acknowledged before this call. Does nothing unless the cache
   /// follows another process.
   ///
-  /// - Throws: `store` with the errors of `Store.catchUp`, such as `outdated` if data that reads
+  /// - Throws: the errors of `Store.catchUp`, such as `outdated` if data that reads
   ///   have seen is gone.
-  public func catchUp() throws(CacheError) {
-    try callingStore { () throws(StoreError) in try store.catchUp() }
+  public func catchUp() throws(StoreError) {
+    try store.catchUp()
   }
 }
 
@@ -95,7 +95,7 @@ extension DiskCache where Key: Codable, Value: Codable {
     following place: CachePlace, freshness: Freshness = .everyRead,
     configuration: DiskCacheConfiguration = .unlimited,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache {
+  ) throws(StoreError) -> DiskCache {
     try open(
       following: place, freshness: freshness, configuration: configuration, keyCoder: .standard,
       valueCoder: .standard, costing: costing)
@@ -107,7 +107,7 @@ extension DiskCache where Key: Codable, Value: Codable {
     following place: CachePlace, freshness: Freshness = .everyRead,
     configuration: DiskCacheConfiguration = .unlimited,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
+  ) async throws(StoreError) -> DiskCache {
     try await open(
       following: place, freshness: freshness, configuration: configuration, keyCoder: .standard,
       valueCoder: .standard, costing: costing)

@@ -10,7 +10,7 @@ extension DiskCache {
   /// all others, the call throws the error of the first.
   ///
   /// - Returns: the number of keys that could not be decoded.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func forEachKey(_ body: (Key) throws -> Visit) throws -> Int {
@@ -41,14 +41,14 @@ extension DiskCache {
   ///
   /// - Throws: see `forEachKey`. If a record is damaged, this call throws and returns no keys.
   /// - Complexity: the same as `forEachKey`.
-  public func keys() throws(CacheError) -> [Key] {
+  public func keys() throws(StoreError) -> [Key] {
     try collectingKeys { body in try forEachHead { key, _ in try body(key) } }
   }
 
   /// The keys that `visit` passes to its closure.
   func collectingKeys(
     _ visit: (_ body: (Key) throws -> Visit) throws -> Int
-  ) throws(CacheError) -> [Key] {
+  ) throws(StoreError) -> [Key] {
     var keys: [Key] = []
     do {
       _ = try visit { key in
@@ -57,7 +57,7 @@ extension DiskCache {
       }
     } catch {
       // The closure throws nothing.
-      throw error as? CacheError ?? .undecodableKey(reason: codingReason(error))
+      throw error as? StoreError ?? .undecodable(error, version: 0)
     }
     return keys
   }
@@ -75,8 +75,8 @@ extension DiskCache {
   /// never drops them. The log reports all skipped entries.
   ///
   /// - Returns: the number of skipped entries.
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``. If a record or a value
-  ///   is damaged, the call visits all other entries first and then throws `store` with `corrupt`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``. If a record or a value
+  ///   is damaged, the call visits all other entries first and then throws `corrupt`.
   /// - Complexity: O(bytes).
   @discardableResult
   public func forEachEntry(_ body: (CacheEntry<Key, Value>) throws -> Visit) throws -> Int {
@@ -103,46 +103,44 @@ extension DiskCache {
   ) throws {
     // Read before the snapshot, because a mark is removed only after the entries it hides.
     let table = try removedTags()
-    let snapshot = try callingStore { () throws(StoreError) in try store.snapshot() }
+    let snapshot = try store.snapshot()
     defer { snapshot.close() }
     // Kept apart, so that a store error thrown by the caller comes out unchanged.
     var failure: (any Error)?
-    do { try body(snapshot, table, &failure) } catch { throw failure ?? cacheError(error) }
+    do { try body(snapshot, table, &failure) } catch { throw failure ?? error }
   }
 
   /// Decodes a key. On failure, logs the error and returns `nil`.
   ///
   /// - Parameter isFirst: whether it would be the first entry that the call skips.
   func decodableKey(_ bytes: RawSpan, isFirst: Bool) -> Key? {
-    do throws(CacheError) { return try keyCoder.decode(bytes) } catch {
+    do throws(StoreError) { return try keyCoder.decode(bytes) } catch {
       logSkipped(error, isFirst: isFirst)
       return nil
     }
   }
 
   /// After a change of type, every entry may be skipped, which would flood standard error.
-  private func logSkipped(_ error: CacheError, isFirst: Bool) {
+  private func logSkipped(_ error: StoreError, isFirst: Bool) {
     events.log(isFirst ? .warning : .info, .coding, "skipped: \(error)")
   }
 
   private func decodableEntry(
     _ entry: Entry, isFirst: Bool
-  ) throws(CacheError) -> CacheEntry<Key, Value>? {
+  ) throws(StoreError) -> CacheEntry<Key, Value>? {
     guard let key = decodableKey(entry.key.rawSpan, isFirst: isFirst) else { return nil }
-    do throws(CacheError) {
+    do throws(StoreError) {
       let version = entry.info.version
       let coded = try metadata(entry.metadata.rawSpan, version: version, wantsRest: true)
       let value = try decodeValue(entry.value.rawSpan, version: version)
       return CacheEntry(
         key: key, value: value, info: CacheEntryInfo(entry.info), metadata: coded.rest)
     } catch {
-      do throws(CacheError) {
+      do throws(StoreError) {
         try followPolicy(error, entry.key.rawSpan)
       } catch {
-        switch error {
-        case .undecodableValue, .changedType: logSkipped(error, isFirst: isFirst)
-        default: throw error
-        }
+        guard case .undecodable = error else { throw error }
+        logSkipped(error, isFirst: isFirst)
       }
       return nil
     }

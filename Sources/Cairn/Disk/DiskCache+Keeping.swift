@@ -11,18 +11,18 @@ extension DiskCache {
   ///   - damage: the error from reading the value to replace, if that value is damaged.
   func keep(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
-    _ damage: CacheError?,
+    _ damage: StoreError?,
     _ flight: Flight<Loaded<Value>?>
   ) async {
     // An outdated load counts as outdated even after a close.
     if flight.isOutdated { return flights.noteOutdated() }
-    await keeping { [self] (entered) throws(CacheError) in
+    await keeping { [self] (entered) throws(StoreError) in
       if let damage {
-        try keyCoder.encode(key) { (key) throws(CacheError) in
+        try keyCoder.encode(key) { (key) throws(StoreError) in
           try dropDamaged(key, damage, &entered)
         }
       }
-      let isKept = try flights.keeping { () throws(CacheError) in
+      let isKept = try flights.keeping { () throws(StoreError) in
         try enter(loaded, forKey: key, replacing: version, since: start, flight, &entered)
       }
       if !isKept { flights.noteOutdated() }
@@ -35,8 +35,8 @@ extension DiskCache {
     _ key: Key, version: UInt64, to lifetime: Duration, _ flight: Flight<Loaded<Value>?>
   ) async {
     if flight.isOutdated { return flights.noteOutdated() }
-    await keeping { [self] (entered) throws(CacheError) in
-      let isKept = try flights.keeping { () throws(CacheError) in
+    await keeping { [self] (entered) throws(StoreError) in
+      let isKept = try flights.keeping { () throws(StoreError) in
         try extendLifetime(of: key, version: version, to: lifetime, durability: nil, &entered) {
           !flight.isOutdated
         } != nil
@@ -47,15 +47,13 @@ extension DiskCache {
 
   /// Removes one version's value, even if it has expired.
   func drop(_ key: Key, version: UInt64) async {
-    await keeping { [self] (entered) throws(CacheError) in
+    await keeping { [self] (entered) throws(StoreError) in
       defer { dropKept(key, through: version) }
-      try keyCoder.encode(key) { (key) throws(CacheError) in
-        try callingStore { () throws(StoreError) in
-          if try !store.enterRemoval(
-            ofKey: key, expecting: version, durability: nil, &entered)
-          {
-            _ = try store.removeExpiredValue(forKey: key, durability: nil, &entered)
-          }
+      try keyCoder.encode(key) { (key) throws(StoreError) in
+        if try !store.enterRemoval(
+          ofKey: key, expecting: version, durability: nil, &entered)
+        {
+          _ = try store.removeExpiredValue(forKey: key, durability: nil, &entered)
         }
       }
     }
@@ -65,15 +63,15 @@ extension DiskCache {
   ///
   /// A cache that follows another process does not keep loaded values.
   private func keeping(
-    _ body: @escaping @Sendable (inout PendingWrite) throws(CacheError) -> Void
+    _ body: @escaping @Sendable (inout PendingWrite) throws(StoreError) -> Void
   ) async {
     if store.isFollowing { return flights.noteUnkept() }
-    do throws(CacheError) { try await finishing(nil, body) } catch {
+    do throws(StoreError) { try await finishing(nil, body) } catch {
       flights.noteUnkept()
       // The store has logged once that the disk takes no more writes.
       var isNew = !error.isOfStoppedDisk
       if !isNew { events.hasStopped.store(true, ordering: .relaxed) }
-      if case .store(.noSpace) = error {
+      if case .noSpace = error {
         // Log once while the disk is full. The statistics count the rest.
         isNew = events.hasRoom.exchange(false, ordering: .relaxed)
       }
@@ -90,7 +88,7 @@ extension DiskCache {
   private func enter(
     _ loaded: Loaded<Value>, forKey key: Key, replacing version: UInt64?, since start: UInt64,
     _ flight: Flight<Loaded<Value>?>, _ entered: inout PendingWrite
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     let options = try stored(loaded.options)
     let tags = try TagLimits.bytes(of: loaded.options.tags ?? [])
     let tierKey = try tierKey(key)
@@ -98,7 +96,7 @@ extension DiskCache {
       take($0, of: loaded.value, forKey: tierKey, options)
     }
     var isWritten = false
-    try encode(loaded.value, forKey: key) { (bytes, value) throws(CacheError) in
+    try encode(loaded.value, forKey: key) { (bytes, value) throws(StoreError) in
       try checkKey(bytes)
       try settle(bytes)
       let isWanted = { @Sendable [marks] in

@@ -23,7 +23,7 @@ extension DiskCache: Loading {
   ///     policy.
   ///   - load: makes the value.
   /// - Throws: any error of `load` or `value(forKey:)`; `CancellationError`;
-  ///   `CacheError.circularLoad` and `loadTimedOut`.
+  ///   `StoreError.circularLoad` and `loadTimedOut`.
   @inlinable
   public func value(
     forKey key: Key, options: EntryOptions = .standard, policy: LoadPolicy? = nil,
@@ -78,18 +78,18 @@ extension DiskCache: Loading {
   /// The value of a key, if memory has it, and a call with the policy returns it and loads nothing.
   /// Otherwise counts nothing.
   @inlinable
-  func calmValue(forKey key: Key, by policy: LoadPolicy?) throws(CacheError) -> Value? {
+  func calmValue(forKey key: Key, by policy: LoadPolicy?) throws(StoreError) -> Value? {
     guard held != nil, let share = (policy ?? loadPolicy)?.calmShare else { return nil }
     // The first call with a policy retains stale values for it.
     if let policy, flights.lacksRetention(for: policy) { return nil }
     let key = try tierKey(key)
     // Without a value, the call goes on, counts itself, and replaces a damaged value.
-    do throws(CacheError) {
+    do throws(StoreError) {
       return try currentValue(ofKey: key, countsMiss: false) { held, _ in
         held.calmValue(forKey: key, share: share)
       }
     } catch {
-      if case .store(.corrupt) = error { return nil }
+      if case .corrupt = error { return nil }
       throw error
     }
   }
@@ -109,7 +109,7 @@ extension DiskCache: Loading {
   private func policyLoad(
     forKey key: Key, _ policy: LoadPolicy?, acceptsAbsence: Bool,
     _ load: @escaping @Sendable (PriorValue<Value>?) async throws -> LoadResult<Value>
-  ) throws(CacheError) -> PolicyLoad<[UInt8], Value> {
+  ) throws(StoreError) -> PolicyLoad<[UInt8], Value> {
     let policy = policy ?? loadPolicy ?? .standard
     retain(policy)
     let bytes = try bytes(of: key)
@@ -128,9 +128,9 @@ extension DiskCache: Loading {
   /// The value of a key. Removes an undecodable value and returns `nil`. Also returns `nil` for a
   /// damaged value.
   @inlinable
-  func readableValue(forKey key: Key) throws(CacheError) -> Value? {
-    do throws(CacheError) { return try value(forKey: key) } catch {
-      return try orDropped(key) { () throws(CacheError) in throw error }
+  func readableValue(forKey key: Key) throws(StoreError) -> Value? {
+    do throws(StoreError) { return try value(forKey: key) } catch {
+      return try orDropped(key) { () throws(StoreError) in throw error }
     }
   }
 
@@ -139,12 +139,12 @@ extension DiskCache: Loading {
   func loadValue(
     forKey key: Key, _ load: @escaping @Sendable () async throws -> Loaded<Value>
   ) async throws -> Value {
-    let damage = Lock<CacheError?>(nil)
+    let damage = Lock<StoreError?>(nil)
     let load = SingleFlight<[UInt8], Loaded<Value>?>.Load { [self] in
       // Check again, because it may have arrived in the meantime.
       try orDropped(key, counts: false) { error in
         damage.withLock { $0 = error }
-      } _: { () throws(CacheError) in
+      } _: { () throws(StoreError) in
         try uncountedValue(forKey: key)
       }.map { .some(Loaded($0)) }
     } load: { [self] flight in
@@ -167,9 +167,9 @@ extension DiskCache: Loading {
   /// Call before a key is written or removed.
   ///
   /// - Returns: whether it is being loaded.
-  /// - Throws: `reservedKey`.
+  /// - Throws: `invalidKey`.
   @discardableResult
-  func noteWrite(_ key: RawSpan) throws(CacheError) -> Bool {
+  func noteWrite(_ key: RawSpan) throws(StoreError) -> Bool {
     try checkKey(key)
     return flights.isNoting && flights.noteWrite([UInt8](copying: key))
   }

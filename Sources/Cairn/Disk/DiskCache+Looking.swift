@@ -6,10 +6,8 @@ extension DiskCache {
   @inline(__always)
   func readingPinnedEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
-  ) throws(CacheError) -> PinnedEntry? {
-    do throws(StoreError) {
-      return try store.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
-    } catch { throw .store(error) }
+  ) throws(StoreError) -> PinnedEntry? {
+    return try store.pinnedEntry(forKey: key, part: part, isAccess: isAccess)
   }
 
   /// The value of a key, or `nil` if the key has no unexpired value. Does not count as an access in
@@ -18,13 +16,13 @@ extension DiskCache {
   ///
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`.
-  public func peekValue(forKey key: Key) throws(CacheError) -> Value? {
+  public func peekValue(forKey key: Key) throws(StoreError) -> Value? {
     if held != nil, let value = try peekCurrentValue(ofKey: tierKey(key)) { return value }
     return try peekStored(key)
   }
 
-  func peekStored(_ key: Key) throws(CacheError) -> Value? {
-    try fetch(key, isAccess: false) { (record) throws(CacheError) in try decode(record) }
+  func peekStored(_ key: Key) throws(StoreError) -> Value? {
+    try fetch(key, isAccess: false) { (record) throws(StoreError) in try decode(record) }
   }
 
   /// The value of a key or, if it has none, whether its value has expired. Counts as an access. A
@@ -36,12 +34,12 @@ extension DiskCache {
   /// - Throws: see `value(forKey:)`.
   /// - Complexity: the same as `value(forKey:)`, plus a read of the record's head if the key has no
   ///   value.
-  public func lookUp(_ key: Key) throws(CacheError) -> LookupResult<Value> {
+  public func lookUp(_ key: Key) throws(StoreError) -> LookupResult<Value> {
     var isRepeated = false
     while true {
       if let value = try value(forKey: key) { return .found(value) }
-      let hasExpired = try keyCoder.encode(key) { (key) throws(CacheError) in
-        try callingStore { () throws(StoreError) in try store.hasExpired(key) }
+      let hasExpired = try keyCoder.encode(key) { (key) throws(StoreError) in
+        try store.hasExpired(key)
       }
       // The key may have been written between the two reads. If not, its value is unreadable and
       // could not be removed.
@@ -59,7 +57,7 @@ extension DiskCache {
   /// - Throws: see `entry(forKey:)`. The first read that fails ends the call.
   public func entries(
     forKeys keys: some Collection<Key>
-  ) throws(CacheError) -> [CacheEntry<Key, Value>?] {
+  ) throws(StoreError) -> [CacheEntry<Key, Value>?] {
     var entries: [CacheEntry<Key, Value>?] = []
     entries.reserveCapacity(keys.count)
     for key in keys { entries.append(try entry(forKey: key)) }
@@ -70,7 +68,7 @@ extension DiskCache {
   /// value. Reads no value and does not count as an access.
   ///
   /// - Throws: see `info(forKey:)`. The first read that fails ends the call.
-  public func infos(forKeys keys: some Collection<Key>) throws(CacheError) -> [CacheEntryInfo?] {
+  public func infos(forKeys keys: some Collection<Key>) throws(StoreError) -> [CacheEntryInfo?] {
     var infos: [CacheEntryInfo?] = []
     infos.reserveCapacity(keys.count)
     for key in keys { infos.append(try info(forKey: key)) }

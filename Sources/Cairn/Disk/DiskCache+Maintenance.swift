@@ -3,16 +3,16 @@ public import CairnStore
 extension DiskCache {
   /// Makes every write acknowledged before the call durable, whatever its durability class.
   ///
-  /// - Throws: `store` with `durabilityUnknown` if the sync fails.
-  public func sync() throws(CacheError) {
-    try callingStore { () throws(StoreError) in try store.sync() }
+  /// - Throws: `durabilityUnknown` if the sync fails.
+  public func sync() throws(StoreError) {
+    try store.sync()
   }
 
   /// Reclaims the space of all dead records. See `Store.compact`. The cache also compacts by
   /// itself: the store's `spaceBound` controls when.
   @discardableResult
-  public func compact() throws(CacheError) -> CompactionReport {
-    try callingStore { () throws(StoreError) in try store.compact() }
+  public func compact() throws(StoreError) -> CompactionReport {
+    try store.compact()
   }
 
   /// Reads and checks all of the cache's data on disk once. See `Store.scrub`. Observers receive an
@@ -21,19 +21,17 @@ extension DiskCache {
   @discardableResult
   public func scrub(
     bytesPerSecond: Int? = nil, progress: (WorkProgress) -> Visit = { _ in .next }
-  ) throws(CacheError) -> ScrubReport {
-    try callingStore { () throws(StoreError) in
-      try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
-    }
+  ) throws(StoreError) -> ScrubReport {
+    try store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
   }
 
   /// Runs maintenance now, not in the background: removes expired entries and the entries of
   /// removed tags, compacts to the space bound, and restores the configured free disk space.
   ///
   /// - Throws: see `removeExpired()` and `compact()`.
-  public func maintain() throws(CacheError) {
+  public func maintain() throws(StoreError) {
     marks.resume()
-    try callingStore { () throws(StoreError) in try store.maintain() }
+    try store.maintain()
   }
 
   /// Copies the current state of the cache into a new directory, while writes continue. The copy is
@@ -41,17 +39,15 @@ extension DiskCache {
   @discardableResult
   public func backup(
     to destination: String, progress: (WorkProgress) -> Void
-  ) throws(CacheError) -> BackupReport {
-    try callingStore { () throws(StoreError) in
-      try store.backup(to: destination, progress: progress)
-    }
+  ) throws(StoreError) -> BackupReport {
+    try store.backup(to: destination, progress: progress)
   }
 
   /// Copies the current state of the cache into a new directory, while writes continue. See
   /// `backup(to:progress:)`.
   @inlinable
   @discardableResult
-  public func backup(to destination: String) throws(CacheError) -> BackupReport {
+  public func backup(to destination: String) throws(StoreError) -> BackupReport {
     try backup(to: destination) { _ in }
   }
 
@@ -64,14 +60,12 @@ extension DiskCache {
   ///     call, it may leave a file whose name begins with `.cairn-export-`. The first export of a
   ///     later process into the same directory removes that file.
   /// - Returns: whether the key had a value. If not, nothing is written.
-  /// - Throws: see `value(forKey:)`; `store` with `system`, `noSpace` or `unusableDestination` if
+  /// - Throws: see `value(forKey:)`; `system`, `noSpace` or `unusable` if
   ///   the file cannot be written. An existing file then stays as it is.
   @discardableResult
-  public func exportValue(forKey key: Key, to path: String) throws(CacheError) -> Bool {
-    let isFound: Void? = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in
-      try callingStore { () throws(StoreError) in
-        try File.replace(at: path, with: bytes, fileSystem: SystemFileSystem())
-      }
+  public func exportValue(forKey key: Key, to path: String) throws(StoreError) -> Bool {
+    let isFound: Void? = try withBytes(ofValueFor: key) { (bytes) throws(StoreError) in
+      try File.replace(at: path, with: bytes, fileSystem: SystemFileSystem())
     }
     return isFound != nil
   }

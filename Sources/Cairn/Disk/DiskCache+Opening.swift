@@ -11,17 +11,16 @@ extension DiskCache {
   ///   - costing: computes the cost in memory of a value that is set without one. See
   ///     `MemoryCache.init`. With `nil`, the cost is the size of the value on disk, so that a cost
   ///     limit counts bytes. Has no effect without a memory tier.
-  /// - Throws: `store` with the errors of `Store.init`, such as `locked` if the cache is already
+  /// - Throws: the errors of `Store.init`, such as `locked` if the cache is already
   ///   open, in this process or another, or `corrupt` if it is damaged. A damaged cache stays
-  ///   unchanged, unless the configured `corruptStorePolicy` is to salvage it. Also `insideStore`
-  ///   if the place is inside another store; `invalidName`, `noCacheDirectory`; `otherType` if the
-  ///   shared cache has keys or values of another type.
+  ///   unchanged, unless the configured `corruptStorePolicy` is to salvage it. Also `unusable` if
+  ///   the place is inside another store, or if the shared cache has keys or values of another type.
   /// - Complexity: the same as `Store.init`.
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache {
+  ) throws(StoreError) -> DiskCache {
     try open(
       place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
       costing: costing, variables: CacheLocation.variables)
@@ -35,8 +34,8 @@ extension DiskCache {
     _ place: CachePlace, configuration: DiskCacheConfiguration, keyCoder: KeyCoder<Key>,
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
-    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(CacheError) in
+  ) async throws(StoreError) -> DiskCache {
+    try await WorkQueue.opening.perform(orThrow: .cancelled) { () throws(StoreError) in
       try open(
         place, configuration: configuration, keyCoder: keyCoder, valueCoder: valueCoder,
         costing: costing)
@@ -49,29 +48,27 @@ extension DiskCache {
     valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     variables: [String: String]
-  ) throws(CacheError) -> DiskCache {
-    func path(of name: String) throws(CacheError) -> String {
+  ) throws(StoreError) -> DiskCache {
+    func path(of name: String) throws(StoreError) -> String {
       try self.path(of: name, configuration, variables)
     }
-    func cache(at path: String, name: String?) throws(CacheError) -> DiskCache {
+    func cache(at path: String, name: String?) throws(StoreError) -> DiskCache {
       let fileSystem = SystemFileSystem()
       if let store = CacheLocation.store(around: path, fileSystem) {
-        throw .insideStore(path: path, store: store)
+        throw .inside(store, path)
       }
-      try callingStore { () throws(StoreError) in
-        try Directory.createParents(of: path, fileSystem: fileSystem)
-      }
+      try Directory.createParents(of: path, fileSystem: fileSystem)
       return try DiskCache(
         path: path, name: name, configuration: configuration, keyCoder: keyCoder,
         valueCoder: valueCoder, costing: costing, environment: .system())
     }
     switch place.kind {
-    case .elsewhere(let url): throw .invalidName(reason: "\(url) is not a file URL")
+    case .elsewhere(let url): throw .notAFile(url)
     case .path(let path): return try cache(at: path, name: nil)
     case .name(let name): return try cache(at: path(of: name), name: name)
     case .shared(let name):
       let path = try path(of: name)
-      let shared = try SharedCaches.cache(at: path) { () throws(CacheError) in
+      let shared = try SharedCaches.cache(at: path) { () throws(StoreError) in
         try cache(at: path, name: name)
       }
       shared.noteConfiguration(configuration)
@@ -82,7 +79,7 @@ extension DiskCache {
   /// The directory of a named cache.
   static func path(
     of name: String, _ configuration: DiskCacheConfiguration, _ variables: [String: String]
-  ) throws(CacheError) -> String {
+  ) throws(StoreError) -> String {
     try CacheLocation.path(
       name: name, namespace: configuration.namespace ?? CacheLocation.programName,
       variables: variables)
@@ -115,7 +112,7 @@ extension DiskCache where Key: Codable, Value: Codable {
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache {
+  ) throws(StoreError) -> DiskCache {
     try open(
       place, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
       costing: costing)
@@ -126,7 +123,7 @@ extension DiskCache where Key: Codable, Value: Codable {
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
+  ) async throws(StoreError) -> DiskCache {
     try await open(
       place, configuration: configuration, keyCoder: .standard, valueCoder: .standard,
       costing: costing)
@@ -138,7 +135,7 @@ extension DiskCache where Key: Codable {
   public static func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache {
+  ) throws(StoreError) -> DiskCache {
     try open(
       place, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
       costing: costing)
@@ -149,7 +146,7 @@ extension DiskCache where Key: Codable {
   public static nonisolated(nonsending) func open(
     _ place: CachePlace, configuration: DiskCacheConfiguration, valueCoder: ValueCoder<Value>,
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil
-  ) async throws(CacheError) -> DiskCache {
+  ) async throws(StoreError) -> DiskCache {
     try await open(
       place, configuration: configuration, keyCoder: .standard, valueCoder: valueCoder,
       costing: costing)

@@ -11,7 +11,7 @@ extension DiskCache {
   /// example, to read values that are not in the page cache, because such reads block their thread
   /// until the disk delivers the values.
   ///
-  ///     let pages = try await cache.perform { (cache) throws(CacheError) in
+  ///     let pages = try await cache.perform { (cache) throws(StoreError) in
   ///       try cache.values(forKeys: urls)
   ///     }
   ///
@@ -19,9 +19,9 @@ extension DiskCache {
   /// - Throws: any error of `body`, or `cancelled`.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
-    _ body: @escaping @Sendable (DiskCache) throws(CacheError) -> Result
-  ) async throws(CacheError) -> Result {
-    try await workers.perform(orThrow: .cancelled) { () throws(CacheError) in try body(self) }
+    _ body: @escaping @Sendable (DiskCache) throws(StoreError) -> Result
+  ) async throws(StoreError) -> Result {
+    try await workers.perform(orThrow: .cancelled) { () throws(StoreError) in try body(self) }
   }
 
   /// Runs any work with the cache on one of the cache's own threads.
@@ -29,12 +29,12 @@ extension DiskCache {
   ///     let pages = try await cache.perform { try $0.values(forKeys: urls) }
   ///
   /// - Returns: the result of `body`.
-  /// - Throws: any error of `body`, or `CacheError.cancelled`.
+  /// - Throws: any error of `body`, or `StoreError.cancelled`.
   @discardableResult
   public nonisolated(nonsending) func perform<Result: Sendable>(
     _ body: @escaping @Sendable (DiskCache) throws -> Result
   ) async throws -> Result {
-    try await perform { (cache) throws(CacheError) in Swift.Result { try body(cache) } }.get()
+    try await perform { (cache) throws(StoreError) in Swift.Result { try body(cache) } }.get()
   }
 
   /// Calls the synchronous forms in async code.
@@ -55,15 +55,15 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     toCount count: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> RemovalSummary {
+  ) async throws(StoreError) -> RemovalSummary {
     try await run(.toCount(count, order))
   }
 
   /// Sets new limits, and removes the least recently used entries until the limits hold.
   public nonisolated(nonsending) func setLimits(
     countLimit: Int?, byteLimit: Int?
-  ) async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in
+  ) async throws(StoreError) {
+    try await perform { (cache) throws(StoreError) in
       try cache.setLimits(countLimit: countLimit, byteLimit: byteLimit)
     }
   }
@@ -72,7 +72,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     toCost cost: Int, order: TrimOrder = .leastRecentlyUsed
-  ) async throws(CacheError) -> RemovalSummary {
+  ) async throws(StoreError) -> RemovalSummary {
     try await run(.toBytes(cost, order))
   }
 
@@ -80,7 +80,7 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     toFreeDiskSpace byteCount: Int
-  ) async throws(CacheError) -> RemovalSummary {
+  ) async throws(StoreError) -> RemovalSummary {
     try await run(.toFreeDiskSpace(byteCount))
   }
 
@@ -88,13 +88,13 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func trim(
     olderThan age: Duration, by basis: AgeBasis = .access
-  ) async throws(CacheError) -> RemovalSummary {
+  ) async throws(StoreError) -> RemovalSummary {
     try await run(.olderThan(age, basis))
   }
 
   /// Removes expired entries.
   @discardableResult
-  public nonisolated(nonsending) func removeExpired() async throws(CacheError)
+  public nonisolated(nonsending) func removeExpired() async throws(StoreError)
     -> RemovalSummary
   {
     try await run(.expired)
@@ -106,28 +106,28 @@ extension DiskCache {
   public nonisolated(nonsending) func remove(
     where shouldRemove: @escaping @Sendable (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) async throws -> RemovalSummary {
-    try await finishing(nil, isLong: true) { [self] (entered) throws(CacheError) in
+    try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
       Swift.Result { try enterRemoval(where: shouldRemove, &entered) }
     }.get()
   }
 
   private nonisolated(nonsending) func run(
     _ trim: Trim
-  ) async throws(CacheError) -> RemovalSummary {
-    try await finishing(nil, isLong: true) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) -> RemovalSummary {
+    try await finishing(nil, isLong: true) { [self] (entered) throws(StoreError) in
       try enter(trim, &entered)
     }
   }
 
   /// Reclaims the space of dead records.
   @discardableResult
-  public nonisolated(nonsending) func compact() async throws(CacheError) -> CompactionReport {
-    try await perform { (cache) throws(CacheError) in try cache.compact() }
+  public nonisolated(nonsending) func compact() async throws(StoreError) -> CompactionReport {
+    try await perform { (cache) throws(StoreError) in try cache.compact() }
   }
 
   /// Runs maintenance now, not in the background.
-  public nonisolated(nonsending) func maintain() async throws(CacheError) {
-    try await perform { (cache) throws(CacheError) in try cache.maintain() }
+  public nonisolated(nonsending) func maintain() async throws(StoreError) {
+    try await perform { (cache) throws(StoreError) in try cache.maintain() }
   }
 
   /// Copies the current state of the cache.
@@ -138,8 +138,8 @@ extension DiskCache {
   @discardableResult
   public nonisolated(nonsending) func backup(
     to destination: String, progress: @escaping @Sendable (WorkProgress) -> Void = { _ in }
-  ) async throws(CacheError) -> BackupReport {
-    try await perform { (cache) throws(CacheError) in
+  ) async throws(StoreError) -> BackupReport {
+    try await perform { (cache) throws(StoreError) in
       try cache.backup(to: destination, progress: progress)
     }
   }
@@ -153,17 +153,15 @@ extension DiskCache {
   public nonisolated(nonsending) func scrub(
     bytesPerSecond: Int? = nil,
     progress: @escaping @Sendable (WorkProgress) -> Visit = { _ in .next }
-  ) async throws(CacheError) -> ScrubReport {
-    do throws(StoreError) {
-      return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
-    } catch { throw .store(error) }
+  ) async throws(StoreError) -> ScrubReport {
+    return try await store.scrub(bytesPerSecond: bytesPerSecond, progress: progress)
   }
 
   /// Makes every write durable, marks the store clean and releases its lock, like the synchronous
   /// form. Does not queue behind other calls to the cache. Cancellation does not stop it.
   ///
   /// - Throws: see the synchronous form. Never `cancelled`.
-  public nonisolated(nonsending) func close() async throws(CacheError) {
-    try await WorkQueue.performAlone { () throws(CacheError) in try self.close() }
+  public nonisolated(nonsending) func close() async throws(StoreError) {
+    try await WorkQueue.performAlone { () throws(StoreError) in try self.close() }
   }
 }

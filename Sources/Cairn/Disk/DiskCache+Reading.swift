@@ -5,13 +5,13 @@ extension DiskCache {
   ///
   /// With a memory tier, a value found on disk is kept in memory, within the limits of the tier.
   ///
-  /// - Throws: `unencodableKey`. A read from disk can also throw `store`: with `corrupt` if the
+  /// - Throws: `unencodable`. A read from disk can also throw `corrupt` if the
   ///   record or the value is damaged, or with `invalidKey`, `closed`, `usedAfterFork` or `system`.
-  ///   If the policy keeps undecodable values, it can throw `changedType` or `undecodableValue`.
+  ///   If the policy keeps undecodable values, it can throw `undecodable`.
   /// - Complexity: O(1) if the value is in memory, otherwise O(key + value), with a page fault if
   ///   the record is not in the page cache.
   @inlinable
-  public func value(forKey key: Key) throws(CacheError) -> Value? {
+  public func value(forKey key: Key) throws(StoreError) -> Value? {
     guard held != nil else { return try storedValue(forKey: key) }
     let key = try tierKey(key)
     if let value = try currentValue(ofKey: key, { $0.value(forKey: key, at: $1) }) { return value }
@@ -20,12 +20,12 @@ extension DiskCache {
 
   /// The value of a key on disk. Counts as an access there.
   @inlinable
-  package func storedValue(forKey key: Key) throws(CacheError) -> Value? {
+  package func storedValue(forKey key: Key) throws(StoreError) -> Value? {
     var value: Value?
-    try keyCoder.withBytes(key) { (key) throws(CacheError) in
-      try readValue(of: key) { (bytes, version) throws(CacheError) in
+    try keyCoder.withBytes(key) { (key) throws(StoreError) in
+      try readValue(of: key) { (bytes, version) throws(StoreError) in
         do { value = try valueCoder.decode(bytes) } catch {
-          throw .undecodable(error, version: version, in: name)
+          throw .undecodable(error, version: version)
         }
       }
     }
@@ -37,9 +37,9 @@ extension DiskCache {
   /// configured policy applies.
   @usableFromInline
   func readValue(
-    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) {
-    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(CacheError) in
+    of key: RawSpan, _ body: (_ value: RawSpan, _ version: UInt64) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    try read(key, part: .all, isAccess: true, counts: true) { (record) throws(StoreError) in
       _ = try checkTag(of: record)
       try body(record.value, record.version)
     }
@@ -49,9 +49,9 @@ extension DiskCache {
   /// an access, but the times in `info` are from before this access.
   ///
   /// - Throws: see `value(forKey:)`.
-  public func entry(forKey key: Key) throws(CacheError) -> CacheEntry<Key, Value>? {
+  public func entry(forKey key: Key) throws(StoreError) -> CacheEntry<Key, Value>? {
     let history = try history()
-    let found = try fetch(key) { (record) throws(CacheError) in
+    let found = try fetch(key) { (record) throws(StoreError) in
       let metadata = try metadata(of: record, wantsRest: true)
       let entry = CacheEntry(
         key: key, value: try decodeValue(record.value, version: record.version),
@@ -68,16 +68,16 @@ extension DiskCache {
   /// Information about a key: version, cost, times and size. Does not read the value and does not
   /// count as an access.
   ///
-  /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
-  ///   with the store's other errors.
-  public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
+  /// - Throws: `unencodable`; `corrupt` if the head of the record is damaged, or
+  ///   the store's other errors.
+  public func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
     if marks.isActive {
       return try fetch(key, part: .head) { (record) in CacheEntryInfo(store.info(of: record)) }
     }
     let start = callStart()
     defer { note(.read, of: key, since: start) }
-    return try keyCoder.encode(key) { (key) throws(CacheError) in
-      try callingStore { () throws(StoreError) in try store.info(forKey: key) }
+    return try keyCoder.encode(key) { (key) throws(StoreError) in
+      try store.info(forKey: key)
         .map { CacheEntryInfo($0) }
     }
   }
@@ -85,10 +85,10 @@ extension DiskCache {
   /// The metadata of a key: the bytes that were stored with its value, or `nil` if the key has no
   /// value. Does not read the value and does not count as an access.
   ///
-  /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
-  ///   with the store's other errors.
-  public func metadata(forKey key: Key) throws(CacheError) -> [UInt8]? {
-    try fetch(key, part: .head) { (record) throws(CacheError) in
+  /// - Throws: `unencodable`; `corrupt` if the head of the record is damaged, or
+  ///   the store's other errors.
+  public func metadata(forKey key: Key) throws(StoreError) -> [UInt8]? {
+    try fetch(key, part: .head) { (record) throws(StoreError) in
       try metadata(of: record, wantsRest: true).rest
     }
   }
@@ -96,22 +96,22 @@ extension DiskCache {
   /// Whether a read of the key would find a value. Does not read the value and does not count as an
   /// access.
   ///
-  /// - Throws: `unencodableKey`; `store` with `corrupt` if the head of the record is damaged, or
-  ///   with the store's other errors.
+  /// - Throws: `unencodable`; `corrupt` if the head of the record is damaged, or
+  ///   the store's other errors.
   @inlinable
-  public func contains(_ key: Key) throws(CacheError) -> Bool {
+  public func contains(_ key: Key) throws(StoreError) -> Bool {
     if held != nil, try peekCurrentValue(ofKey: tierKey(key)) != nil { return true }
     return try containsStored(key)
   }
 
   /// Whether a key has a value on disk. Does not count as an access.
   @usableFromInline
-  package func containsStored(_ key: Key) throws(CacheError) -> Bool {
+  package func containsStored(_ key: Key) throws(StoreError) -> Bool {
     if marks.isActive { return try fetch(key, part: .head) { _ in true } ?? false }
     let start = callStart()
     defer { note(.read, of: key, since: start) }
-    return try keyCoder.encode(key) { (key) throws(CacheError) in
-      try callingStore { () throws(StoreError) in try store.contains(key) }
+    return try keyCoder.encode(key) { (key) throws(StoreError) in
+      try store.contains(key)
     }
   }
 
@@ -120,11 +120,11 @@ extension DiskCache {
   ///
   /// The bytes stay unchanged and valid while `body` runs, even if the key is removed.
   ///
-  /// - Throws: any error of `body`, unchanged. Otherwise a ``CacheError``: see `value(forKey:)`.
+  /// - Throws: any error of `body`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `value(forKey:)`.
   public func withValue<Result>(
     forKey key: Key, _ body: (RawSpan) throws -> Result
   ) throws -> Result? {
-    let result = try withBytes(ofValueFor: key) { (bytes) throws(CacheError) in
+    let result = try withBytes(ofValueFor: key) { (bytes) throws(StoreError) in
       Swift.Result { try body(bytes) }
     }
     return try result?.get()
@@ -132,9 +132,9 @@ extension DiskCache {
 
   /// Calls `body` with the bytes of a value on disk. Counts as an access.
   func withBytes<Result>(
-    ofValueFor key: Key, _ body: (RawSpan) throws(CacheError) -> Result
-  ) throws(CacheError) -> Result? {
-    try fetch(key) { (record) throws(CacheError) -> Result in
+    ofValueFor key: Key, _ body: (RawSpan) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result? {
+    try fetch(key) { (record) throws(StoreError) -> Result in
       _ = try metadata(of: record, wantsRest: false)
       return try body(record.value)
     }
@@ -148,13 +148,13 @@ extension DiskCache {
   @inlinable
   public subscript(key: Key) -> Value? {
     get {
-      do throws(CacheError) { return try value(forKey: key) } catch {
+      do throws(StoreError) { return try value(forKey: key) } catch {
         noteSubscriptFailure(error, .reading)
         return nil
       }
     }
     set {
-      do throws(CacheError) {
+      do throws(StoreError) {
         if let newValue {
           try setValue(newValue, forKey: key)
         } else {
@@ -179,7 +179,7 @@ extension DiskCache {
   }
 
   @usableFromInline
-  func noteSubscriptFailure(_ error: CacheError, _ category: DiagnosticLog.Category) {
+  func noteSubscriptFailure(_ error: StoreError, _ category: DiagnosticLog.Category) {
     events.counters.subscriptFailures.add()
     if !error.isOfStoppedDisk {
       events.log(.error, category, "\(category.rawValue) by subscript: \(error)")
@@ -198,13 +198,13 @@ extension DiskCache {
   ///   drops.
   func fetch<Result>(
     _ key: Key, part: Record.Part = .all, isAccess: Bool = true, counts: Bool = true,
-    _ body: (borrowing PinnedEntry) throws(CacheError) -> Result
-  ) throws(CacheError) -> Result? {
+    _ body: (borrowing PinnedEntry) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result? {
     var result: Result?
-    try keyCoder.withBytes(key) { (key) throws(CacheError) in
+    try keyCoder.withBytes(key) { (key) throws(StoreError) in
       let isAccess = isAccess && part == .all
       try read(key, part: part, isAccess: isAccess, counts: counts && isAccess) {
-        (record) throws(CacheError) in
+        (record) throws(StoreError) in
         result = try body(record)
       }
     }
@@ -214,8 +214,8 @@ extension DiskCache {
   /// Calls `body` with the record of a key, if it has one. Otherwise like `fetch`.
   func read(
     _ key: RawSpan, part: Record.Part, isAccess: Bool, counts: Bool,
-    _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
-  ) throws(CacheError) {
+    _ body: (borrowing PinnedEntry) throws(StoreError) -> Void
+  ) throws(StoreError) {
     let start = calls.start()
     defer { if start.isSet { calls.noteRead(of: key, since: start) } }
     if marks.isActive {
@@ -234,9 +234,9 @@ extension DiskCache {
   @inline(__always)
   private func use(
     _ record: borrowing PinnedEntry, _ key: RawSpan, counts: Bool,
-    _ body: (borrowing PinnedEntry) throws(CacheError) -> Void
-  ) throws(CacheError) {
-    do throws(CacheError) {
+    _ body: (borrowing PinnedEntry) throws(StoreError) -> Void
+  ) throws(StoreError) {
+    do throws(StoreError) {
       try body(record)
       if counts { events.counters.hits.add() }
     } catch {
@@ -247,11 +247,11 @@ extension DiskCache {
 
   func metadata(
     of record: borrowing PinnedEntry, wantsRest: Bool
-  ) throws(CacheError) -> CacheMetadata {
+  ) throws(StoreError) -> CacheMetadata {
     try metadata(record.metadata, version: record.version, wantsRest: wantsRest)
   }
 
-  func decode(_ record: borrowing PinnedEntry) throws(CacheError) -> Value {
+  func decode(_ record: borrowing PinnedEntry) throws(StoreError) -> Value {
     _ = try checkTag(of: record)
     return try decodeValue(record.value, version: record.version)
   }
@@ -259,7 +259,7 @@ extension DiskCache {
   /// Throws if another coder wrote the value. See `metadata`.
   ///
   /// - Returns: whether the entry has tags.
-  func checkTag(of record: borrowing PinnedEntry) throws(CacheError) -> Bool {
+  func checkTag(of record: borrowing PinnedEntry) throws(StoreError) -> Bool {
     let bytes = record.metadata
     // Nearly all values take this path.
     if valueCoder.tag == 0 && bytes.byteCount == 0 { return false }
@@ -269,26 +269,26 @@ extension DiskCache {
 
   /// Decodes metadata, and checks that this cache's coder wrote the value.
   ///
-  /// - Throws: `changedType`, `undecodableValue`.
+  /// - Throws: `undecodable`.
   func metadata(
     _ bytes: RawSpan, version: UInt64, wantsRest: Bool
-  ) throws(CacheError) -> CacheMetadata {
+  ) throws(StoreError) -> CacheMetadata {
     let metadata: CacheMetadata
     do throws(CodingFailure) {
       metadata = try CacheMetadata(decoding: bytes, wantsRest: wantsRest)
     } catch {
-      throw .undecodableValue(cache: name, version: version, reason: error.reason)
+      throw .undecodable(version: version, reason: error.reason)
     }
     if CacheMetadata.hasTags(bytes) { marks.noteUse() }
     guard metadata.tag == valueCoder.tag else {
-      throw .changedType(version: version, found: metadata.tag, expected: valueCoder.tag)
+      throw .otherTag(metadata.tag, valueCoder.tag, version: version)
     }
     return metadata
   }
 
-  func decodeValue(_ bytes: RawSpan, version: UInt64) throws(CacheError) -> Value {
+  func decodeValue(_ bytes: RawSpan, version: UInt64) throws(StoreError) -> Value {
     do { return try valueCoder.decode(bytes) } catch {
-      throw .undecodable(error, version: version, in: name)
+      throw .undecodable(error, version: version)
     }
   }
 
@@ -296,18 +296,10 @@ extension DiskCache {
   ///
   /// - Throws: the error, if the policy is to keep the value or the error does not concern
   ///   decoding.
-  func followPolicy(_ error: CacheError, _ key: RawSpan) throws(CacheError) {
-    let version: UInt64
-    let policy: UnreadableValuePolicy
-    switch error {
-    case .changedType(let found, _, _):
-      (version, policy) = (found, configuration.changedTypePolicy)
-    case .undecodableValue(_, let found, _):
-      (version, policy) = (found, configuration.undecodablePolicy)
-    default: throw error
-    }
+  func followPolicy(_ error: StoreError, _ key: RawSpan) throws(StoreError) {
+    guard case .undecodable(let version, _) = error else { throw error }
     events.counters.undecodable.add()
-    guard policy == .drop else { throw error }
+    guard configuration.unreadableValuePolicy == .drop else { throw error }
     try drop(key, version: version, error)
   }
 
@@ -321,39 +313,39 @@ extension DiskCache {
   ///   - noteDamage: called with an error that reports a damaged value.
   @usableFromInline
   func orDropped<Result>(
-    _ key: Key, counts: Bool = true, noteDamage: (CacheError) -> Void = { _ in },
-    _ read: () throws(CacheError) -> Result?
-  ) throws(CacheError) -> Result? {
-    do throws(CacheError) { return try read() } catch {
+    _ key: Key, counts: Bool = true, noteDamage: (StoreError) -> Void = { _ in },
+    _ read: () throws(StoreError) -> Result?
+  ) throws(StoreError) -> Result? {
+    do throws(StoreError) { return try read() } catch {
       let version: UInt64
       switch error {
-      case .changedType(let found, _, _), .undecodableValue(_, let found, _): version = found
-      case .store(.corrupt):
+      case .undecodable(let found, _): version = found
+      case .corrupt:
         if counts { events.counters.misses.add() }
         noteDamage(error)
         return nil
       default: throw error
       }
       if counts { events.counters.misses.add() }
-      do throws(CacheError) {
-        try keyCoder.encode(key) { (key) throws(CacheError) in
+      do throws(StoreError) {
+        try keyCoder.encode(key) { (key) throws(StoreError) in
           try drop(key, version: version, error)
         }
-      } catch .store(.closed(let path)) {
-        throw .store(.closed(path: path))
-      } catch .store(.usedAfterFork(let path)) {
-        throw .store(.usedAfterFork(path: path))
       } catch {
-        events.log(
-          .error, .writing, "an unreadable value could not be removed: \(error)")
+        switch error {
+        case .closed, .usedAfterFork: throw error
+        default:
+          events.log(
+            .error, .writing, "an unreadable value could not be removed: \(error)")
+        }
       }
       return nil
     }
   }
 
   private func drop(
-    _ key: RawSpan, version: UInt64, _ error: CacheError
-  ) throws(CacheError) {
+    _ key: RawSpan, version: UInt64, _ error: StoreError
+  ) throws(StoreError) {
     // The store's writer may be able to decode the value, and otherwise removes it.
     if store.isFollowing { return }
     // Remove only that version, because another caller may have written a newer one since.
@@ -365,8 +357,8 @@ extension DiskCache {
 
   /// Removes a value that a read reported as damaged.
   func dropDamaged(
-    _ key: RawSpan, _ error: CacheError, _ entered: inout PendingWrite
-  ) throws(CacheError) {
+    _ key: RawSpan, _ error: StoreError, _ entered: inout PendingWrite
+  ) throws(StoreError) {
     try dropping(error) { () throws(StoreError) in
       try store.removeDamagedValue(forKey: key, &entered)
     }
@@ -375,21 +367,21 @@ extension DiskCache {
   /// Removes an unreadable value by calling `remove`. If the disk takes no more writes, the value
   /// stays, and each read of it is a miss.
   private func dropping(
-    _ error: CacheError, _ remove: () throws(StoreError) -> Bool
-  ) throws(CacheError) {
+    _ error: StoreError, _ remove: () throws(StoreError) -> Bool
+  ) throws(StoreError) {
     do throws(StoreError) { if try remove() { noteDrop(error) } } catch {
-      if !CacheError.store(error).isOfStoppedDisk { throw .store(error) }
+      if !error.isOfStoppedDisk { throw error }
     }
   }
 
-  private func noteDrop(_ error: CacheError) {
+  private func noteDrop(_ error: StoreError) {
     events.counters.drops.add()
+    var isDamaged = true
+    if case .undecodable = error { isDamaged = false }
     // After a change of type, each value causes this message. At a higher level, the messages would
     // flood standard error.
-    switch error {
-    case .changedType: events.log(.debug, .coding, "removed an unreadable value: \(error)")
-    case .undecodableValue: events.log(.info, .coding, "removed an unreadable value: \(error)")
-    default: events.log(.warning, .damage, "removed an unreadable value: \(error)")
-    }
+    events.log(
+      isDamaged ? .warning : .debug, isDamaged ? .damage : .coding,
+      "removed an unreadable value: \(error)")
   }
 }

@@ -8,26 +8,26 @@ extension DiskCache {
   /// - Returns: whether the key had a value. If it had none, nothing is written.
   /// - Throws: see `setValue`.
   @discardableResult
-  public func removeValue(forKey key: Key, durability: Durability?) throws(CacheError) -> Bool {
-    try finishing(.removal, of: key) { (entered) throws(CacheError) in
+  public func removeValue(forKey key: Key, durability: Durability?) throws(StoreError) -> Bool {
+    try finishing(.removal, of: key) { (entered) throws(StoreError) in
       try enterRemovals(ofKeys: [key], durability: durability, &entered) > 0
     }
   }
 
   /// Removes the value of a key, with the configured durability.
   @discardableResult
-  public func removeValue(forKey key: Key) throws(CacheError) -> Bool {
+  public func removeValue(forKey key: Key) throws(StoreError) -> Bool {
     try removeValue(forKey: key, durability: nil)
   }
 
   /// Removes the value of a key if its version is the expected one.
   ///
   /// - Returns: whether the version matched and the value was removed.
-  /// - Throws: see `setValue`; `store` with `corrupt` if the record is damaged.
+  /// - Throws: see `setValue`; `corrupt` if the record is damaged.
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64, durability: Durability?
-  ) throws(CacheError) -> Bool {
-    try finishing(.removal, of: key) { (entered) throws(CacheError) in
+  ) throws(StoreError) -> Bool {
+    try finishing(.removal, of: key) { (entered) throws(StoreError) in
       try enterRemoval(ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
@@ -35,22 +35,20 @@ extension DiskCache {
   func enterRemoval(
     ofKey key: Key, expecting version: UInt64, durability: Durability?,
     _ entered: inout PendingWrite
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     defer { dropKept(key) }
-    return try keyCoder.encode(key) { (key) throws(CacheError) in
+    return try keyCoder.encode(key) { (key) throws(StoreError) in
       try noteWrite(key)
       try settle(key)
-      return try callingStore { () throws(StoreError) in
-        try store.enterRemoval(
-          ofKey: key, expecting: version, durability: durability, &entered)
-      }
+      return try store.enterRemoval(
+        ofKey: key, expecting: version, durability: durability, &entered)
     }
   }
 
   /// Removes the value of a key if its version is the expected one, with the configured durability.
   public func compareAndRemove(
     forKey key: Key, expecting version: UInt64
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     try compareAndRemove(forKey: key, expecting: version, durability: nil)
   }
 
@@ -60,16 +58,16 @@ extension DiskCache {
   /// - Returns: the value, or `nil` if the key had no unexpired value.
   /// - Throws: see `value(forKey:)` and `removeValue(forKey:)`. Nothing was removed, except with
   ///   `durabilityUnknown`: the value is then gone, and the caller does not get it.
-  public func takeValue(forKey key: Key) throws(CacheError) -> Value? {
-    try finishing(.removal, of: key) { (entered) throws(CacheError) in
+  public func takeValue(forKey key: Key) throws(StoreError) -> Value? {
+    try finishing(.removal, of: key) { (entered) throws(StoreError) in
       try enterTaking(ofKey: key, &entered)
     }
   }
 
   func enterTaking(
     ofKey key: Key, _ entered: inout PendingWrite
-  ) throws(CacheError) -> Value? {
-    var isLoading = try keyCoder.encode(key) { (key) throws(CacheError) in try noteWrite(key) }
+  ) throws(StoreError) -> Value? {
+    var isLoading = try keyCoder.encode(key) { (key) throws(StoreError) in try noteWrite(key) }
     while true {
       if let found = try versioned(key, counts: false) {
         let isTaken = try enterRemoval(
@@ -90,9 +88,7 @@ extension DiskCache {
     countRead(isHit: false)
     let bytes = try bytes(of: key)
     defer { dropKept(key) }
-    try callingStore { () throws(StoreError) in
-      try enterRemovalOfRetained(bytes, durability: nil, &entered)
-    }
+    try enterRemovalOfRetained(bytes, durability: nil, &entered)
     return nil
   }
 
@@ -105,15 +101,15 @@ extension DiskCache {
   @discardableResult
   public func removeValues(
     forKeys keys: some Sequence<Key>, durability: Durability?
-  ) throws(CacheError) -> Int {
-    try finishing(.removal) { (entered) throws(CacheError) in
+  ) throws(StoreError) -> Int {
+    try finishing(.removal) { (entered) throws(StoreError) in
       try enterRemovals(ofKeys: Array(keys), durability: durability, &entered)
     }
   }
 
   func enterRemovals(
     ofKeys keys: [Key], durability: Durability?, _ entered: inout PendingWrite
-  ) throws(CacheError) -> Int {
+  ) throws(StoreError) -> Int {
     var encoded: [[UInt8]] = []
     defer { for key in keys { dropKept(key) } }
     for key in keys {
@@ -123,23 +119,21 @@ extension DiskCache {
       encoded.append(bytes)
     }
     let loading = encoded.filter { flights.noteWrite($0) }
-    return try callingStore { () throws(StoreError) in
-      var count = try store.enterRemovals(
-        ofKeys: encoded, durability: durability, &entered)
-      if !loading.isEmpty {
-        // A load may have kept its value just after that call. After `passWriters`, no load does.
-        store.passWriters()
-        count += try store.enterRemovals(
-          ofKeys: loading, durability: durability, &entered)
-      }
-      for key in encoded { try enterRemovalOfRetained(key, durability: durability, &entered) }
-      return count
+    var count = try store.enterRemovals(
+      ofKeys: encoded, durability: durability, &entered)
+    if !loading.isEmpty {
+      // A load may have kept its value just after that call. After `passWriters`, no load does.
+      store.passWriters()
+      count += try store.enterRemovals(
+        ofKeys: loading, durability: durability, &entered)
     }
+    for key in encoded { try enterRemovalOfRetained(key, durability: durability, &entered) }
+    return count
   }
 
   /// Removes the values of many keys, with the configured durability.
   @discardableResult
-  public func removeValues(forKeys keys: some Sequence<Key>) throws(CacheError) -> Int {
+  public func removeValues(forKeys keys: some Sequence<Key>) throws(StoreError) -> Int {
     try removeValues(forKeys: keys, durability: nil)
   }
 

@@ -24,7 +24,7 @@ extension DiskCache {
   ///   - isWanted: whether memory may keep the value.
   ///   - tier: keeps the value in memory.
   func keepOnly(
-    _ key: Key, after error: CacheError, byteCount: Int, ifWanted isWanted: () -> Bool,
+    _ key: Key, after error: StoreError, byteCount: Int, ifWanted isWanted: () -> Bool,
     _ tier: (TierStep) -> Void
   ) {
     guard error.isOfStoppedDisk, held != nil, !isReadable(key) else { return }
@@ -36,9 +36,9 @@ extension DiskCache {
 
   /// Whether a read could find a value on disk.
   private func isReadable(_ key: Key) -> Bool {
-    do throws(CacheError) { return try peekStored(key) != nil } catch {
+    do throws(StoreError) { return try peekStored(key) != nil } catch {
       switch error {
-      case .changedType, .undecodableValue, .store(.corrupt): return false
+      case .undecodable, .corrupt: return false
       default: return true
       }
     }
@@ -46,7 +46,7 @@ extension DiskCache {
 
   /// Call if a removal of many entries has thrown. Loads in progress keep nothing, and memory drops
   /// what only memory has.
-  func noteFailedRemoval(_ error: CacheError) {
+  func noteFailedRemoval(_ error: StoreError) {
     if error.isOfStoppedDisk { dropKept() }
   }
 
@@ -69,11 +69,11 @@ extension DiskCache {
   }
 }
 
-extension CacheError {
+extension StoreError {
   /// Whether the disk takes no more writes. The store has logged why.
   var isOfStoppedDisk: Bool {
     switch self {
-    case .store(.poisoned), .store(.vanished): true
+    case .poisoned, .vanished: true
     default: false
     }
   }

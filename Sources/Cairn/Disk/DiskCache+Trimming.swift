@@ -17,12 +17,10 @@ extension DiskCache {
   ///   - countLimit: the maximum number of entries, or `nil` for no limit.
   ///   - byteLimit: the maximum bytes of all entries, including keys and metadata, or `nil` for no
   ///     limit. The limit that follows from `diskByteLimit` applies in any case.
-  /// - Throws: `store` with `invalidConfiguration` for a limit of 0 or less; nothing is then
+  /// - Throws: `invalidConfiguration` for a limit of 0 or less; nothing is then
   ///   changed. Otherwise see `trim(toCount:)`.
-  public func setLimits(countLimit: Int?, byteLimit: Int?) throws(CacheError) {
-    try callingStore { () throws(StoreError) in
-      try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
-    }
+  public func setLimits(countLimit: Int?, byteLimit: Int?) throws(StoreError) {
+    try store.setLimits(countLimit: countLimit, byteLimit: byteLimit)
   }
 }
 
@@ -36,7 +34,7 @@ extension DiskCache: Trimming {
   /// - Returns: a summary of the removed entries. Their cost is in bytes.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
-  public func trim(toCount count: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
+  public func trim(toCount count: Int, order: TrimOrder) throws(StoreError) -> RemovalSummary {
     try run(.toCount(count, order))
   }
 
@@ -47,7 +45,7 @@ extension DiskCache: Trimming {
   ///   - order: which entries go first.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
-  public func trim(toCost cost: Int, order: TrimOrder) throws(CacheError) -> RemovalSummary {
+  public func trim(toCost cost: Int, order: TrimOrder) throws(StoreError) -> RemovalSummary {
     try run(.toBytes(cost, order))
   }
 
@@ -57,7 +55,7 @@ extension DiskCache: Trimming {
   /// - Parameter byteCount: the number of bytes that must be free. Zero or less removes nothing.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
-  public func trim(toFreeDiskSpace byteCount: Int) throws(CacheError) -> RemovalSummary {
+  public func trim(toFreeDiskSpace byteCount: Int) throws(StoreError) -> RemovalSummary {
     try run(.toFreeDiskSpace(byteCount))
   }
 
@@ -69,7 +67,7 @@ extension DiskCache: Trimming {
   ///     and never too early; `.write` counts from the write, accurate to the second.
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
-  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(CacheError)
+  public func trim(olderThan age: Duration, by basis: AgeBasis) throws(StoreError)
     -> RemovalSummary
   {
     try run(.olderThan(age, basis))
@@ -81,7 +79,7 @@ extension DiskCache: Trimming {
   ///
   /// - Throws: see the same method of the store. Earlier removals stay.
   @discardableResult
-  public func removeExpired() throws(CacheError) -> RemovalSummary {
+  public func removeExpired() throws(StoreError) -> RemovalSummary {
     try run(.expired)
   }
 
@@ -96,13 +94,13 @@ extension DiskCache: Trimming {
   /// reports.
   ///
   /// - Throws: any error of `shouldRemove`, unchanged; nothing is then removed. Otherwise a
-  ///   ``CacheError``.
+  ///   ``/CairnStore/StoreError``.
   /// - Complexity: O(keys), with a read of each record's head.
   @discardableResult
   public func remove(
     where shouldRemove: (_ key: Key, _ info: CacheEntryInfo) throws -> Bool
   ) throws -> RemovalSummary {
-    try finishing(nil) { (entered) throws(CacheError) in
+    try finishing(nil) { (entered) throws(StoreError) in
       Result { try enterRemoval(where: shouldRemove, &entered) }
     }.get()
   }
@@ -138,7 +136,7 @@ extension DiskCache: Trimming {
       flights.history.forgetAll()
       return summary
     } catch {
-      throw failure ?? cacheError(error)
+      throw failure ?? error
     }
   }
 
@@ -146,40 +144,40 @@ extension DiskCache: Trimming {
   /// Observers receive a single event.
   ///
   /// - Complexity: O(segments), whatever the number of keys.
-  public func removeAll() throws(CacheError) { try removeAll { _ in } }
+  public func removeAll() throws(StoreError) { try removeAll { _ in } }
 
   /// Removes every entry. See `removeAll()`.
   ///
   /// - Parameter progress: called after each file is removed, on this thread, with no lock held. By
   ///   then, reads find no entry.
-  public func removeAll(progress: (WorkProgress) -> Void) throws(CacheError) {
+  public func removeAll(progress: (WorkProgress) -> Void) throws(StoreError) {
     try removeAll(callStart(), progress: progress)
   }
 
   func removeAll(
     _ start: CallStart, progress: (WorkProgress) -> Void
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     defer { note(.removal, since: start) }
     flights.noteRemovalOfAll()
     do throws(StoreError) { try store.removeAll(progress: progress) } catch {
-      noteFailedRemoval(.store(error))
-      throw .store(error)
+      noteFailedRemoval(error)
+      throw error
     }
   }
 
-  private func run(_ trim: Trim) throws(CacheError) -> RemovalSummary {
-    try finishing(nil) { (entered) throws(CacheError) in try enter(trim, &entered) }
+  private func run(_ trim: Trim) throws(StoreError) -> RemovalSummary {
+    try finishing(nil) { (entered) throws(StoreError) in try enter(trim, &entered) }
   }
 
   func enter(
     _ trim: Trim, _ entered: inout PendingWrite
-  ) throws(CacheError) -> RemovalSummary {
+  ) throws(StoreError) -> RemovalSummary {
     var trim = trim
     var removesAll = false
     switch trim {
     case .toCount(let count, let order):
       removesAll = count <= 0
-      let recordCount = try callingStore { () throws(StoreError) in try marks.recordCount() }
+      let recordCount = try marks.recordCount()
       trim = .toCount(min(count, .max - 1) + recordCount, order)
     case .toBytes(let cost, _): removesAll = cost <= 0
     case .olderThan(let age, _): removesAll = age <= .zero
@@ -190,13 +188,6 @@ extension DiskCache: Trimming {
       dropAnyKept()
     }
     if case .expired = trim { held?.removeExpired() }
-    return try callingStore { () throws(StoreError) in
-      try store.trimmer.run(trim, durability: nil, &entered)
-    }
+    return try store.trimmer.run(trim, durability: nil, &entered)
   }
-}
-
-/// Converts an error of the store that was thrown through a closure that can throw any error.
-func cacheError(_ error: any Error) -> any Error {
-  (error as? StoreError).map { CacheError.store($0) } ?? error
 }

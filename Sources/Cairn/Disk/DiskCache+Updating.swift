@@ -55,8 +55,8 @@ extension DiskCache {
   }
 
   /// The entry that an update finds. Counts as an access.
-  func present(_ key: Key) throws(CacheError) -> PresentEntry<Value>? {
-    try fetch(key) { (record) throws(CacheError) in
+  func present(_ key: Key) throws(StoreError) -> PresentEntry<Value>? {
+    try fetch(key) { (record) throws(StoreError) in
       let metadata = try metadata(of: record, wantsRest: true)
       return PresentEntry(
         value: try decodeValue(record.value, version: record.version),

@@ -17,15 +17,14 @@ extension DiskCache {
   ///     one; see `MemoryTierConfiguration.costLimit`.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodableKey`, `unencodableValue`, `reservedKey`, `invalidTag`, `tooManyTags`;
-  ///   `store` with the errors of `Store.setValue`, such as `valueTooLarge` for an entry that alone
+  /// - Throws: `unencodable`, `invalidTag`; the errors of `Store.setValue`, such as `tooLarge` for an entry that alone
   ///   exceeds the byte limit.
   /// - Complexity: O(key + value).
   @inlinable
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard, durability: Durability?
-  ) throws(CacheError) -> UInt64 {
+  ) throws(StoreError) -> UInt64 {
     let start = callStart()
     // There are two calls, because an optional entry takes a hundred more instructions.
     if held == nil { return try write(value, key, options, durability, start) { _ in } }
@@ -41,7 +40,7 @@ extension DiskCache {
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) throws(CacheError) -> UInt64 {
+  ) throws(StoreError) -> UInt64 {
     try setValue(value, forKey: key, options: options, durability: nil)
   }
 
@@ -50,7 +49,7 @@ extension DiskCache {
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: Key, lifetime: Lifetime, durability: Durability? = nil
-  ) throws(CacheError) -> UInt64 {
+  ) throws(StoreError) -> UInt64 {
     try setValue(value, forKey: key, options: .lifetime(lifetime), durability: durability)
   }
 
@@ -58,9 +57,9 @@ extension DiskCache {
   func write(
     _ value: Value, _ key: Key, _ options: EntryOptions, _ durability: Durability?,
     _ start: CallStart, _ tier: (TierStep) -> Void
-  ) throws(CacheError) -> UInt64 {
+  ) throws(StoreError) -> UInt64 {
     var version: UInt64 = 0
-    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+    try encode(value, forKey: key) { (bytes, value) throws(StoreError) in
       version = try write(
         value, bytes, of: key, options: options, durability: durability, start, tier)
     }
@@ -71,7 +70,7 @@ extension DiskCache {
   func write(
     _ value: RawSpan, _ bytes: RawSpan, of key: Key, options: EntryOptions,
     durability: Durability?, _ start: CallStart, _ tier: (TierStep) -> Void
-  ) throws(CacheError) -> UInt64 {
+  ) throws(StoreError) -> UInt64 {
     defer { note(.write, of: key, since: start) }
     try noteWrite(bytes)
     let options = try stored(options)
@@ -101,9 +100,9 @@ extension DiskCache {
     by body: (inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
-  ) throws(CacheError) -> CompareAndSetResult {
+  ) throws(StoreError) -> CompareAndSetResult {
     let (result, pending) = try enter(value, bytes, of: key, tier, ifWanted: isWanted, by: body)
-    do throws(StoreError) { try store.finish(pending) } catch { throw .store(error) }
+    try store.finish(pending)
     return result
   }
 
@@ -118,13 +117,13 @@ extension DiskCache {
     by body: (inout [RemovalEvent]) throws(StoreError) -> (
       result: CompareAndSetResult, pending: PendingWrite
     )
-  ) throws(CacheError) -> (CompareAndSetResult, PendingWrite) {
+  ) throws(StoreError) -> (CompareAndSetResult, PendingWrite) {
     var removals: [RemovalEvent] = []
     // Returning a tuple through generic code would be slow.
     var result = CompareAndSetResult.mismatch(current: nil)
     var pending = PendingWrite()
-    do throws(CacheError) {
-      try callingStore { () throws(StoreError) in (result, pending) = try body(&removals) }
+    do throws(StoreError) {
+      (result, pending) = try body(&removals)
     } catch {
       drop(removals)
       keepOnly(key, after: error, byteCount: value.byteCount, ifWanted: isWanted, tier)
@@ -157,7 +156,7 @@ extension DiskCache {
   @discardableResult
   public func updateValue(
     _ value: Value, forKey key: Key, options: EntryOptions = .standard
-  ) throws(CacheError) -> Value? {
+  ) throws(StoreError) -> Value? {
     while true {
       let old = try versioned(key)
       let result = try compareAndSet(value, forKey: key, expecting: old?.version, options: options)
@@ -170,8 +169,8 @@ extension DiskCache {
   /// - Parameter counts: whether to count a hit or a miss.
   func versioned(
     _ key: Key, counts: Bool = true
-  ) throws(CacheError) -> (value: Value, version: UInt64)? {
-    try fetch(key, counts: counts) { (record) throws(CacheError) in
+  ) throws(StoreError) -> (value: Value, version: UInt64)? {
+    try fetch(key, counts: counts) { (record) throws(StoreError) in
       (try decode(record), record.version)
     }
   }
@@ -190,7 +189,7 @@ extension DiskCache {
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard, durability: Durability?
-  ) throws(CacheError) -> CompareAndSetResult {
+  ) throws(StoreError) -> CompareAndSetResult {
     try compareAndWrite(
       value, forKey: key, expecting: version, try stored(options),
       durability: durability)
@@ -200,20 +199,20 @@ extension DiskCache {
   public func compareAndSet(
     _ value: Value, forKey key: Key, expecting version: UInt64?,
     options: EntryOptions = .standard
-  ) throws(CacheError) -> CompareAndSetResult {
+  ) throws(StoreError) -> CompareAndSetResult {
     try compareAndSet(value, forKey: key, expecting: version, options: options, durability: nil)
   }
 
   func compareAndWrite(
     _ value: Value, forKey key: Key, expecting version: UInt64?, _ options: EntryOptions,
     durability: Durability?
-  ) throws(CacheError) -> CompareAndSetResult {
+  ) throws(StoreError) -> CompareAndSetResult {
     let start = callStart()
     defer { note(.write, of: key, since: start) }
     let tierKey = held == nil ? nil : try tierKey(key)
     let whole = value
     var result = CompareAndSetResult.mismatch(current: nil)
-    try encode(value, forKey: key) { (bytes, value) throws(CacheError) in
+    try encode(value, forKey: key) { (bytes, value) throws(StoreError) in
       try noteWrite(bytes)
       while true {
         let guarded = try guardedTags(bytes, of: version)
@@ -235,7 +234,7 @@ extension DiskCache {
 
   /// The tags of the entry to replace. The write fails if one of them is removed in the meantime.
   /// Removes the entry if a mark already hides it.
-  func guardedTags(_ key: RawSpan, of version: UInt64?) throws(CacheError) -> [[UInt8]] {
+  func guardedTags(_ key: RawSpan, of version: UInt64?) throws(StoreError) -> [[UInt8]] {
     guard let present = try settle(key), present.version == version else { return [] }
     return present.tags
   }
@@ -276,8 +275,8 @@ extension DiskCache {
   @discardableResult
   public func extendLifetime(
     forKey key: Key, to lifetime: Duration, durability: Durability?
-  ) throws(CacheError) -> Bool {
-    try finishing(.write, of: key) { (entered) throws(CacheError) in
+  ) throws(StoreError) -> Bool {
+    try finishing(.write, of: key) { (entered) throws(StoreError) in
       try enterExtensions(ofKeys: [key], to: lifetime, durability: durability, &entered) > 0
     }
   }
@@ -285,7 +284,7 @@ extension DiskCache {
   /// Extends a value's lifetime to `lifetime` from now, unless it already ends later, with the
   /// configured durability.
   @discardableResult
-  public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(CacheError) -> Bool {
+  public func extendLifetime(forKey key: Key, to lifetime: Duration) throws(StoreError) -> Bool {
     try extendLifetime(forKey: key, to: lifetime, durability: nil)
   }
 
@@ -296,8 +295,8 @@ extension DiskCache {
   @discardableResult
   public func extendLifetimes(
     forKeys keys: some Sequence<Key>, to lifetime: Duration, durability: Durability? = nil
-  ) throws(CacheError) -> Int {
-    try finishing(.write) { (entered) throws(CacheError) in
+  ) throws(StoreError) -> Int {
+    try finishing(.write) { (entered) throws(StoreError) in
       try enterExtensions(
         ofKeys: Array(keys), to: lifetime, durability: durability, &entered)
     }
@@ -306,7 +305,7 @@ extension DiskCache {
   func enterExtensions(
     ofKeys keys: [Key], to lifetime: Duration, durability: Durability?,
     _ entered: inout PendingWrite
-  ) throws(CacheError) -> Int {
+  ) throws(StoreError) -> Int {
     var count = 0
     for key in keys {
       let version = try extendLifetime(
@@ -327,22 +326,20 @@ extension DiskCache {
   func extendLifetime(
     of key: Key, version: UInt64? = nil, to lifetime: Duration, durability: Durability?,
     _ entered: inout PendingWrite, ifWanted isWanted: @escaping @Sendable () -> Bool
-  ) throws(CacheError) -> UInt64? {
-    try keyCoder.encode(key) { (bytes) throws(CacheError) -> UInt64? in
+  ) throws(StoreError) -> UInt64? {
+    try keyCoder.encode(key) { (bytes) throws(StoreError) -> UInt64? in
       try checkKey(bytes)
       if let tags = try settle(bytes)?.tags { marks.wait(for: tags) }
       var removals: [RemovalEvent] = []
       var renewed: Renewed?
-      do throws(CacheError) {
-        try callingStore { () throws(StoreError) in
-          renewed = try store.enterExtension(
-            ofKey: bytes, to: lifetime, version: version, durability: durability,
-            &entered, removals: &removals
-          ) { [marks] metadata, version in
-            isWanted()
-              && !marks.forbids(
-                CacheMetadata.tags(in: metadata.rawSpan), since: version, isLoaded: false)
-          }
+      do throws(StoreError) {
+        renewed = try store.enterExtension(
+          ofKey: bytes, to: lifetime, version: version, durability: durability,
+          &entered, removals: &removals
+        ) { [marks] metadata, version in
+          isWanted()
+            && !marks.forbids(
+              CacheMetadata.tags(in: metadata.rawSpan), since: version, isLoaded: false)
         }
       } catch {
         drop(removals)

@@ -84,7 +84,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     costing: (@Sendable (_ key: Key, _ value: Value) -> Int)? = nil,
     following freshness: Freshness? = nil,
     environment: Environment, memory: MemoryCacheEnvironment = .system()
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     var storeConfiguration = configuration.store
     let marks = TagMarks()
     let events = DiskEvents<Key, Value>(
@@ -101,7 +101,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
       damageObserver?(event)
     }
     if freshness == nil, let place = CacheLocation.store(around: path, environment.fileSystem) {
-      throw .insideStore(path: path, store: place)
+      throw .inside(place, path)
     }
     self.configuration = configuration
     self.keyCoder = keyCoder
@@ -111,11 +111,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
     self.marks = marks
     self.name = name ?? path.split(separator: "/").last.map(String.init) ?? path
     if let freshness {
-      store = try callingStore { () throws(StoreError) in
-        try Store(
-          following: path, freshness: freshness, configuration: storeConfiguration,
-          environment: environment)
-      }
+      store = try Store(
+        following: path, freshness: freshness, configuration: storeConfiguration,
+        environment: environment)
       quarantinePath = nil
     } else {
       let quarantine = StoreQuarantine(
@@ -124,10 +122,9 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         try Store(
           path: path, configuration: storeConfiguration, environment: environment, readOnly: false)
       }
-      (store, quarantinePath) = try callingStore { () throws(StoreError) in
-        guard configuration.corruptStorePolicy == .quarantine else { return (try open(), nil) }
-        return try quarantine.open(open)
-      }
+      (store, quarantinePath) =
+        configuration.corruptStorePolicy == .quarantine
+        ? try quarantine.open(open) : (try open(), nil)
     }
     comparesBytes = keyCoder.comparesBytes
     calls = CallTimes(threshold: configuration.slowCallThreshold, clock: store.clock)
@@ -179,32 +176,32 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// Also includes entries of removed tags until they are removed in the background: there are none
   /// if `statistics().sweepingTagCount` is 0.
   ///
-  /// - Throws: `store` with `closed`, `usedAfterFork`, `system`.
+  /// - Throws: `closed`, `usedAfterFork`, `system`.
   /// - Complexity: the same as `Store.count()`.
-  public func count() throws(CacheError) -> Int {
-    try callingStore { () throws(StoreError) in max(0, try store.count() - marks.recordCount()) }
+  public func count() throws(StoreError) -> Int {
+    max(0, try store.count() - marks.recordCount())
   }
 
   /// Whether `count()` is 0.
-  public var isEmpty: Bool { get throws(CacheError) { try count() == 0 } }
+  public var isEmpty: Bool { get throws(StoreError) { try count() == 0 } }
 
   /// The live bytes on disk, which the byte limit counts. Includes expired entries until they are
   /// removed.
   ///
-  /// - Throws: `store` with `closed`, `usedAfterFork`.
+  /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: the same as `statistics()`.
-  public func totalCost() throws(CacheError) -> Int {
-    try callingStore { () throws(StoreError) in try store.usage().liveByteCount }
+  public func totalCost() throws(StoreError) -> Int {
+    try store.usage().liveByteCount
   }
 
   /// Counts of the cache's operations, and its current size. `storeStatistics()` says more about
   /// the files.
   ///
-  /// - Throws: `store` with `closed`, `usedAfterFork`.
+  /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), without a system call.
-  public func statistics() throws(CacheError) -> DiskCacheStatistics {
-    let usage = try callingStore { () throws(StoreError) in try store.usage() }
-    let (table, record) = try callingStore { () throws(StoreError) in try marks.current() }
+  public func statistics() throws(StoreError) -> DiskCacheStatistics {
+    let usage = try store.usage()
+    let (table, record) = try marks.current()
     var statistics = events.counters.statistics
     statistics.heldCount = max(0, usage.indexedKeyCount - (record == nil ? 0 : 1))
     statistics.sweepingTagCount = table.count
@@ -223,10 +220,10 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// The state of the cache's store: its segments, the version of its format, and the result of the
   /// last open.
   ///
-  /// - Throws: `store` with `closed`, `usedAfterFork`.
+  /// - Throws: `closed`, `usedAfterFork`.
   /// - Complexity: O(segments), with a system call for each.
-  public func storeStatistics() throws(CacheError) -> StoreStatistics {
-    try callingStore { () throws(StoreError) in try store.statistics() }
+  public func storeStatistics() throws(StoreError) -> StoreStatistics {
+    try store.statistics()
   }
 
   /// Makes every acknowledged write durable, marks the store clean and releases its lock. Later
@@ -238,7 +235,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
   /// If you do not close the cache, no acknowledged write is lost, but the next open takes longer.
   ///
   /// - Throws: see `Store.close()`. The cache is closed even if the call throws.
-  public func close() throws(CacheError) {
+  public func close() throws(StoreError) {
     try checkProcess()
     SharedCaches.beginClosing(self)
     flights.close()
@@ -251,7 +248,7 @@ public final class DiskCache<Key: Hashable & Sendable, Value: Sendable>: Sendabl
         SharedCaches.endClosing(self)
       }
     }
-    do throws(StoreError) { hasEnded = try store.closeOnce() } catch { throw .store(error) }
+    hasEnded = try store.closeOnce()
   }
 
   /// Closes the store if `close` was not called. Errors go to the log, whereas `close` throws them.

@@ -42,14 +42,10 @@ public struct DiskCacheConfiguration: Sendable {
   /// clash. An empty name means no such directory.
   public var namespace: String?
 
-  /// What a read does with a value that was written with another tag of the value coder. Default
-  /// `.keep`. Calls with a loader always load the value again.
-  public var changedTypePolicy: UnreadableValuePolicy = .keep
-
-  /// What a read does with a value that the value coder cannot decode. Default `.keep`. Calls with
-  /// a loader always load the value again. The policy does not apply to damaged values: reading one
-  /// always throws `corrupt`.
-  public var undecodablePolicy: UnreadableValuePolicy = .keep
+  /// What a read does with a value that the value coder cannot decode, or that a coder with another
+  /// tag wrote. Default `.keep`. Calls with a loader always load the value again. The policy does
+  /// not apply to damaged values: reading one always throws `corrupt`.
+  public var unreadableValuePolicy: UnreadableValuePolicy = .keep
 
   /// What an open does with a corrupt store. Default `.refuse`.
   public var corruptStorePolicy: CorruptStorePolicy = .refuse

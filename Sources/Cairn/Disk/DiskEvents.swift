@@ -203,7 +203,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   func noteDamage(_ event: DamageEvent) {
     guard isObserved.load(ordering: .relaxed) else { return }
     for bytes in event.keys where bytes != ReservedKey.marks {
-      do throws(CacheError) {
+      do throws(StoreError) {
         tell(.damaged(key: try keyCoder.decode(bytes.rawSpan)), 0)
       } catch {
         log(.warning, .coding, "observers could not be told of damage: \(error)")
@@ -223,7 +223,7 @@ final class DiskEvents<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // If the store was already empty, only memory needs to know.
     case .all(let version, let count): if count > 0 { tell(.removedAll(count: count), version) }
     case .entry(let bytes, let version, let cause):
-      do throws(CacheError) {
+      do throws(StoreError) {
         tell(.removed(key: try keyCoder.decode(bytes.rawSpan), cause: cause), version)
       } catch {
         log(.warning, .coding, "observers could not be told of a removal: \(error)")

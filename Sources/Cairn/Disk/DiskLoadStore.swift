@@ -12,7 +12,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
   private let begun = BegunLoad()
 
   private final class BegunLoad: Sendable {
-    let damage = Lock<CacheError?>(nil)
+    let damage = Lock<StoreError?>(nil)
     /// The newest version when the load began.
     let start = Atomic<UInt64>(0)
   }
@@ -28,7 +28,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
     if purpose == .prior { begun.start.store(cache.store.lastVersion, ordering: .relaxed) }
     return try cache.orDropped(key, counts: purpose == .answer) { error in
       begun.damage.withLock { $0 = error }
-    } _: { () throws(CacheError) in
+    } _: { () throws(StoreError) in
       try cache.heldValue(forKey: key, purpose)
     }
   }
@@ -57,7 +57,7 @@ struct DiskLoadStore<CacheKey: Hashable & Sendable, Value: Sendable>: LoadStore 
 extension DiskCache {
   /// The value of a key, fresh or retained. The loader gets the value on disk, which its result
   /// replaces.
-  func heldValue(forKey key: Key, _ purpose: HeldPurpose) throws(CacheError) -> HeldValue<Value>? {
+  func heldValue(forKey key: Key, _ purpose: HeldPurpose) throws(StoreError) -> HeldValue<Value>? {
     guard let held, purpose != .prior else { return try storedHeld(key, purpose)?.0 }
     let tierKey = try tierKey(key)
     let isRead = purpose == .answer
@@ -80,11 +80,11 @@ extension DiskCache {
   /// - Returns: its times and metadata, and if it is fresh, what memory needs to keep it.
   private func storedHeld(
     _ key: Key, _ purpose: HeldPurpose
-  ) throws(CacheError) -> (HeldValue<Value>, TierSource?)? {
+  ) throws(StoreError) -> (HeldValue<Value>, TierSource?)? {
     let isRead = purpose == .answer
     let history = try history()
     let found = try fetch(key, isAccess: isRead, counts: isRead) {
-      (record) throws(CacheError) -> (HeldValue<Value>, TierSource?) in
+      (record) throws(StoreError) -> (HeldValue<Value>, TierSource?) in
       let source = TierSource(
         record, hasTags: CacheMetadata.hasTags(record.metadata), history: history)
       return (try heldValue(record, source.info, purpose), source)
@@ -94,11 +94,9 @@ extension DiskCache {
     if retention == 0 || events.keptCount.load(ordering: .relaxed) > 0 { return nil }
     let start = callStart()
     defer { note(.read, of: key, since: start) }
-    return try keyCoder.encode(key) { (key) throws(CacheError) in
-      let record = try unhidden { () throws(CacheError) in
-        try callingStore { () throws(StoreError) in
-          try store.expiredEntry(forKey: key, within: retention)
-        }
+    return try keyCoder.encode(key) { (key) throws(StoreError) in
+      let record = try unhidden { () throws(StoreError) in
+        try store.expiredEntry(forKey: key, within: retention)
       }
       guard let record else { return nil }
       return (try heldValue(record, record.info, purpose), nil)
@@ -107,7 +105,7 @@ extension DiskCache {
 
   private func heldValue(
     _ record: borrowing PinnedEntry, _ info: EntryInfo, _ purpose: HeldPurpose
-  ) throws(CacheError) -> HeldValue<Value> {
+  ) throws(StoreError) -> HeldValue<Value> {
     let metadata = try metadata(of: record, wantsRest: purpose == .prior)
     return HeldValue(
       value: try decodeValue(record.value, version: record.version), version: info.version,

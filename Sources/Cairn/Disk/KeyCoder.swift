@@ -13,7 +13,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a key.
   @usableFromInline
   typealias Encoding =
-    @Sendable (_ key: Key, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) -> Void
+    @Sendable (_ key: Key, _ body: (RawSpan) throws(StoreError) -> Void) throws(StoreError) -> Void
   typealias Decoding = @Sendable (RawSpan) throws -> Key
 
   @usableFromInline let withBytes: Encoding
@@ -47,10 +47,10 @@ public struct KeyCoder<Key: Sendable>: Sendable {
     decode: @escaping @Sendable (RawSpan) throws -> Key
   ) -> KeyCoder {
     KeyCoder(
-      withBytes: { (key, body) throws(CacheError) in
+      withBytes: { (key, body) throws(StoreError) in
         let bytes: [UInt8]
         do { bytes = try encode(key) } catch {
-          throw .unencodableKey(reason: codingReason(error))
+          throw .unencodable(reason: codingReason(error))
         }
         try bytes.withBytes(body)
       }, decode: decode)
@@ -58,19 +58,19 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 
   /// Calls `body` with the bytes of a key, and returns the result.
   func encode<Result: ~Copyable>(
-    _ key: Key, _ body: (RawSpan) throws(CacheError) -> Result
-  ) throws(CacheError) -> Result {
+    _ key: Key, _ body: (RawSpan) throws(StoreError) -> Result
+  ) throws(StoreError) -> Result {
     var result: Result?
-    try withBytes(key) { (bytes) throws(CacheError) in result = try body(bytes) }
+    try withBytes(key) { (bytes) throws(StoreError) in result = try body(bytes) }
     guard let result = result.take() else {
       preconditionFailure("a coder calls its closure or throws")
     }
     return result
   }
 
-  func decode(_ bytes: RawSpan) throws(CacheError) -> Key {
+  func decode(_ bytes: RawSpan) throws(StoreError) -> Key {
     do { return try decoding(bytes) } catch {
-      throw .undecodableKey(reason: codingReason(error))
+      throw .undecodable(version: 0, reason: codingReason(error))
     }
   }
 }
@@ -78,7 +78,7 @@ public struct KeyCoder<Key: Sendable>: Sendable {
 extension KeyCoder where Key: ByteSource {
   fileprivate init(passing decode: @escaping Decoding) {
     self.init(
-      withBytes: { (key, body) throws(CacheError) in try key.withBytes(body) }, decode: decode,
+      withBytes: { (key, body) throws(StoreError) in try key.withBytes(body) }, decode: decode,
       comparesBytes: false)
   }
 }
@@ -108,10 +108,10 @@ extension KeyCoder where Key: FixedWidthInteger {
   public static var integer: KeyCoder {
     let byteCount = Key.bitWidth / 8
     return KeyCoder(
-      withBytes: { (key, body) throws(CacheError) in
+      withBytes: { (key, body) throws(StoreError) in
         if byteCount <= 8 {
           let word = UInt64(truncatingIfNeeded: key) << UInt64(64 - 8 * byteCount)
-          return try withBigEndianBytes(of: word) { (bytes) throws(CacheError) in
+          return try withBigEndianBytes(of: word) { (bytes) throws(StoreError) in
             try body(bytes.extracting(first: byteCount))
           }
         }

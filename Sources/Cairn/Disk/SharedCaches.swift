@@ -44,11 +44,11 @@ enum SharedCaches {
   /// The open cache at a path, or a new one from `open`. If several callers need the cache at the
   /// same time, one opens it and the others wait.
   ///
-  /// - Throws: `otherType` if the open cache has another type; `locked` if this thread is already
+  /// - Throws: `unusable` if the open cache has another type; `locked` if this thread is already
   ///   opening it; any error of `open`.
   static func cache<Cache: AnyObject & Sendable>(
-    at path: String, open: () throws(CacheError) -> Cache
-  ) throws(CacheError) -> Cache {
+    at path: String, open: () throws(StoreError) -> Cache
+  ) throws(StoreError) -> Cache {
     let key = Array(path.utf8)
     let thread = ThreadID.current
     let answer = places.byPath.waitUntil { places -> Answer? in
@@ -67,12 +67,13 @@ enum SharedCaches {
     switch answer {
     case .live(let live):
       guard let cache = live as? Cache else {
-        throw .otherType(found: "\(type(of: live))", expected: "\(Cache.self)")
+        throw .unusable(
+          path: path, reason: "it is open as a \(type(of: live)), not a \(Cache.self)")
       }
       return cache
-    case .circle: throw .store(.locked(path: path, inThisProcess: true))
+    case .circle: throw .locked(path: path, inThisProcess: true)
     case .open(let old):
-      do throws(CacheError) {
+      do throws(StoreError) {
         let cache = try opened(at: key, isReplacement: old != nil, open)
         enter(.open(Weak(cache)), at: key)
         return cache
@@ -85,12 +86,12 @@ enum SharedCaches {
 
   /// Opens a cache. An earlier one may still be closing its store on another thread.
   private static func opened<Cache>(
-    at key: [UInt8], isReplacement: Bool, _ open: () throws(CacheError) -> Cache
-  ) throws(CacheError) -> Cache {
+    at key: [UInt8], isReplacement: Bool, _ open: () throws(StoreError) -> Cache
+  ) throws(StoreError) -> Cache {
     let end = ContinuousClock.now.advanced(by: .seconds(10))
     while true {
-      do throws(CacheError) { return try open() } catch {
-        guard isReplacement, case .store(.locked) = error, ContinuousClock.now < end else {
+      do throws(StoreError) { return try open() } catch {
+        guard isReplacement, case .locked = error, ContinuousClock.now < end else {
           throw error
         }
         pause(for: .milliseconds(1))

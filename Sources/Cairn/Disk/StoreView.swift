@@ -18,10 +18,10 @@ public struct StoreView<Value: Sendable>: Sendable {
 
   /// The value of a key, or `nil` if the key has no unexpired value. Counts as an access.
   ///
-  /// - Throws: `store` (see `Store.value(forKey:)`), `undecodableValue`, `changedType`.
+  /// - Throws: `undecodable`; otherwise see `Store.value(forKey:)`.
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable
-  ) throws(CacheError) -> Value? {
+  ) throws(StoreError) -> Value? {
     try found(fullKey(key))?.value
   }
 
@@ -33,16 +33,14 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil` for the store's class.
   /// - Returns: the entry's version.
-  /// - Throws: `unencodableValue`, `store` (see `Store.setValue`).
+  /// - Throws: `unencodable`; otherwise see `Store.setValue`.
   @discardableResult
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     options: EntryOptions = .standard, durability: Durability? = nil
-  ) throws(CacheError) -> UInt64 {
+  ) throws(StoreError) -> UInt64 {
     let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
-    return try callingStore { () throws(StoreError) in
-      try store.setValue(value, forKey: key, options: options, durability: durability)
-    }
+    return try store.setValue(value, forKey: key, options: options, durability: durability)
   }
 
   /// Sets the value of a key, like the synchronous form, but blocks no thread.
@@ -50,11 +48,9 @@ public struct StoreView<Value: Sendable>: Sendable {
   public nonisolated(nonsending) func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     options: EntryOptions = .standard, durability: Durability? = nil
-  ) async throws(CacheError) -> UInt64 {
+  ) async throws(StoreError) -> UInt64 {
     let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
-    do throws(StoreError) {
-      return try await store.setValue(value, forKey: key, options: options, durability: durability)
-    } catch { throw .store(error) }
+    return try await store.setValue(value, forKey: key, options: options, durability: durability)
   }
 
   /// Removes the value of a key.
@@ -64,22 +60,18 @@ public struct StoreView<Value: Sendable>: Sendable {
   @discardableResult
   public func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     let key = fullKey(key)
-    return try callingStore { () throws(StoreError) in
-      try store.removeValue(forKey: key, durability: durability)
-    }
+    return try store.removeValue(forKey: key, durability: durability)
   }
 
   /// Removes the value of a key, like the synchronous form, but blocks no thread.
   @discardableResult
   public nonisolated(nonsending) func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable, durability: Durability? = nil
-  ) async throws(CacheError) -> Bool {
+  ) async throws(StoreError) -> Bool {
     let key = fullKey(key)
-    do throws(StoreError) {
-      return try await store.removeValue(forKey: key, durability: durability)
-    } catch { throw .store(error) }
+    return try await store.removeValue(forKey: key, durability: durability)
   }
 
   /// Changes the value of a key, without losing concurrent changes. `change` runs with no lock
@@ -93,7 +85,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   ///     Returning `nil` removes the value. An existing entry keeps its cost, lifetime, idle limit
   ///     and metadata.
   /// - Returns: the new value, or `nil` if the key now has no value.
-  /// - Throws: any error of `change`, unchanged. Otherwise a ``CacheError``: see `value(forKey:)`
+  /// - Throws: any error of `change`, unchanged. Otherwise a ``/CairnStore/StoreError``: see `value(forKey:)`
   ///   and `setValue`.
   @discardableResult
   public func update(
@@ -103,19 +95,17 @@ public struct StoreView<Value: Sendable>: Sendable {
     let key = fullKey(key)
     while true {
       let attempt = try Attempt(self, key, change)
-      do throws(StoreError) {
-        guard let bytes = attempt.bytes else {
-          guard let version = attempt.version else { return nil }
-          if try store.compareAndRemove(forKey: key, expecting: version, durability: durability) {
-            return nil
-          }
-          continue
+      guard let bytes = attempt.bytes else {
+        guard let version = attempt.version else { return nil }
+        if try store.compareAndRemove(forKey: key, expecting: version, durability: durability) {
+          return nil
         }
-        let result = try store.compareAndSet(
-          bytes, forKey: key, expecting: attempt.version, options: attempt.options,
-          durability: durability)
-        if case .stored = result { return attempt.value }
-      } catch { throw CacheError.store(error) }
+        continue
+      }
+      let result = try store.compareAndSet(
+        bytes, forKey: key, expecting: attempt.version, options: attempt.options,
+        durability: durability)
+      if case .stored = result { return attempt.value }
     }
   }
 
@@ -129,21 +119,19 @@ public struct StoreView<Value: Sendable>: Sendable {
     let key = fullKey(key)
     while true {
       let attempt = try Attempt(self, key, change)
-      do throws(StoreError) {
-        guard let bytes = attempt.bytes else {
-          guard let version = attempt.version else { return nil }
-          if try await store.compareAndRemove(
-            forKey: key, expecting: version, durability: durability)
-          {
-            return nil
-          }
-          continue
+      guard let bytes = attempt.bytes else {
+        guard let version = attempt.version else { return nil }
+        if try await store.compareAndRemove(
+          forKey: key, expecting: version, durability: durability)
+        {
+          return nil
         }
-        let result = try await store.compareAndSet(
-          bytes, forKey: key, expecting: attempt.version, options: attempt.options,
-          durability: durability)
-        if case .stored = result { return attempt.value }
-      } catch { throw CacheError.store(error) }
+        continue
+      }
+      let result = try await store.compareAndSet(
+        bytes, forKey: key, expecting: attempt.version, options: attempt.options,
+        durability: durability)
+      if case .stored = result { return attempt.value }
     }
   }
 
@@ -181,41 +169,35 @@ public struct StoreView<Value: Sendable>: Sendable {
   public func value(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     in transaction: inout Transaction
-  ) throws(CacheError) -> Value? {
+  ) throws(StoreError) -> Value? {
     precondition(transaction.store === store, "a transaction of another store")
     let key = fullKey(key)
     let found: Transaction.Found?
-    do throws(StoreError) { found = try transaction.found(forKey: key) } catch {
-      throw .store(error)
-    }
+    found = try transaction.found(forKey: key)
     guard let found else { return nil }
     return try decoded(found.value, found.metadata, version: found.version)
   }
 
   /// Sets the value of a key when a transaction of the store commits.
   ///
-  /// - Throws: `unencodableValue`, `store` (see `Batch.setValue`).
+  /// - Throws: `unencodable`; otherwise see `Batch.setValue`.
   public func setValue(
     _ value: Value, forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     options: EntryOptions = .standard, in transaction: inout Transaction
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     precondition(transaction.store === store, "a transaction of another store")
     let (key, value, options) = (fullKey(key), try encoded(value), tagged(options))
-    do throws(StoreError) {
-      try transaction.setValue(value, forKey: key, options: options)
-    } catch { throw .store(error) }
+    try transaction.setValue(value, forKey: key, options: options)
   }
 
   /// Removes the value of a key, if it has one, when a transaction of the store commits.
   public func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable,
     in transaction: inout Transaction
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     precondition(transaction.store === store, "a transaction of another store")
     let key = fullKey(key)
-    do throws(StoreError) { try transaction.removeValue(forKey: key) } catch {
-      throw .store(error)
-    }
+    try transaction.removeValue(forKey: key)
   }
 
   // MARK: Iterating
@@ -224,7 +206,7 @@ public struct StoreView<Value: Sendable>: Sendable {
   /// `body` returns `.stop`. The call may or may not see concurrent writes. `body` runs with no
   /// lock held and may use the store.
   ///
-  /// - Throws: any error of `body`, unchanged. `undecodableValue` or `changedType` at the first
+  /// - Throws: any error of `body`, unchanged. `undecodable` at the first
   ///   value that is not of the view's type. Otherwise see `Store.forEachEntry`.
   /// - Complexity: O(keys of the store + bytes of the view).
   public func forEach(_ body: (_ key: [UInt8], _ value: Value) throws -> Visit) throws {
@@ -243,33 +225,33 @@ public struct StoreView<Value: Sendable>: Sendable {
     return options
   }
 
-  private func encoded(_ value: Value) throws(CacheError) -> [UInt8] {
+  private func encoded(_ value: Value) throws(StoreError) -> [UInt8] {
     var encoded: [UInt8] = []
-    try coder.withBytes(value) { (bytes) throws(CacheError) in encoded = [UInt8](copying: bytes) }
+    try coder.withBytes(value) { (bytes) throws(StoreError) in encoded = [UInt8](copying: bytes) }
     return encoded
   }
 
-  private func found(_ key: [UInt8]) throws(CacheError) -> (entry: Entry, value: Value)? {
-    let entry = try callingStore { () throws(StoreError) in try store.entry(forKey: key) }
+  private func found(_ key: [UInt8]) throws(StoreError) -> (entry: Entry, value: Value)? {
+    let entry = try store.entry(forKey: key)
     guard let entry else { return nil }
     return (entry, try decoded(entry))
   }
 
-  private func decoded(_ entry: Entry) throws(CacheError) -> Value {
+  private func decoded(_ entry: Entry) throws(StoreError) -> Value {
     try decoded(entry.value, entry.metadata, version: entry.version)
   }
 
   private func decoded(
     _ value: [UInt8], _ metadata: [UInt8], version: UInt64
-  ) throws(CacheError) -> Value {
+  ) throws(StoreError) -> Value {
     do {
       let metadata = try CacheMetadata(decoding: metadata.rawSpan, wantsRest: false)
       guard metadata.tag == coder.tag else {
-        throw CacheError.changedType(version: version, found: metadata.tag, expected: coder.tag)
+        throw StoreError.otherTag(metadata.tag, coder.tag, version: version)
       }
       return try coder.decode(value.rawSpan)
-    } catch let error as CacheError { throw error } catch {
-      throw .undecodable(error, version: version, in: store.path)
+    } catch let error as StoreError { throw error } catch {
+      throw .undecodable(error, version: version)
     }
   }
 }

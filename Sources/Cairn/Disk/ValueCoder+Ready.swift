@@ -5,7 +5,7 @@ extension ValueCoder where Value: ByteSource {
   /// The bytes, unchanged, passed to the store without a copy.
   init(passing decode: @escaping Decoding) {
     self.init(
-      withBytes: { (value, body) throws(CacheError) in try value.withBytes(body) }, decode: decode)
+      withBytes: { (value, body) throws(StoreError) in try value.withBytes(body) }, decode: decode)
   }
 }
 
@@ -73,10 +73,10 @@ extension ValueCoder where Value: Codable {
     decode: @escaping @Sendable (Data) throws -> Value
   ) -> ValueCoder {
     ValueCoder(
-      withBytes: { (value, body) throws(CacheError) in
+      withBytes: { (value, body) throws(StoreError) in
         let data: Data
         do { data = try encode(value) } catch {
-          throw .unencodableValue(reason: codingReason(error))
+          throw .unencodable(reason: codingReason(error))
         }
         try data.withBytes(body)
       }, decode: { try decode(Data(copying: $0)) })

@@ -6,14 +6,14 @@ internal import CairnStore
 ///     let packed = coder.transformed(encode: compress, decode: decompress)
 ///
 /// A coder's closures may run on any thread, and on several at once, with no lock held. They may
-/// throw any error. The cache then throws a ``CacheError`` with a reason that is safe to log: the
+/// throw any error. The cache then throws a ``/CairnStore/StoreError`` with a reason that is safe to log: the
 /// reason of a ``CodingFailure``, or the type and case of any other error. For a `DecodingError`,
 /// the reason says what is missing or wrong, and where: `users[3].age`.
 public struct ValueCoder<Value: Sendable>: Sendable {
   /// Calls its closure once, with the bytes of a value.
   @usableFromInline
   typealias Encoding =
-    @Sendable (_ value: Value, _ body: (RawSpan) throws(CacheError) -> Void) throws(CacheError) ->
+    @Sendable (_ value: Value, _ body: (RawSpan) throws(StoreError) -> Void) throws(StoreError) ->
     Void
   @usableFromInline
   typealias Decoding = @Sendable (RawSpan) throws -> Value
@@ -22,8 +22,8 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   /// the type or its encoding changes. 0, the default, means no tag.
   ///
   /// A value with another tag is never decoded. Depending on
-  /// ``DiskCacheConfiguration/changedTypePolicy``, a read throws
-  /// ``CacheError/changedType(version:found:expected:)``, or is a miss that removes the value.
+  /// ``DiskCacheConfiguration/unreadableValuePolicy``, a read throws
+  /// ``/CairnStore/StoreError/undecodable(version:reason:)``, or is a miss that removes the value.
   public let tag: UInt32
   @usableFromInline let withBytes: Encoding
   @usableFromInline let decode: Decoding
@@ -52,7 +52,7 @@ public struct ValueCoder<Value: Sendable>: Sendable {
     decode: @escaping @Sendable (RawSpan) throws -> Value
   ) -> ValueCoder {
     ValueCoder(
-      withBytes: { (value, body) throws(CacheError) in
+      withBytes: { (value, body) throws(StoreError) in
         try encoded { try encode(value) }.withBytes(body)
       }, decode: decode)
   }
@@ -76,8 +76,8 @@ public struct ValueCoder<Value: Sendable>: Sendable {
     let (inner, innerDecode) = (withBytes, self.decode)
     return ValueCoder(
       tag: tag,
-      withBytes: { (value, body) throws(CacheError) in
-        try inner(value) { (bytes) throws(CacheError) in
+      withBytes: { (value, body) throws(StoreError) in
+        try inner(value) { (bytes) throws(StoreError) in
           try encoded { try encode(bytes) }.withBytes(body)
         }
       },
@@ -86,6 +86,6 @@ public struct ValueCoder<Value: Sendable>: Sendable {
 }
 
 /// Calls a value coder's closure, and converts its error.
-private func encoded(_ body: () throws -> [UInt8]) throws(CacheError) -> [UInt8] {
-  do { return try body() } catch { throw .unencodableValue(reason: codingReason(error)) }
+private func encoded(_ body: () throws -> [UInt8]) throws(StoreError) -> [UInt8] {
+  do { return try body() } catch { throw .unencodable(reason: codingReason(error)) }
 }

@@ -39,7 +39,7 @@ struct PolicyLoad<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       } catch {
         // A cancelled caller receives nothing.
         if error is CancellationError, Task.isCancelled { throw error }
-        if case CacheError.circularLoad = error { throw error }
+        if case StoreError.circularLoad = error { throw error }
         guard let stale = try staleValue() else {
           // The load continues, and the caller waits for it after all.
           if error is SoftTimeLimit { continue }

@@ -241,7 +241,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let waiting = LoadNode.waiting
     if let waiting, !LoadGraph.add(waiting, waitsFor: flight.node) {
       leave(flight, waiter, key)
-      throw CacheError.circularLoad
+      throw StoreError.circularLoad
     }
     defer { if let waiting { LoadGraph.remove(waiting, waitsFor: flight.node) } }
     if isNew { start(flight, key, load) } else { flight.escalate(to: Task.currentPriority) }
@@ -307,7 +307,7 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     remove(flight, key, isCancelled: false)
     // Counted before any waiter continues.
     count { $0.timedOutCount += 1 }
-    let outcome = Result<Value, any Error>.failure(CacheError.loadTimedOut(limit: limit))
+    let outcome = Result<Value, any Error>.failure(StoreError.loadTimedOut(limit: limit))
     flight.finish(
       outcome, cancelElsewhere,
       preparing: { isUnheard in

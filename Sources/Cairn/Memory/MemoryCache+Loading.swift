@@ -18,7 +18,7 @@ extension MemoryCache: Loading {
   /// cache does not keep it. Later callers get the new value.
   ///
   /// `load` runs with no lock held and may use the cache. If it requests its own key, or a key
-  /// whose load waits for this one, that call throws `CacheError.circularLoad`, because the load
+  /// whose load waits for this one, that call throws `StoreError.circularLoad`, because the load
   /// would wait for itself. Calls in child tasks of the loader count too. But the cache does not
   /// detect a cycle through a `Task` or `Task.detached` that the loader awaits. Such a load never
   /// ends.
@@ -29,7 +29,7 @@ extension MemoryCache: Loading {
   ///   - policy: how fresh the value must be, and how long to wait. `nil` means the configured
   ///     policy.
   ///   - load: makes the value.
-  /// - Throws: any error of `load`; `CancellationError`; `CacheError.circularLoad` and
+  /// - Throws: any error of `load`; `CancellationError`; `StoreError.circularLoad` and
   ///   `loadTimedOut`.
   @inlinable
   public func value(

@@ -28,7 +28,7 @@ extension Store {
   /// - Returns: a report of the copied and the lost entries. Damage is listed in the report, not
   ///   thrown.
   /// - Throws: `locked` if a process has the store open for writing; `noStore`, `notAStore`;
-  ///   `unusableDestination`; `unsupportedVersion` if a file has a newer format version;
+  ///   `unusable`; `unsupportedVersion` if a file has a newer format version;
   ///   `unsafeFile`, `unsupportedFileSystem`, `noSpace`, `system`.
   /// - Complexity: O(bytes). Takes memory for all keys and for 1 MiB windows, but not for values.
   @discardableResult

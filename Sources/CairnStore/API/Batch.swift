@@ -19,7 +19,7 @@ public struct Batch: ~Copyable {
   ///     keeps an array, an array slice or a string of 64 KiB or more as it is.
   ///   - key: 1 to 65,535 bytes.
   ///   - options: cost, lifetime, idle limit and metadata.
-  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `batchTooLarge`,
+  /// - Throws: `invalidKey`, `tooLarge`,
   ///   `unsupportedOption`. An operation that throws leaves the batch unchanged.
   /// - Complexity: O(bytes).
   @inlinable
@@ -66,7 +66,7 @@ public struct Batch: ~Copyable {
 
   /// Removes the value of a key, if it has one.
   ///
-  /// - Throws: `invalidKey`, `batchTooLarge`.
+  /// - Throws: `invalidKey`, `tooLarge`.
   @inlinable
   public mutating func removeValue(
     forKey key: borrowing some ByteSource & ~Copyable & ~Escapable

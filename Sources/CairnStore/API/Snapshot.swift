@@ -60,7 +60,7 @@ public final class Snapshot: Sendable {
   /// - Returns: what was copied. Values that are damaged in the store are damaged in the copy too,
   ///   and the report lists them.
   /// - Throws: `corrupt` if the head of a record is damaged (use `Store.salvage` of the
-  ///   module `CairnRepair`); `unusableDestination`, `noSpace`, `unsafeFile`,
+  ///   module `CairnRepair`); `unusable`, `noSpace`, `unsafeFile`,
   ///   `unsupportedFileSystem`, `closed`, `usedAfterFork`, `system`.
   /// - Complexity: O(bytes of the log), including dead records. Call `Store.compact` first for a
   ///   smaller copy.

@@ -127,7 +127,7 @@ extension Store {
   ///   - options: used only if the counter is absent.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the new number.
-  /// - Throws: `notACounter` or `counterOverflow`; nothing is then written. Otherwise see `update`.
+  /// - Throws: `notACounter`; nothing is then written. Otherwise see `update`.
   /// - Complexity: O(key) for each attempt. If several callers change a key at once, one of them
   ///   always succeeds.
   @inlinable
@@ -167,14 +167,16 @@ struct Increment {
     version = entry?.info.version
     var old: Int64 = 0
     if let entry {
-      guard entry.value.count == 8 else { throw .notACounter(byteCount: entry.value.count) }
+      guard entry.value.count == 8 else {
+        throw .notACounter(reason: "it has \(entry.value.count) bytes, and a counter has 8")
+      }
       old = entry.value.reversed().reduce(0) { $0 << 8 | Int64($1) }
       self.options = EntryOptions.standard.keeping(entry.info, metadata: entry.metadata)
     } else {
       self.options = options
     }
     let (sum, isTooLarge) = old.addingReportingOverflow(amount)
-    if isTooLarge { throw .counterOverflow }
+    if isTooLarge { throw .notACounter(reason: "it would overflow 64 bits") }
     number = sum
   }
 

@@ -10,7 +10,7 @@ extension Store {
   ///   - options: cost, lifetime, idle limit and metadata.
   ///   - durability: `nil` for the configured class.
   /// - Returns: the entry's version.
-  /// - Throws: `invalidKey`, `valueTooLarge`, `metadataTooLarge`, `unsupportedOption`, `noSpace`,
+  /// - Throws: `invalidKey`, `tooLarge`, `unsupportedOption`, `noSpace`,
   ///   `outOfMemory`: nothing was written. `durabilityUnknown`: the value was written but may not
   ///   survive a power cut, and the store is poisoned. `poisoned`, `vanished`, `readOnly`,
   ///   `closed`, `usedAfterFork`, `system`.
@@ -139,7 +139,7 @@ extension Store {
   /// 8,192 operations or more is written, other writes continue. A batch that changes nothing
   /// writes nothing, but still waits until the state that it found has the requested durability.
   ///
-  /// - Throws: any error of `body`, unchanged, `batchTooLarge`, or `conflict` if a key has not the
+  /// - Throws: any error of `body`, unchanged, `tooLarge`, or `conflict` if a key has not the
   ///   version that the batch requires; nothing is then written. Otherwise see `setValue`.
   /// - Returns: the result of `body`.
   @inlinable

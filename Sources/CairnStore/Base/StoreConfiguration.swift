@@ -64,7 +64,7 @@ public struct StoreConfiguration: Sendable {
   /// and at least 24 bytes per entry. `nil`, the default, means no limit.
   ///
   /// Enforced like `countLimit`. Writing an entry that alone exceeds the limit throws
-  /// `valueTooLarge`. On disk, the store takes up to `spaceBound` times as much, plus a few
+  /// `tooLarge`. On disk, the store takes up to `spaceBound` times as much, plus a few
   /// segments of `segmentByteLimit`. With a small limit, set `segmentByteLimit` to less than an
   /// eighth of the limit.
   public var byteLimit: Int?

@@ -1,5 +1,6 @@
-/// The errors of a store. Each says what failed and where. No error contains keys or values. A
-/// minor version may add cases, so give every `switch` a `default`.
+/// The errors of stores, caches and loads. Each says what failed and where. Except for `conflict`,
+/// no error contains keys or values. A minor version may add cases, so give every `switch` a
+/// `default`.
 public indirect enum StoreError: Error, Sendable, Hashable {
   // Opening.
 
@@ -18,9 +19,10 @@ public indirect enum StoreError: Error, Sendable, Hashable {
   case unsupportedVersion(file: String, major: Int)
   /// The filesystem cannot support the store's guarantees.
   case unsupportedFileSystem(path: String, name: String)
-  /// A salvage, a backup or an export cannot use the destination: for example, it is not empty, or
-  /// it is inside the store.
-  case unusableDestination(path: String, reason: String)
+  /// The path cannot be used for this purpose. For example, the destination of a backup is not
+  /// empty, a cache would be inside another cache's store, or a shared cache is open with other
+  /// types.
+  case unusable(path: String, reason: String)
   /// An option of the configuration is out of range.
   case invalidConfiguration(option: String, reason: String)
 
@@ -28,21 +30,29 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   /// Bytes on disk are damaged. Other keys may be readable.
   case corrupt(Corruption)
+  /// The bytes of a value are intact, but the value coder could not decode them, or a coder with
+  /// another tag wrote them. The value was kept. `version` is the entry's version, for a
+  /// compare-and-remove. The reason names the wrong part of the value if the coder reports it, as
+  /// Foundation's coders do, but shows dictionary keys as `[…]`.
+  case undecodable(version: UInt64, reason: String)
 
   // Writing.
 
-  /// The key is empty, or longer than the configuration allows.
-  case invalidKey(byteCount: Int, limit: Int)
-  /// The value is larger than the configuration allows.
-  case valueTooLarge(byteCount: Int, limit: Int)
-  /// The metadata is larger than the configuration allows.
-  case metadataTooLarge(byteCount: Int, limit: Int)
-  /// The batch takes more bytes in the log than the configuration allows.
-  case batchTooLarge(byteCount: Int, limit: Int)
-  /// The value to increment is not a counter, because its size is not 8 bytes.
-  case notACounter(byteCount: Int)
-  /// The new number does not fit in 64 bits. The counter is unchanged.
-  case counterOverflow
+  /// The key is empty, too long, or reserved for the cache. Nothing was written.
+  case invalidKey(reason: String)
+  /// A value, metadata or a batch is larger than its limit. `part` is the one of these words that
+  /// says which. Nothing was written.
+  case tooLarge(_ part: String, byteCount: Int, limit: Int)
+  /// A coder could not encode a key or a value. Nothing was written. The reason names the wrong part
+  /// of the value if the coder reports it, as Foundation's coders do.
+  case unencodable(reason: String)
+  /// A tag is empty or too long, the entry has too many tags, or too many removed tags have entries
+  /// that are still being removed in the background. Nothing was written or removed. In the last
+  /// case, `DiskCache.maintain()` finishes the removal.
+  case invalidTag(reason: String)
+  /// The value to increment is not a counter, because its size is not 8 bytes, or the new number
+  /// does not fit in 64 bits. The value is unchanged.
+  case notACounter(reason: String)
   /// A key has another version than a batch requires, or than a transaction has read. Nothing was
   /// written.
   case conflict(path: String, key: [UInt8])
@@ -61,6 +71,12 @@ public indirect enum StoreError: Error, Sendable, Hashable {
 
   // Any use.
 
+  /// A load would wait for itself: its loader requested its own key, or a key whose load waits for
+  /// this one. The loader's call throws this error.
+  case circularLoad
+  /// A load took longer than its policy's `timeLimit`. The load was cancelled. A late result is not
+  /// kept.
+  case loadTimedOut(limit: Duration)
   /// The store was closed.
   case closed(path: String)
   /// The task was cancelled before the work of the asynchronous call began. Nothing was done.
@@ -187,22 +203,23 @@ extension StoreError: CustomStringConvertible {
       "\(file): written by format version \(major), which this version cannot read"
     case .unsupportedFileSystem(let path, let name):
       "\(shown(path)): \(name) cannot hold a store"
-    case .unusableDestination(let path, let reason): "\(shown(path)): not usable: \(reason)"
+    case .unusable(let path, let reason): "\(shown(path)): not usable: \(reason)"
     case .invalidConfiguration(let option, let reason): "configuration: \(option): \(reason)"
     case .corrupt(let corruption):
       "\(corruption.directory.map { "\(shown($0)): " } ?? "")corrupt: \(corruption)"
         + (corruption.cause == .lostRecords
           ? "; cairn salvage copies the sound records into a new store, but loses the damaged one, "
             + "so that its key may be missing or have an older value" : "")
-    case .invalidKey(let count, let limit):
-      "a key has \(count) bytes; it must have 1 to \(limit)"
-    case .valueTooLarge(let count, let limit):
+    case .undecodable(let version, let reason):
+      "the value of version \(version) could not be decoded: \(reason)"
+    case .invalidKey(let reason): "not a valid key: \(reason)"
+    case .tooLarge("value", let count, let limit):
       "a value has \(count) bytes; at most \(limit) are allowed by valueByteLimit, or by byteLimit "
         + "or diskByteLimit, which include the key"
-    case .metadataTooLarge(let count, let limit):
-      "metadata has \(count) bytes; the limit is \(limit)"
-    case .batchTooLarge(let count, let limit):
-      "a batch takes \(count) bytes; the limit is \(limit)"
+    case .tooLarge(let part, let count, let limit):
+      "\(part) has \(count) bytes; the limit is \(limit)"
+    case .unencodable(let reason): "not encodable: \(reason)"
+    case .invalidTag(let reason): "not a valid tag: \(reason)"
     case .readOnly(let path): "\(shown(path)): the store was opened for reading only"
     case .noSpace(let path, 0, .disk):
       "\(shown(path)): no room for another file: the filesystem is full, or has no inode left"
@@ -213,12 +230,15 @@ extension StoreError: CustomStringConvertible {
     case .poisoned(let cause):
       "the store accepts no more writes until it is reopened, because this failed: \(cause)"
     case .closed(let path): "\(shown(path)): the store was closed"
-    case .notACounter(let byteCount):
-      "the value is not a counter: it has \(byteCount) bytes, and a counter has 8"
-    case .counterOverflow: "the counter would overflow 64 bits"
+    case .notACounter(let reason): "the value is not a counter: \(reason)"
     case .conflict(let path, let key):
       "\(shown(path)): the key \(shown(String(decoding: key, as: UTF8.self))) has another version"
+    case .unsupportedOption(name: "entry in memory only"):
+      "a memory-only entry needs a memory tier, and a plain set or load"
     case .unsupportedOption(let name): "a store has no \(name): use a cache"
+    case .circularLoad: "a load waits for itself"
+    case .loadTimedOut(let limit):
+      "a load exceeded its time limit of \(max(0, limit.milliseconds)) ms"
     case .cancelled: "the task was cancelled before the work began"
     case .outOfMemory(let needed):
       "no memory for \(needed) more bytes of the index"

@@ -20,11 +20,11 @@ package struct StoreCopy: ~Copyable {
     do throws(StoreError) {
       place = try Directory(path: path, fileSystem: fileSystem, readOnly: false)
       guard try place.names().allSatisfy({ $0 == FileName.lostAndFound }) else {
-        throw .unusableDestination(path: path, reason: "it is not empty")
+        throw .unusable(path: path, reason: "it is not empty")
       }
     } catch {
       if case .notAStore(_, let reason) = error {
-        throw .unusableDestination(path: path, reason: reason)
+        throw .unusable(path: path, reason: reason)
       }
       guard case .noStore = error else { throw error }
       // Check the parent first, because creating a directory inside the store would change the
@@ -41,7 +41,7 @@ package struct StoreCopy: ~Copyable {
       }
     }
     if try place.isInside(source) {
-      throw .unusableDestination(path: path, reason: "it lies inside the store")
+      throw .unusable(path: path, reason: "it lies inside the store")
     }
   }
 
@@ -57,7 +57,7 @@ package struct StoreCopy: ~Copyable {
     let lockFile: File
     do { lockFile = try directory.createFile(FileName.lock) } catch {
       if case .system(let failure) = error, failure.errorNumber == SystemError.exists {
-        throw .unusableDestination(path: directory.path, reason: "it is not empty")
+        throw .unusable(path: directory.path, reason: "it is not empty")
       }
       throw error
     }
@@ -65,7 +65,7 @@ package struct StoreCopy: ~Copyable {
     do throws(StoreError) {
       try lockFile.lockStore(at: directory.path, exclusively: true)
       guard try directory.names().filter({ $0 != FileName.lostAndFound }) == [FileName.lock] else {
-        throw .unusableDestination(path: directory.path, reason: "it is not empty")
+        throw .unusable(path: directory.path, reason: "it is not empty")
       }
       isOurs = true
       let mark = try directory.createFile(FileName.unfinishedCopy)

@@ -77,7 +77,8 @@ final class WriteLimits: Sendable {
   @inline(__always)
   func checkKey(_ key: RawSpan) throws(StoreError) {
     guard key.byteCount > 0 && key.byteCount <= keyByteLimit else {
-      throw .invalidKey(byteCount: key.byteCount, limit: keyByteLimit)
+      throw .invalidKey(
+        reason: "it has \(key.byteCount) bytes; it must have 1 to \(keyByteLimit)")
     }
   }
 
@@ -99,7 +100,7 @@ final class WriteLimits: Sendable {
     try checkKey(key)
     if options.tags != nil { throw .unsupportedOption(name: "tags") }
     guard value.byteCount <= valueByteLimit else {
-      throw .valueTooLarge(byteCount: value.byteCount, limit: valueByteLimit)
+      throw .tooLarge("value", byteCount: value.byteCount, limit: valueByteLimit)
     }
     var header = RecordHeader(kind: .put)
     header.keyByteCount = key.byteCount
@@ -122,7 +123,7 @@ final class WriteLimits: Sendable {
     let metadataByteCount = options.metadataBytes.count
     if metadataByteCount > 0 {
       guard metadataByteCount <= metadataByteLimit else {
-        throw .metadataTooLarge(byteCount: metadataByteCount, limit: metadataByteLimit)
+        throw .tooLarge("metadata", byteCount: metadataByteCount, limit: metadataByteLimit)
       }
       header.flags.insert(.metadata)
       header.metadataByteCount = metadataByteCount
@@ -138,7 +139,7 @@ final class WriteLimits: Sendable {
     let byteLimit = byteLimit
     guard header.byteCount + markByteCount > byteLimit else { return }
     let rest = header.headByteCount + markByteCount
-    throw .valueTooLarge(
-      byteCount: header.valueByteCount, limit: max(0, byteLimit & ~7 - rest))
+    throw .tooLarge(
+      "value", byteCount: header.valueByteCount, limit: max(0, byteLimit & ~7 - rest))
   }
 }

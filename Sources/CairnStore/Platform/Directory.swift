@@ -369,7 +369,7 @@ package final class Directory: Sendable {
   package static func create(
     path: String, fileSystem: any FileSystem
   ) throws(StoreError) -> Bool {
-    if let flaw = flaw(of: path) { throw .unusableDestination(path: path, reason: flaw) }
+    if let flaw = flaw(of: path) { throw .unusable(path: path, reason: flaw) }
     do {
       try fileSystem.makeDirectory(path: path)
       return true

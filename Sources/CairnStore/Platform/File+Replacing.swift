@@ -8,10 +8,10 @@ extension File {
   package static func replace(
     at path: String, with bytes: RawSpan, fileSystem: any FileSystem
   ) throws(StoreError) {
-    if let flaw = Directory.flaw(of: path) { throw .unusableDestination(path: path, reason: flaw) }
+    if let flaw = Directory.flaw(of: path) { throw .unusable(path: path, reason: flaw) }
     let name = Directory.lastName(of: path)
     guard !name.isEmpty, name != ".", name != ".." else {
-      throw .unusableDestination(path: path, reason: "it names no file")
+      throw .unusable(path: path, reason: "it names no file")
     }
     func naming<Value>(_ body: () throws(SystemError) -> Value) throws(StoreError) -> Value {
       do { return try body() } catch {

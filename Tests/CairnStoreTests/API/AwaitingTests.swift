@@ -316,10 +316,16 @@ struct AwaitingTests {
     try await store.removeAll()
     #expect(try store.count() == 0)
     try await store.sync()
-    await #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    await #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try await store.setValue("v", forKey: "")
     }
-    await #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    await #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try await store.removeValue(forKey: "")
     }
     try await store.close()

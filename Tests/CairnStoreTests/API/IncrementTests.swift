@@ -25,15 +25,22 @@ struct IncrementTests {
   @Test("A value of another size stays unchanged, and so does a counter that would overflow")
   func refused() async throws {
     try await store.setValue("text", forKey: "text")
-    #expect(throws: StoreError.notACounter(byteCount: 4)) { try store.increment(forKey: "text") }
-    await #expect(throws: StoreError.notACounter(byteCount: 4)) {
+    #expect(throws: StoreError.notACounter(reason: "it has 4 bytes, and a counter has 8")) {
+      try store.increment(forKey: "text")
+    }
+    await #expect(throws: StoreError.notACounter(reason: "it has 4 bytes, and a counter has 8")) {
       try await store.increment(forKey: "text")
     }
     #expect(try store.value(forKey: "text") == Array("text".utf8))
     try await store.increment(forKey: "n", by: .max)
-    await #expect(throws: StoreError.counterOverflow) { try await store.increment(forKey: "n") }
+    await #expect(throws: StoreError.notACounter(reason: "it would overflow 64 bits")) {
+      try await store.increment(forKey: "n")
+    }
     #expect(try await store.increment(forKey: "n", by: -1) == .max - 1)
-    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try store.increment(forKey: "")
     }
   }

@@ -54,7 +54,8 @@ struct LimitTests {
   func invalidKey(count: Int) throws {
     let store = try Store(directory.store)
     let key = key(count)
-    let invalid = StoreError.invalidKey(byteCount: count, limit: 65_535)
+    let invalid = StoreError.invalidKey(
+      reason: "it has \(count) bytes; it must have 1 to 65535")
     #expect(throws: invalid) { try store.setValue("v", forKey: key) }
     #expect(throws: invalid) { try store.value(forKey: key) }
     #expect(throws: invalid) { try store.entry(forKey: key) }
@@ -74,7 +75,10 @@ struct LimitTests {
   func keyLimit() throws {
     let store = try Store(directory.store, .small { $0.keyByteLimit = 8 })
     try store.setValue("v", forKey: key(8))
-    #expect(throws: StoreError.invalidKey(byteCount: 9, limit: 8)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 9 bytes; it must have 1 to 8")
+    ) {
       try store.setValue("v", forKey: key(9))
     }
   }
@@ -83,7 +87,7 @@ struct LimitTests {
   func valueLimit() throws {
     let store = try Store(directory.store, .small { $0.valueByteLimit = 8 })
     try store.setValue(key(8), forKey: "k")
-    let error = StoreError.valueTooLarge(byteCount: 9, limit: 8)
+    let error = StoreError.tooLarge("value", byteCount: 9, limit: 8)
     #expect(throws: error) { try store.setValue(key(9), forKey: "k") }
     #expect(throws: error) { try store.write { try $0.setValue(key(9), forKey: "k") } }
     #expect(try store.value(forKey: "k")?.count == 8)
@@ -94,7 +98,7 @@ struct LimitTests {
     let store = try Store(directory.store)
     try store.setValue("v", forKey: "k", options: .metadata(key(65_535)))
     #expect(try store.entry(forKey: "k")?.metadata == key(65_535))
-    #expect(throws: StoreError.metadataTooLarge(byteCount: 65_536, limit: 65_535)) {
+    #expect(throws: StoreError.tooLarge("metadata", byteCount: 65_536, limit: 65_535)) {
       try store.setValue("v", forKey: "k", options: .metadata(key(65_536)))
     }
   }
@@ -116,7 +120,7 @@ struct LimitTests {
   func smallMetadataLimit() throws {
     let store = try Store(directory.store, .small { $0.metadataByteLimit = 4 })
     try store.setValue("v", forKey: "k", options: .metadata(key(4)))
-    #expect(throws: StoreError.metadataTooLarge(byteCount: 5, limit: 4)) {
+    #expect(throws: StoreError.tooLarge("metadata", byteCount: 5, limit: 4)) {
       try store.setValue("v", forKey: "k", options: .metadata(key(5)))
     }
   }
@@ -129,7 +133,7 @@ struct LimitTests {
         for number in 0..<100 { try batch.setValue(key(100), forKey: "k\(number)") }
       }
     }
-    guard case .batchTooLarge(let byteCount, 1000) = error else {
+    guard case .tooLarge("a batch", let byteCount, 1000) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
@@ -268,7 +272,7 @@ struct LimitTests {
     let refusal = await #expect(throws: StoreError.self) {
       try await store.setValue([UInt8](repeating: 1, count: 3000), forKey: "k")
     }
-    guard case .valueTooLarge(byteCount: 3000, let limit) = refusal, limit < 2000 else {
+    guard case .tooLarge("value", byteCount: 3000, let limit) = refusal, limit < 2000 else {
       return #expect(Bool(false), "it was \(refusal.debugDescription)")
     }
     await #expect(throws: StoreError.self) {

@@ -25,7 +25,10 @@ struct ReplacedValueTests {
     clock.advance(by: .seconds(10))
     #expect(try store.updateValue("", forKey: "a") == nil)
     #expect(try store.updateValue("5", forKey: "a") == [])
-    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try store.updateValue("6", forKey: "")
     }
   }

@@ -144,7 +144,10 @@ struct TransactionTests {
       if value == Array("1".utf8) { throw Wrong() }
     }
     #expect(runCount == 2)
-    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try store.transact { transaction in _ = try transaction.value(forKey: "") }
     }
   }
@@ -216,7 +219,10 @@ struct TransactionTests {
 
   @Test("A closure that ignores a read's error cannot commit")
   func ignored() throws {
-    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try store.transact { transaction in
         _ = try? transaction.value(forKey: "")
         try transaction.setValue("1", forKey: "a")
@@ -259,7 +265,10 @@ struct TransactionTests {
       }
     }
     #expect(try store.contents() == ["a": Array("2".utf8)])
-    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65_535)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try store.write { batch in try batch.require(nil, forKey: "") }
     }
   }

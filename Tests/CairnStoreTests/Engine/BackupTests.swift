@@ -211,7 +211,7 @@ struct BackupTests {
     try fill(store, 3)
     try store.backup(to: copyPath)
     for path in [copyPath, directory.store, directory.store + "/inside"] {
-      guard case .unusableDestination = storeError({ try store.backup(to: path) }) else {
+      guard case .unusable = storeError({ try store.backup(to: path) }) else {
         Issue.record("\(path) is taken")
         continue
       }

@@ -69,7 +69,10 @@ final class ExtensionTests: StoreSuite {
     #expect(try store.extendLifetime(forKey: "short", to: .seconds(5)) == false)
     #expect(try store.extendLifetime(forKey: "absent", to: .seconds(5)) == false)
     #expect(try store.statistics().lastVersion == last)
-    #expect(throws: StoreError.invalidKey(byteCount: 0, limit: 65535)) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try store.extendLifetime(forKey: "", to: .seconds(5))
     }
   }

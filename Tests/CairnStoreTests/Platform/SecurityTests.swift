@@ -48,7 +48,7 @@ struct SecurityTests {
     try makeStore()
     let path = name.isEmpty ? name : directory(name)
     let reason = name.isEmpty ? "the path is empty" : "the path has a byte of 0"
-    let refused = StoreError.unusableDestination(path: path, reason: reason)
+    let refused = StoreError.unusable(path: path, reason: reason)
     let noStore = StoreError.notAStore(path: path, reason: reason)
     #expect("\(refused)" == path.replacing("\0", with: "\\x00") + ": not usable: \(reason)")
     #expect(!"\(noStore)".utf8.contains(0))

@@ -61,7 +61,7 @@ struct SalvageLockTests {
     }
     #expect(
       storeError { try salvage(fileSystem) }
-        == .unusableDestination(path: copy, reason: "it is not empty"))
+        == .unusable(path: copy, reason: "it is not empty"))
     let reader = try Store(copy, readOnly: true)
     try reader.close()
   }

@@ -54,7 +54,7 @@ struct SalvagePlaceTests {
   @Test("Destinations that are refused, with nothing changed")
   func destinations() throws {
     func isRefused(_ path: String) -> Bool {
-      guard case .unusableDestination? = storeError({ _ = try salvage(to: path) }) else {
+      guard case .unusable? = storeError({ _ = try salvage(to: path) }) else {
         return false
       }
       return true

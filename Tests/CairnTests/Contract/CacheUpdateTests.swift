@@ -252,8 +252,8 @@ struct CacheUpdateTests {
     try old.close()
     let keeping: DiskCache<String, String> = try scene.disk.cache(
       keys: .string, values: .string
-    ) { $0.undecodablePolicy = .keep }
-    #expect(throws: CacheError.self) {
+    ) { $0.unreadableValuePolicy = .keep }
+    #expect(throws: StoreError.self) {
       try keeping.update(forKey: "a") { _ in
         Issue.record("called")
         return "b"
@@ -263,7 +263,7 @@ struct CacheUpdateTests {
     try keeping.close()
     let dropping: DiskCache<String, String> = try scene.disk.cache(
       keys: .string, values: .string
-    ) { $0.undecodablePolicy = .drop }
+    ) { $0.unreadableValuePolicy = .drop }
     let updated = try dropping.update(forKey: "a") { $0 ?? "none" }
     #expect(updated?.value == "none")
   }

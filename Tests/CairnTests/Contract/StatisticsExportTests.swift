@@ -249,7 +249,7 @@ struct StatisticsExportTests {
     }
     await eventually { gate.arrivedCount == 1 }
     scene.advance(by: .seconds(1))
-    await #expect(throws: CacheError.loadTimedOut(limit: .seconds(1))) { try await waiter.value }
+    await #expect(throws: StoreError.loadTimedOut(limit: .seconds(1))) { try await waiter.value }
     #expect(subject.loads.timedOutCount == 1 && subject.loads.durations.total == .zero)
     scene.advance(by: .seconds(3))
     gate.open()

@@ -34,11 +34,11 @@ struct CacheLocationTests {
     // An empty namespace means none.
     let namespaced: [(String, String?)] = name.isEmpty ? [] : [("good", name)]
     for arguments in [(name, nil)] + namespaced {
-      let error = #expect(throws: CacheError.self) {
+      let error = #expect(throws: StoreError.self) {
         try CacheLocation.path(
           name: arguments.0, namespace: arguments.1, variables: ["HOME": "/h"])
       }
-      guard case .invalidName = error else {
+      guard case .invalidConfiguration(option: "name", _) = error else {
         return #expect(Bool(false), "it was \(error.debugDescription)")
       }
     }
@@ -75,7 +75,7 @@ struct CacheLocationTests {
     }
     let cache = try open("numbers")
     #expect(try cache.value(forKey: "one") == 1)
-    #expect(throws: CacheError.self) { try open("../numbers") }
+    #expect(throws: StoreError.self) { try open("../numbers") }
   }
 
   @Test("No cache is created inside another, by namespace, by variable, by path or by a link")
@@ -97,8 +97,10 @@ struct CacheLocationTests {
     func expectRefusal(
       _ path: String, _ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-      let error = #expect(throws: CacheError.self, sourceLocation: sourceLocation) { try body() }
-      guard case .insideStore(path, let store) = error else {
+      let error = #expect(throws: StoreError.self, sourceLocation: sourceLocation) { try body() }
+      guard case .unusable(path, let reason) = error,
+        let store = reason.split(separator: ", ").last
+      else {
         Issue.record("it was \(error.debugDescription)", sourceLocation: sourceLocation)
         return
       }
@@ -143,11 +145,8 @@ struct CacheLocationTests {
   }
 
   private func expectStoreError(_ path: String, _ body: () throws -> Void) throws {
-    let error = #expect(throws: CacheError.self) { try body() }
-    guard case .store(let error) = error else {
-      return #expect(Bool(false), "it was \(error.debugDescription)")
-    }
-    #expect(error.description.contains(path))
+    let error = #expect(throws: StoreError.self) { try body() }
+    #expect(error?.description.contains(path) == true)
   }
 
   @Test("By path, the name is the last component")

@@ -157,7 +157,7 @@ struct CoderTests {
   func failures() throws {
     func cache(
       _ error: any Error & Sendable
-    ) throws(CacheError) -> DiskCache<String, Int> {
+    ) throws(StoreError) -> DiskCache<String, Int> {
       try scene.cache(
         keys: .custom(
           encode: { key in
@@ -173,19 +173,18 @@ struct CoderTests {
     func check(_ error: any Error & Sendable, _ reason: String) throws {
       let cache = try cache(error)
       defer { try? cache.close() }
-      #expect(throws: CacheError.unencodableKey(reason: reason)) {
+      #expect(throws: StoreError.unencodable(reason: reason)) {
         try cache.setValue(1, forKey: "bad")
       }
-      #expect(throws: CacheError.unencodableKey(reason: reason)) {
+      #expect(throws: StoreError.unencodable(reason: reason)) {
         try cache.value(forKey: "bad")
       }
-      #expect(throws: CacheError.unencodableValue(cache: "cache", reason: reason)) {
+      #expect(throws: StoreError.unencodable(reason: reason)) {
         try cache.setValue(-1, forKey: "good")
       }
       #expect(try !cache.contains("good"))
       let version = try cache.setValue(1, forKey: "good")
-      #expect(throws: CacheError.undecodableValue(cache: "cache", version: version, reason: reason))
-      {
+      #expect(throws: StoreError.undecodable(version: version, reason: reason)) {
         try cache.value(forKey: "good")
       }
       try cache.removeAll()
@@ -199,43 +198,34 @@ struct CoderTests {
     // The library's own errors say what is wrong.
     try check(StoreError.closed(path: "/a"), "/a: the store was closed")
     try check(
-      CacheError.changedType(version: 1, found: 2, expected: 3),
-      "the value of version 1 was written with the tag 2, not 3")
+      StoreError.undecodable(
+        version: 1, reason: "it was written with the tag 2, not 3"),
+      "the value of version 1 could not be decoded: it was written with the tag 2, not 3")
   }
 
   @Test("Every error says in words what is wrong and where")
   func texts() {
     let failure = SystemFailure(call: "open", path: "/c", errorNumber: 13, reason: "no access")
-    let texts: [(CacheError, String)] = [
-      (.store(.system(failure)), "open /c: no access (errno 13)"),
-      (.unencodableKey(reason: "r"), "a key could not be encoded: r"),
-      (.unencodableValue(reason: "r"), "a value could not be encoded: r"),
+    let texts: [(StoreError, String)] = [
+      (.system(failure), "open /c: no access (errno 13)"),
+      (.unencodable(reason: "r"), "not encodable: r"),
+      (.undecodable(version: 7, reason: "r"), "the value of version 7 could not be decoded: r"),
       (
-        .unencodableValue(cache: "pages", reason: "r"),
-        "a value for the cache pages could not be encoded: r"
+        .invalidConfiguration(option: "name", reason: "it is empty"),
+        "configuration: name: it is empty"
       ),
-      (.undecodableKey(reason: "r"), "a key could not be decoded: r"),
       (
-        .undecodableValue(cache: "a\nb", version: 7, reason: "r"),
-        #"the value of version 7 in the cache a\x0Ab could not be decoded: r"#
-      ),
-      (.invalidName(reason: "it is empty"), "not a valid cache name: it is empty"),
-      (.noCacheDirectory(reason: "r"), "no directory for caches: r"),
-      (
-        .insideStore(path: "/c/s/n", store: "/c/s/"),
-        "/c/s/n: a cache cannot be inside the directory of a store: /c/s/"
+        .inside("/c/s/", "/c/s/n"),
+        "/c/s/n: not usable: it is inside the directory of a store, /c/s/"
       ),
       (.cancelled, "the task was cancelled before the work began"),
-      (
-        .otherType(found: "A", expected: "B"), "the open cache of that name is a A, not a B"
-      ),
       (.circularLoad, "a load waits for itself"),
     ]
     for (error, text) in texts { #expect(error.description == text) }
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       try CacheLocation.check("a/\u{1b}[31m")
     }
-    #expect(error?.description == #"not a valid cache name: "a/\u{1B}[31m" has a slash"#)
+    #expect(error?.description == #"configuration: name: "a/\u{1B}[31m" has a slash"#)
   }
 
   @Test("JSON that is nested too deeply is an error, not a trap; brackets in texts do not count")
@@ -252,7 +242,7 @@ struct CoderTests {
     try raw.close()
     let cache: DiskCache<String, [String]> = try scene.cache()
     for depth in [501, 513, 100_000] {
-      #expect(throws: CacheError.self) { try cache.value(forKey: "key \(depth)") }
+      #expect(throws: StoreError.self) { try cache.value(forKey: "key \(depth)") }
     }
     try cache.close()
     let texts: DiskCache<String, Optional<String>> = try scene.cache()
@@ -291,7 +281,7 @@ struct CoderTests {
     try cache.setValue(["secret": [1]], forKey: "private")
     try cache.close()
     let other: DiskCache<String, [String: [String]]> = try scene.cache()
-    let error = #expect(throws: CacheError.self) { try other.value(forKey: "private") }
+    let error = #expect(throws: StoreError.self) { try other.value(forKey: "private") }
     let text = try "\(#require(error)) \(String(reflecting: #require(error)))"
     #expect(!text.contains("secret") && !text.contains("private"), "\(text)")
     #expect(text.contains("String"))
@@ -301,7 +291,7 @@ struct CoderTests {
     try texts.close()
     let strings: DiskCache<String, String> = try scene.cache(at: scene("texts"))
     #expect(
-      throws: CacheError.undecodableValue(cache: "texts", version: 1, reason: "it is not UTF-8")
+      throws: StoreError.undecodable(version: 1, reason: "it is not UTF-8")
     ) {
       try strings.value(forKey: "private")
     }
@@ -332,8 +322,8 @@ struct CoderTests {
       try write(written)
       try written.close()
       let read: DiskCache<String, Book<Int>> = try scene.cache()
-      let error = #expect(throws: CacheError.self) { try read.value(forKey: "book") }
-      guard case .undecodableValue("cache", 1, let reason) = error else { return "\(error as Any)" }
+      let error = #expect(throws: StoreError.self) { try read.value(forKey: "book") }
+      guard case .undecodable(1, let reason) = error else { return "\(error as Any)" }
       return reason
     }
     #expect(
@@ -355,16 +345,15 @@ struct CoderTests {
       "nonsense": "the bytes do not have the coder's format",
     ]
     for (key, reason) in reasons {
-      let error = #expect(throws: CacheError.self) { try books.value(forKey: key) }
-      guard case .undecodableValue("cache", _, let found) = error else {
+      let error = #expect(throws: StoreError.self) { try books.value(forKey: key) }
+      guard case .undecodable(_, let found) = error else {
         Issue.record("\(error as Any)")
         continue
       }
       #expect(found == reason)
     }
     #expect(
-      throws: CacheError.unencodableValue(
-        cache: "cache",
+      throws: StoreError.unencodable(
         reason: "the coder's format cannot represent a value, such as NaN in JSON, at "
           + "chapters[1].pages[2]")
     ) { try books.setValue(Book([1, 2, .nan]), forKey: "book") }

@@ -60,13 +60,16 @@ struct DiskBatchTests {
         throw Stop()
       }
     }
-    #expect(throws: CacheError.unencodableValue(cache: "cache", reason: "below zero")) {
+    #expect(throws: StoreError.unencodable(reason: "below zero")) {
       try cache.write { batch in
         try batch.removeValue(forKey: "a")
         try batch.setValue(-1, forKey: "b")
       }
     }
-    #expect(throws: CacheError.store(.invalidKey(byteCount: 0, limit: 65_535))) {
+    #expect(
+      throws: StoreError.invalidKey(
+        reason: "it has 0 bytes; it must have 1 to 65535")
+    ) {
       try cache.write { batch in
         try batch.setValue(1, forKey: "b")
         try batch.removeValue(forKey: "")
@@ -123,7 +126,7 @@ struct DiskBatchTests {
     #expect(infos.map { $0?.cost } == [1, nil, 5, 1])
     #expect(infos[0]?.version == entries[0]?.info.version)
     #expect(try cache.statistics().hitCount == hits)
-    #expect(throws: CacheError.self) { try cache.infos(forKeys: ["a", ""]) }
-    #expect(throws: CacheError.self) { try cache.entries(forKeys: ["a", ""]) }
+    #expect(throws: StoreError.self) { try cache.infos(forKeys: ["a", ""]) }
+    #expect(throws: StoreError.self) { try cache.entries(forKeys: ["a", ""]) }
   }
 }

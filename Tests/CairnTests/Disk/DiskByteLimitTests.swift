@@ -128,8 +128,8 @@ struct DiskByteLimitTests {
     }
     let count = try cache.count()
     let large = (0..<6).map { (key: -1 - $0, value: [UInt8](repeating: 2, count: 1 << 20)) }
-    let error = #expect(throws: CacheError.self) { try cache.setValues(large) }
-    guard case .store(.noSpace(_, _, .quota))? = error else {
+    let error = #expect(throws: StoreError.self) { try cache.setValues(large) }
+    guard case .noSpace(_, _, .quota)? = error else {
       Issue.record("\(String(describing: error))")
       return
     }
@@ -227,8 +227,8 @@ struct DiskByteLimitTests {
   @Test("A limit that is too low for any use is refused")
   func refused() throws {
     for limit in [0, -1, 100_000] {
-      let error = #expect(throws: CacheError.self) { _ = try open(limit) }
-      guard case .store(.invalidConfiguration("diskByteLimit", _)) = error else {
+      let error = #expect(throws: StoreError.self) { _ = try open(limit) }
+      guard case .invalidConfiguration("diskByteLimit", _) = error else {
         return #expect(Bool(false), "\(String(describing: error))")
       }
     }

@@ -34,10 +34,10 @@ struct DiskLimitTests {
     #expect(try !cache.contains(0))
     #expect(try cache.statistics().byteEvictionCount > 20)
     #expect(causes.all.count > 20 && Set(causes.all) == [.evicted(.byteLimit)])
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       try cache.setValue([UInt8](repeating: 0, count: 10_000), forKey: 49)
     }
-    guard case .store(.valueTooLarge) = error else {
+    guard case .tooLarge("value", _, _) = error else {
       return #expect(Bool(false), "it was \(error.debugDescription)")
     }
     #expect(try cache.value(forKey: 49)?.count == 500)
@@ -110,10 +110,10 @@ struct DiskLimitTests {
   @Test("A limit of 0 is refused")
   func zeroLimits() throws {
     for (count, bytes) in [(0, nil), (nil, 0), (-1, nil)] as [(Int?, Int?)] {
-      let error = #expect(throws: CacheError.self) {
+      let error = #expect(throws: StoreError.self) {
         let _: DiskCache<Int, Int> = try scene.cache(count: count, bytes: bytes)
       }
-      guard case .store(.invalidConfiguration(let option, _)) = error else {
+      guard case .invalidConfiguration(let option, _) = error else {
         return #expect(Bool(false), "it was \(error.debugDescription)")
       }
       #expect(option == (count == nil ? "byteLimit" : "countLimit"))

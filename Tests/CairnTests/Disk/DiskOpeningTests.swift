@@ -14,7 +14,7 @@ struct DiskOpeningTests {
     let cache: DiskCache<String, Int> = try scene.cache()
     try cache.setValue(1, forKey: "a")
     for policy in CorruptStorePolicy.allCases {
-      #expect(throws: CacheError.store(.locked(path: scene.path, inThisProcess: true))) {
+      #expect(throws: StoreError.locked(path: scene.path, inThisProcess: true)) {
         let _: DiskCache<String, Int> = try scene.cache { $0.corruptStorePolicy = policy }
       }
     }
@@ -30,7 +30,7 @@ struct DiskOpeningTests {
     try cache.setValue(1, forKey: "a")
     try cache.close()
     try cache.close()
-    let closed = CacheError.store(.closed(path: scene.path))
+    let closed = StoreError.closed(path: scene.path)
     #expect(throws: closed) { try cache.value(forKey: "a") }
     #expect(throws: closed) { try cache.setValue(2, forKey: "a") }
     #expect(throws: closed) { try cache.setValues([(key: "a", value: 1)]) }
@@ -156,7 +156,7 @@ struct DiskOpeningTests {
     let attributes = try FileManager.default.attributesOfItem(atPath: path)
     #expect(attributes[.posixPermissions] as? Int == 0o600)
     for bad in [scene("missing/out"), scene.directory, "/", ""] {
-      #expect(throws: CacheError.self) { try cache.exportValue(forKey: "key", to: bad) }
+      #expect(throws: StoreError.self) { try cache.exportValue(forKey: "key", to: bad) }
     }
     #expect(try scene.names() == ["cache", "out"])
   }
@@ -228,15 +228,15 @@ struct DiskOpeningTests {
     try cache.setValues([(key: "a", value: [1]), (key: "b", value: [2]), (key: "a", value: [3])])
     #expect(try cache.values(forKeys: ["a", "b", "c"]) == [[3], [2], nil])
     let large = [UInt8](repeating: 0, count: 4000)
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       try cache.setValues([
         (key: "x", value: large), (key: "y", value: large), (key: "z", value: large),
       ])
     }
-    guard case .store(.batchTooLarge) = error else {
+    guard case .tooLarge("a batch", _, _) = error else {
       return #expect(Bool(false), "it was \(error.debugDescription)")
     }
-    #expect(throws: CacheError.self) {
+    #expect(throws: StoreError.self) {
       try cache.setValues([(key: "x", value: [1]), (key: "", value: [2])])
     }
     #expect(try cache.keys().sorted() == ["a", "b"])
@@ -294,8 +294,8 @@ struct DiskOpeningTests {
     }
     #expect(count == 7)
     #expect(throws: Stop.self) { try cache.forEachKey { _ in throw Stop() } }
-    #expect(throws: CacheError.cancelled) {
-      try cache.forEachEntry { _ in throw CacheError.cancelled }
+    #expect(throws: StoreError.cancelled) {
+      try cache.forEachEntry { _ in throw StoreError.cancelled }
     }
   }
 

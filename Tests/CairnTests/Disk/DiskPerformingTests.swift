@@ -36,7 +36,7 @@ func useForms(of cache: DiskCache<Int, Int>, backup: String) async throws {
   try await cache.sync()
   #expect(try await cache.compact().unreadableSegmentCount == 0)
   #expect(try await cache.backup(to: backup).entryCount == 10)
-  #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 10)
+  #expect(try await cache.perform { (cache) throws(StoreError) in try cache.count() } == 10)
   try await cache.removeAll()
   #expect(try cache.count() == 0)
   try await cache.close()
@@ -51,11 +51,11 @@ struct DiskPerformingTests {
     let cache: DiskCache<Int, Int> = try await DiskCache.open(
       .path(scene.path), configuration: .unlimited)
     try await useForms(of: cache, backup: scene("copy"))
-    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+    await #expect(throws: StoreError.closed(path: scene.path)) {
       try await cache.sync()
     }
     try Data().write(to: URL(filePath: scene("file")))
-    await #expect(throws: CacheError.self) {
+    await #expect(throws: StoreError.self) {
       let _: DiskCache<Int, Int> = try await DiskCache.open(
         .path(scene("file/path")), configuration: .unlimited)
     }
@@ -82,7 +82,7 @@ struct DiskPerformingTests {
     try cache.synchronous { cache in try cache.removeAll { counts.append($0.completedCount) } }
     #expect(!counts.isEmpty)
     try await cache.close()
-    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+    await #expect(throws: StoreError.closed(path: scene.path)) {
       try await cache.removeAll { _ in }
     }
   }
@@ -104,13 +104,13 @@ struct DiskPerformingTests {
       do {
         try await cache.perform { try $0.removeAll() }
         return false
-      } catch { return error as? CacheError == .cancelled }
+      } catch { return error as? StoreError == .cancelled }
     }
     isCancelled.cancel()
     #expect(await isCancelled.value)
     #expect(try cache.count() == 1)
     try await cache.close()
-    await #expect(throws: CacheError.store(.closed(path: scene.path))) {
+    await #expect(throws: StoreError.closed(path: scene.path)) {
       try await cache.perform { try $0.count() }
     }
   }
@@ -200,7 +200,7 @@ struct DiskPerformingTests {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<6 {
           group.addTask {
-            try await cache.perform { (_) throws(CacheError) in
+            try await cache.perform { (_) throws(StoreError) in
               started.add(number)
               meter.begin()
               gate.wait()
@@ -231,7 +231,7 @@ struct DiskPerformingTests {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<count {
           group.addTask {
-            try await cache.perform { (_) throws(CacheError) in
+            try await cache.perform { (_) throws(StoreError) in
               meter.begin()
               gate.wait()
               meter.end()
@@ -254,7 +254,7 @@ struct DiskPerformingTests {
     let hasBegun = DispatchSemaphore(value: 0)
     let mayEnd = DispatchSemaphore(value: 0)
     let first = Task {
-      try await cache.perform { (cache) throws(CacheError) in
+      try await cache.perform { (cache) throws(StoreError) in
         hasBegun.signal()
         mayEnd.wait()
         return try cache.trim(toCount: 4)
@@ -266,9 +266,9 @@ struct DiskPerformingTests {
         continuation.resume()
       }
     }
-    let outcome = Record<CacheError?>()
+    let outcome = Record<StoreError?>()
     let second = Task {
-      do throws(CacheError) {
+      do throws(StoreError) {
         try await cache.removeAll()
         outcome.add(nil)
       } catch { outcome.add(error) }
@@ -279,7 +279,7 @@ struct DiskPerformingTests {
     await eventually { outcome.all == [.cancelled] }
     // A task that is already queued.
     let third = Task {
-      do throws(CacheError) { try await cache.removeAll() } catch { outcome.add(error) }
+      do throws(StoreError) { try await cache.removeAll() } catch { outcome.add(error) }
     }
     try await Task.sleep(for: .milliseconds(20))
     third.cancel()
@@ -288,7 +288,7 @@ struct DiskPerformingTests {
     #expect(try await first.value.count == 1)
     await third.value
     // A cancelled call does not happen later either.
-    #expect(try await cache.perform { (cache) throws(CacheError) in try cache.count() } == 4)
+    #expect(try await cache.perform { (cache) throws(StoreError) in try cache.count() } == 4)
   }
 
   @Test("A close does not queue; in a cancelled task it still closes and syncs")
@@ -298,7 +298,7 @@ struct DiskPerformingTests {
     let hasBegun = Record<Int>()
     let mayEnd = DispatchSemaphore(value: 0)
     let long = Task {
-      try await cache.perform { (_) throws(CacheError) in
+      try await cache.perform { (_) throws(StoreError) in
         hasBegun.add(1)
         mayEnd.wait()
       }
@@ -307,7 +307,7 @@ struct DiskPerformingTests {
     let ends = Record<String>()
     let sync = Task {
       while !Task.isCancelled { await Task.yield() }
-      do throws(CacheError) {
+      do throws(StoreError) {
         try await cache.sync()
         ends.add("synced")
       } catch { ends.add("\(error)") }
@@ -318,7 +318,7 @@ struct DiskPerformingTests {
     await sync.value
     #expect(ends.all == ["synced"])
     let second = Task {
-      try await cache.perform { (_) throws(CacheError) in
+      try await cache.perform { (_) throws(StoreError) in
         hasBegun.add(2)
         mayEnd.wait()
       }
@@ -326,14 +326,14 @@ struct DiskPerformingTests {
     await eventually { hasBegun.all == [1, 2] }
     let close = Task {
       while !Task.isCancelled { await Task.yield() }
-      do throws(CacheError) {
+      do throws(StoreError) {
         try await cache.close()
         ends.add("closed")
       } catch { ends.add("\(error)") }
     }
     close.cancel()
     await eventually { ends.all == ["synced", "closed"] }
-    #expect(throws: CacheError.store(.closed(path: scene.path))) { try cache.count() }
+    #expect(throws: StoreError.closed(path: scene.path)) { try cache.count() }
     mayEnd.signal()
     try await second.value
     await close.value

@@ -22,7 +22,7 @@ struct DiskQuarantineCrashTests {
 
     var environment: Environment { Environment(fileSystem: fileSystem, background: queue) }
 
-    func open() throws(CacheError) -> DiskCache<Int, String> {
+    func open() throws(StoreError) -> DiskCache<Int, String> {
       var configuration = DiskCacheConfiguration.unlimited
       configuration.store.log = .none
       configuration.store = .simulated(ManualClock())
@@ -203,8 +203,8 @@ struct DiskQuarantineCrashTests {
     opener.fileSystem.intervene = { call in
       call == .exchange ? .fail(SystemError.inputOutput) : nil
     }
-    let error = #expect(throws: CacheError.self) { try opener.open() }
-    guard case .store(.corrupt) = error else {
+    let error = #expect(throws: StoreError.self) { try opener.open() }
+    guard case .corrupt = error else {
       return #expect(Bool(false), "it was \(error.debugDescription)")
     }
     opener.end()

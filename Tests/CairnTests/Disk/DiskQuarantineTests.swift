@@ -23,7 +23,7 @@ struct DiskQuarantineTests {
 
   private func open(
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> DiskCache<Int, String> {
+  ) throws(StoreError) -> DiskCache<Int, String> {
     try scene.cache {
       $0.corruptStorePolicy = .quarantine
       change(&$0)
@@ -34,10 +34,10 @@ struct DiskQuarantineTests {
   func refused() throws {
     try makeCorrupt()
     let before = try contents()
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       let _: DiskCache<Int, String> = try scene.cache()
     }
-    guard case .store(.corrupt) = error else {
+    guard case .corrupt = error else {
       return #expect(Bool(false), "it was \(error.debugDescription)")
     }
     #expect(try contents() == before)
@@ -132,10 +132,10 @@ struct DiskQuarantineTests {
     try FileManager.default.createSymbolicLink(
       atPath: scene.path, withDestinationPath: scene("real"))
     let log = Record<String>()
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       try open { $0.store.log = DiagnosticLog { log.add("\($0)") } }
     }
-    guard case .store(.corrupt) = error else {
+    guard case .corrupt = error else {
       return #expect(Bool(false), "it was \(error.debugDescription)")
     }
     #expect(try scene.names().sorted() == ["cache", "real"])
@@ -152,7 +152,7 @@ struct DiskQuarantineTests {
       atPath: scene.path, withIntermediateDirectories: false)
     try Data([1, 2, 3]).write(to: URL(filePath: scene.path + "/holiday.jpg"))
     let before = try contents()
-    #expect(throws: CacheError.self) { try open() }
+    #expect(throws: StoreError.self) { try open() }
     #expect(try contents() == before)
     #expect(try scene.names() == ["cache"])
   }

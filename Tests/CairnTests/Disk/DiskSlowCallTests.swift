@@ -252,14 +252,14 @@ struct DiskSlowCallTests {
   func closed() async throws {
     let cache = try filled { $0.slowCallThreshold = .zero }
     try FileManager.default.removeItem(atPath: cache.path)
-    await #expect(throws: CacheError.self) {
+    await #expect(throws: StoreError.self) {
       try await cache.setValue("1", forKey: "c", durability: .durable)
     }
     #expect(throws: Never.self) { try cache.value(forKey: "c") }
     try? await cache.close()
-    #expect(throws: CacheError.self) { try cache.value(forKey: "a") }
-    #expect(throws: CacheError.self) { try cache.synchronous { try $0.removeValue(forKey: "a") } }
-    await #expect(throws: CacheError.self) { try await cache.setValue("1", forKey: "a") }
+    #expect(throws: StoreError.self) { try cache.value(forKey: "a") }
+    #expect(throws: StoreError.self) { try cache.synchronous { try $0.removeValue(forKey: "a") } }
+    await #expect(throws: StoreError.self) { try await cache.setValue("1", forKey: "a") }
     cache.slowCallThreshold = nil
     cache.slowCallThreshold = .zero
     let kept = cache.slowCalls().map { Kept($0) }
@@ -275,7 +275,7 @@ struct DiskSlowCallTests {
     let follower = try scene.follower { $0.slowCallThreshold = .zero }
     #expect(try follower.value(forKey: "a") == "1")
     #expect(try follower.value(forKey: "a") == "1")
-    #expect(throws: CacheError.self) { try follower.setValue("2", forKey: "a") }
+    #expect(throws: StoreError.self) { try follower.setValue("2", forKey: "a") }
     #expect(follower.slowCalls().map { Kept($0) } == [Kept(.read), Kept(.write)])
     #expect(try follower.statistics().readDurations.count == 1)
   }

@@ -87,10 +87,10 @@ struct FullDiskCacheTests {
     for number in 0..<1000 { try cache.setValue(value(number, 3000), forKey: number) }
     try disk.fill()
     for _ in 0..<10 {
-      let error = #expect(throws: CacheError.self) {
+      let error = #expect(throws: StoreError.self) {
         try cache.setValue(value(0, 2 << 20), forKey: -1)
       }
-      guard case .store(.noSpace) = error else {
+      guard case .noSpace = error else {
         return #expect(Bool(false), "\(String(describing: error))")
       }
     }
@@ -109,7 +109,7 @@ struct FullDiskCacheTests {
     for number in 0..<800 where failureCount < 50 {
       let before = try cache.count()
       do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch {
-        guard case .store(.noSpace) = error else { throw error }
+        guard case .noSpace = error else { throw error }
         failureCount += 1
       }
       #expect(try cache.count() >= before - before / 10)
@@ -134,7 +134,7 @@ struct FullDiskCacheTests {
     for number in 0..<800 where failure == nil {
       do { try cache.setValue(value(number, 3000), forKey: -1 - number) } catch { failure = error }
     }
-    guard case .store(.noSpace)? = failure as? CacheError else {
+    guard case .noSpace? = failure as? StoreError else {
       return #expect(Bool(false), "\(String(describing: failure))")
     }
     clock.isAhead.store(false, ordering: .relaxed)

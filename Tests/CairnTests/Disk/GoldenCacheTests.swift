@@ -60,7 +60,7 @@ struct GoldenCacheTests {
     let texts = try GoldenCache.cache(scene.path, keys: .string, values: .string)
     #expect(try texts.metadata(forKey: "text") == GoldenCache.metadata)
     #expect(try texts.metadata(forKey: "é") == [])
-    #expect(throws: CacheError.self) { try texts.value(forKey: "tagged") }
+    #expect(throws: StoreError.self) { try texts.value(forKey: "tagged") }
     try texts.close()
 
     try check(.string, .string, ["é": "", "text": "of a text"])

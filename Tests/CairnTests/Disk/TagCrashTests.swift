@@ -76,7 +76,7 @@ struct TagCrashTests {
       var progress = Progress()
       /// Actions of a dead process do not count: a write into a mapping does not tell the process
       /// that it is dead.
-      func live() throws { if fileSystem.isDead { throw CacheError.cancelled } }
+      func live() throws { if fileSystem.isDead { throw StoreError.cancelled } }
       do {
         let cache = try opener.open(durability, memory: memory)
         for key in 0..<40 { _ = try cache.value(forKey: key) }

@@ -129,8 +129,8 @@ struct TagRaceTests {
     func version(_ key: String, _ between: () throws -> Void) throws -> UInt64? {
       var count = 0
       var failure: (any Error)?
-      let version = try key.withBytes { (key) throws(CacheError) -> UInt64? in
-        try cache.unhidden { () throws(CacheError) in
+      let version = try key.withBytes { (key) throws(StoreError) -> UInt64? in
+        try cache.unhidden { () throws(StoreError) in
           let record = try cache.readingPinnedEntry(
             forKey: key, part: isHead ? .head : .all, isAccess: false)
           count += 1
@@ -369,7 +369,7 @@ struct TagRaceTests {
     #expect(try follower.keys() == ["b"])
     try follower.close()
     #expect(throws: StoreError.closed(path: scene.disk.path)) { try follower.marks.current() }
-    #expect(throws: CacheError.store(.closed(path: scene.disk.path))) {
+    #expect(throws: StoreError.closed(path: scene.disk.path)) {
       try follower.removedTags()
     }
   }

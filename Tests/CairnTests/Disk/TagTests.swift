@@ -264,35 +264,41 @@ struct TagTests {
   @Test("Exceeding a tag limit is a typed error, and nothing is written")
   func limits() throws {
     let cache = try scene.tagged(tiered: true)
-    func error(_ body: () throws -> Void) -> CacheError? {
+    func error(_ body: () throws -> Void) -> StoreError? {
       do {
         try body()
         return nil
-      } catch { return error as? CacheError }
+      } catch { return error as? StoreError }
     }
     let long = String(repeating: "x", count: 256)
     let many = (0..<33).map { "\($0)" }
     #expect(
       error { try cache.setValue("", forKey: "a", options: .tags([long])) }
-        == .invalidTag(byteCount: 256, limit: 255))
+        == .invalidTag(reason: "it has 256 bytes; it must have 1 to 255"))
     #expect(
       error { try cache.setValue("", forKey: "a", options: .tags([""])) }
-        == .invalidTag(byteCount: 0, limit: 255))
+        == .invalidTag(reason: "it has 0 bytes; it must have 1 to 255"))
     #expect(
       error { try cache.setValue("", forKey: "a", options: .tags(many)) }
-        == .tooManyTags(count: 33, limit: 32))
+        == .invalidTag(reason: "the entry has 33 tags; at most 32 are allowed"))
     #expect(
       error { try cache.write { try $0.setValue("", forKey: "a", options: .tags(many)) } }
-        == .tooManyTags(count: 33, limit: 32))
-    #expect(error { try cache.removeAll(tagged: "") } == .invalidTag(byteCount: 0, limit: 255))
-    #expect(error { _ = try cache.keys(tagged: long) } == .invalidTag(byteCount: 256, limit: 255))
+        == .invalidTag(reason: "the entry has 33 tags; at most 32 are allowed"))
+    #expect(
+      error { try cache.removeAll(tagged: "") }
+        == .invalidTag(reason: "it has 0 bytes; it must have 1 to 255"))
+    #expect(
+      error { _ = try cache.keys(tagged: long) }
+        == .invalidTag(reason: "it has 256 bytes; it must have 1 to 255"))
     #expect(try cache.count() == 0)
     // As many tags as allowed. A tag that is given twice counts once.
     let most = (0..<32).map { "\($0)" + String(repeating: "é", count: 126) }
     try cache.setValue("", forKey: "a", options: .tags(most + most))
     #expect(try cache.keys(tagged: most[31]) == ["a"])
     for number in 0..<1000 { try cache.removeAll(tagged: "\(number)") }
-    #expect(error { try cache.removeAll(tagged: "x") } == .tooManyRemovedTags(limit: 1000))
+    #expect(
+      error { try cache.removeAll(tagged: "x") }
+        == .invalidTag(reason: "1000 removed tags still have entries to remove"))
     // A tag that is already marked can be removed again.
     try cache.removeAll(tagged: "7")
     try cache.sweepTags()
@@ -306,20 +312,30 @@ struct TagTests {
     let key = "\0cairn/reserved/tags"
     try await cache.setValue("1", forKey: "a", options: .tags(["x"]))
     try await cache.removeAll(tagged: "x")
-    #expect(throws: CacheError.reservedKey) { try cache.setValue("", forKey: key) }
-    #expect(throws: CacheError.reservedKey) {
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
+      try cache.setValue("", forKey: key)
+    }
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
       try cache.compareAndSet("", forKey: key, expecting: nil)
     }
-    #expect(throws: CacheError.reservedKey) { try cache.removeValue(forKey: key) }
-    #expect(throws: CacheError.reservedKey) { try cache.removeValues(forKeys: ["b", key]) }
-    #expect(throws: CacheError.reservedKey) { try cache.takeValue(forKey: key) }
-    #expect(throws: CacheError.reservedKey) {
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
+      try cache.removeValue(forKey: key)
+    }
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
+      try cache.removeValues(forKeys: ["b", key])
+    }
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
+      try cache.takeValue(forKey: key)
+    }
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
       try cache.extendLifetime(forKey: key, to: .seconds(1))
     }
-    #expect(throws: CacheError.reservedKey) {
+    #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
       try cache.write { try $0.removeValue(forKey: key) }
     }
-    await #expect(throws: CacheError.reservedKey) { try await cache.setValue("", forKey: key) }
+    await #expect(throws: StoreError.invalidKey(reason: "its prefix is reserved for the cache")) {
+      try await cache.setValue("", forKey: key)
+    }
     try cache.expectAbsent(key)
     try cache.expectAbsent("a")
     // A key that shares only part of the prefix is allowed.

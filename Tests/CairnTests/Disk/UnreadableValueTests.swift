@@ -24,8 +24,7 @@ struct UnreadableValueTests {
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
   ) throws -> DiskCache<String, String> {
     try scene.cache(keys: .string, values: coder(tag: tag, decodes: decodes)) {
-      $0.changedTypePolicy = policy
-      $0.undecodablePolicy = policy
+      $0.unreadableValuePolicy = policy
       change(&$0)
     }
   }
@@ -42,7 +41,8 @@ struct UnreadableValueTests {
     }
     do {
       let new = try cache(tag: 2)
-      let error = CacheError.changedType(version: version, found: tag, expected: 2)
+      let error = StoreError.undecodable(
+        version: version, reason: "it was written with the tag \(tag), not 2")
       #expect(throws: error) { try new.value(forKey: "key") }
       #expect(throws: error) { try new.entry(forKey: "key") }
       #expect(throws: error) { try new.withValue(forKey: "key") { _ in } }
@@ -82,7 +82,7 @@ struct UnreadableValueTests {
     #expect(events.all == [.removed(key: "key", cause: .removed)])
     #expect(
       log.all == [
-        "debug: coding: \(scene.path): removed an unreadable value: the value of version 1 was written with the tag 1, not 2"
+        "debug: coding: \(scene.path): removed an unreadable value: the value of version 1 could not be decoded: it was written with the tag 1, not 2"
       ])
   }
 
@@ -115,7 +115,7 @@ struct UnreadableValueTests {
   }
 
   private func checkLoads(_ cache: some Loading<String, String>) async throws {
-    #expect(throws: CacheError.self) { try cache.value(forKey: "key") }
+    #expect(throws: StoreError.self) { try cache.value(forKey: "key") }
     let loaded = try await cache.value(forKey: "key") { "anew" }
     #expect(loaded == "anew")
     #expect(try cache.value(forKey: "key") == "anew")
@@ -123,33 +123,6 @@ struct UnreadableValueTests {
       try await cache.value(forKey: "other") { () -> String in throw LoadFailure() }
     }
     #expect(try !cache.contains("other"))
-  }
-
-  @Test("The two policies are independent")
-  func apart() throws {
-    do {
-      let old = try cache(tag: 1)
-      try old.setValue("value", forKey: "key")
-      try old.close()
-    }
-    do {
-      let new = try cache(tag: 2) { $0.undecodablePolicy = .drop }
-      #expect(throws: CacheError.self) { try new.value(forKey: "key") }
-      try new.close()
-    }
-    do {
-      let new = try cache(tag: 1, decodes: false) { $0.changedTypePolicy = .drop }
-      #expect(
-        throws: CacheError.undecodableValue(cache: "cache", version: 1, reason: "it will not")
-      ) {
-        try new.value(forKey: "key")
-      }
-      #expect(try new.contains("key"))
-      try new.close()
-    }
-    let new = try cache(tag: 1, decodes: false) { $0.undecodablePolicy = .drop }
-    #expect(try new.value(forKey: "key") == nil)
-    #expect(try !new.contains("key"))
   }
 
   @Test("A newer value that was written while the old one was decoded is never dropped")
@@ -163,7 +136,7 @@ struct UnreadableValueTests {
         try reference.withLock { $0 }?.setValue("new", forKey: "key")
         throw CodingFailure("it is old")
       })
-    let cache = try scene.cache(keys: .string, values: coder) { $0.undecodablePolicy = .drop }
+    let cache = try scene.cache(keys: .string, values: coder) { $0.unreadableValuePolicy = .drop }
     reference.withLock { $0 = cache }
     defer { reference.withLock { $0 = nil } }
     try cache.setValue("old", forKey: "key")
@@ -185,13 +158,15 @@ struct UnreadableValueTests {
       #expect(try cache.entry(forKey: "plain")?.value == "value")
       #expect(try cache.entry(forKey: "plain")?.metadata == [])
       #expect(
-        throws: CacheError.undecodableValue(
-          cache: "cache", version: 2, reason: "its metadata is not a cache's")
+        throws: StoreError.undecodable(version: 2, reason: "its metadata is not a cache's")
       ) { try cache.value(forKey: "foreign") }
       try cache.close()
     }
     let tagged = try cache(tag: 4)
-    #expect(throws: CacheError.changedType(version: 1, found: 0, expected: 4)) {
+    #expect(
+      throws: StoreError.undecodable(
+        version: 1, reason: "it was written with the tag 0, not 4")
+    ) {
       try tagged.value(forKey: "plain")
     }
   }
@@ -277,7 +252,7 @@ struct UnreadableValueTests {
 
   private func checkHealing(_ cache: some Loading<String, String>) async throws {
     let isCorrupt = { (error: any Error) -> Bool in
-      if case .store(.corrupt)? = error as? CacheError { true } else { false }
+      if case .corrupt? = error as? StoreError { true } else { false }
     }
     #expect(performing: { _ = try cache.value(forKey: "key") }, throws: isCorrupt)
     // Nothing is removed before there is a replacement.
@@ -331,14 +306,14 @@ struct UnreadableValueTests {
     try damage(.value)
     let cache = try cache(tag: 0, .drop)
     for _ in 0..<2 {
-      let error = #expect(throws: CacheError.self) { try cache.value(forKey: "key") }
-      guard case .store(.corrupt) = try #require(error) else {
+      let error = #expect(throws: StoreError.self) { try cache.value(forKey: "key") }
+      guard case .corrupt = try #require(error) else {
         return #expect(Bool(false), "it was \(error.debugDescription)")
       }
     }
     #expect(try cache.contains("key"))
     #expect(try cache.value(forKey: "other") == "sound")
     // An iteration throws too.
-    #expect(throws: CacheError.self) { try cache.forEachEntry { _ in .next } }
+    #expect(throws: StoreError.self) { try cache.forEachEntry { _ in .next } }
   }
 }

@@ -38,7 +38,7 @@ private final class CountingFileSystem: FileSystemDecorator {
 struct VanishingCacheTests {
   private let scene = TieredScene()
   private var path: String { scene.disk.path }
-  private var vanished: CacheError { .store(.vanished(path: path)) }
+  private var vanished: StoreError { .vanished(path: path) }
 
   /// Removes the directory, like a cleaner of `~/.cache`, and lets a second pass, after which the
   /// cache notices the loss.
@@ -181,7 +181,7 @@ struct VanishingCacheTests {
     while FileManager.default.fileExists(atPath: scene.disk("home")) {
       try? FileManager.default.removeItem(atPath: scene.disk("home"))
     }
-    #expect(throws: CacheError.self) { try cache.close() }
+    #expect(throws: StoreError.self) { try cache.close() }
     let again = try open()
     try again.setValue(1, forKey: "a")
     #expect(FileManager.default.fileExists(atPath: scene.disk("home/app/pages/LOCK")))

@@ -8,7 +8,7 @@ import Testing
 @Suite("What a following cache does not do")
 struct FollowingCacheCallTests {
   let scene = FollowingScene()
-  var readOnly: CacheError { .store(.readOnly(path: scene.disk.path)) }
+  var readOnly: StoreError { .readOnly(path: scene.disk.path) }
 
   @Test("Every write throws readOnly, and nothing changes", arguments: [nil, 10])
   func writes(held: Int?) throws {
@@ -54,8 +54,8 @@ struct FollowingCacheCallTests {
   func awaitedWrites() async throws {
     try await scene.writer().close()
     let follower = try scene.follower()
-    func error(_ body: () async throws -> Void) async -> CacheError? {
-      do { try await body() } catch { return error as? CacheError }
+    func error(_ body: () async throws -> Void) async -> StoreError? {
+      do { try await body() } catch { return error as? StoreError }
       return nil
     }
     #expect(await error { try await follower.setValue("2", forKey: "a") } == readOnly)
@@ -145,11 +145,12 @@ struct FollowingCacheCallTests {
       ""
     }.tagged(9)
     let keeping = try scene.follower(values: other)
-    let dropping = try scene.follower(values: other) { $0.changedTypePolicy = .drop }
+    let dropping = try scene.follower(values: other) { $0.unreadableValuePolicy = .drop }
     let version = try #require(try writer.info(forKey: "a")?.version)
     #expect(
       cacheError { _ = try keeping.value(forKey: "a") }
-        == .changedType(version: version, found: 0, expected: 9))
+        == .undecodable(
+          version: version, reason: "it was written with the tag 0, not 9"))
     #expect(try dropping.value(forKey: "a") == nil)
     guard case .absent = try dropping.lookUp("a") else {
       Issue.record("the value cannot be read")

@@ -34,7 +34,7 @@ struct FollowingCacheTests {
     try follower.close()
     #expect(
       cacheError { _ = try follower.value(forKey: "key 1") }
-        == .store(.closed(path: scene.disk.path)))
+        == .closed(path: scene.disk.path))
   }
 
   @Test("A value is decoded once until it is rewritten, even after a compaction")
@@ -153,7 +153,7 @@ struct FollowingCacheTests {
     for key in ["a", "b"] { #expect(try follower.value(forKey: key) == "first") }
     try FileManager.default.moveItem(atPath: path, toPath: scene.disk("old"))
     try FileManager.default.moveItem(atPath: scene.disk("second"), toPath: path)
-    #expect(cacheError { try follower.catchUp() } == .store(.outdated(path: path)))
+    #expect(cacheError { try follower.catchUp() } == .outdated(path: path))
     for key in ["a", "b", "c"] { #expect(try follower.value(forKey: key) == "second") }
     for key in ["a", "b", "c"] { #expect(try follower.memory?.value(forKey: key) == "second") }
     #expect(follower.memory?.count() == 3)
@@ -180,7 +180,7 @@ struct FollowingCacheTests {
           try FileManager.default.moveItem(atPath: path, toPath: scene.disk("old"))
           try FileManager.default.moveItem(atPath: scene.disk("second"), toPath: path)
           let cache = tier.withLock { $0 }
-          #expect(cacheError { try cache?.catchUp() } == .store(.outdated(path: path)))
+          #expect(cacheError { try cache?.catchUp() } == .outdated(path: path))
           #expect(try cache?.value(forKey: "b") == nil)
         }
         return String(copying: bytes) ?? ""
@@ -196,15 +196,15 @@ struct FollowingCacheTests {
     let path = scene.disk("plain")
     #expect(
       cacheError { _ = try DiskCache<String, String>.open(following: .path(path)) }
-        == .store(.noStore(path: path)))
+        == .noStore(path: path))
     #expect(!FileManager.default.fileExists(atPath: path))
     #expect(
       cacheError { _ = try DiskCache<String, String>.open(following: .name("a/b")) }
-        == .invalidName(reason: "\"a/b\" has a slash"))
+        == .invalidConfiguration(option: "name", reason: "\"a/b\" has a slash"))
     let url = try #require(URL(string: "https://a.example"))
     #expect(
       cacheError { _ = try DiskCache<String, String>.open(following: .url(url)) }
-        == .invalidName(reason: "https://a.example is not a file URL"))
+        == .invalidConfiguration(option: "name", reason: "https://a.example is not a file URL"))
     let writer = try await DiskCache<String, String>.open(.path(path), configuration: .unlimited)
     let follower = try await DiskCache<String, String>.open(
       following: .path(path),

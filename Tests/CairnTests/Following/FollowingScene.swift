@@ -55,7 +55,7 @@ final class FollowingScene: Sendable {
   /// The cache, as its writer opens it.
   func writer(
     at path: String? = nil, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> DiskCache<String, String> {
+  ) throws(StoreError) -> DiskCache<String, String> {
     try DiskCache(
       path: path ?? disk.path, configuration: configuration(change), keyCoder: .standard,
       valueCoder: values, environment: environment(), memory: memory)
@@ -69,7 +69,7 @@ final class FollowingScene: Sendable {
     keys: KeyCoder<String> = .standard, values: ValueCoder<String>? = nil,
     files: any FileSystem = SystemFileSystem(),
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> DiskCache<String, String> {
+  ) throws(StoreError) -> DiskCache<String, String> {
     try DiskCache(
       path: disk.path,
       configuration: configuration {
@@ -88,7 +88,7 @@ final class FollowingScene: Sendable {
 }
 
 /// The error of a cache that a body throws.
-func cacheError(_ body: () throws -> Void) -> CacheError? {
-  do { try body() } catch { return error as? CacheError }
+func cacheError(_ body: () throws -> Void) -> StoreError? {
+  do { try body() } catch { return error as? StoreError }
   return nil
 }

@@ -304,7 +304,7 @@ struct ConditionalLoadTests {
     let again = try scene.disk(.standard)
     #expect(try again.value(forKey: "a") == "old")
     // No load begins after the close.
-    await #expect(throws: CacheError.self) {
+    await #expect(throws: StoreError.self) {
       try await cache.loaded(forKey: "a") { _ in .loaded("") }
     }
     #expect(!cache.flights.isActive)

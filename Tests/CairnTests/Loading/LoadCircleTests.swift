@@ -12,12 +12,12 @@ struct LoadCircleTests {
   func ownKey() async throws {
     let cache: MemoryCache<String, Int> = scene.cache()
     let value = try await cache.value(forKey: "a") {
-      do { return try await cache.value(forKey: "a") { 1 } } catch CacheError.circularLoad {
+      do { return try await cache.value(forKey: "a") { 1 } } catch StoreError.circularLoad {
         return 2
       }
     }
     #expect(value == 2)
-    await #expect(throws: CacheError.circularLoad) {
+    await #expect(throws: StoreError.circularLoad) {
       try await cache.value(forKey: "b") {
         try await cache.value(forKey: "c") { try await cache.value(forKey: "b") { 1 } }
       }
@@ -46,8 +46,8 @@ struct LoadCircleTests {
     await eventually { gate.arrivedCount == 2 }
     gate.open()
     // The load that would have closed the circle fails, and so does the other.
-    await #expect(throws: CacheError.circularLoad) { try await one.value }
-    await #expect(throws: CacheError.circularLoad) { try await two.value }
+    await #expect(throws: StoreError.circularLoad) { try await one.value }
+    await #expect(throws: StoreError.circularLoad) { try await two.value }
     await eventually { LoadGraph.edges.withLock { $0.isEmpty } }
   }
 
@@ -82,7 +82,7 @@ struct LoadCircleTests {
     @Sendable func ask() async throws -> Int {
       try await cache.value(forKey: "b") { try await cache.value(forKey: "a") { 0 } }
     }
-    await #expect(throws: CacheError.circularLoad) {
+    await #expect(throws: StoreError.circularLoad) {
       try await cache.value(forKey: "a") {
         switch child {
         case .asyncLet:

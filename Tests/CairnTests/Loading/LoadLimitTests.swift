@@ -55,7 +55,7 @@ struct LoadLimitTests {
     #expect(subject.loads.timedOutCount == 0)
     scene.advance(by: .milliseconds(1))
     for waiter in waiters {
-      await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
+      await #expect(throws: StoreError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
     }
     #expect(subject.loads.timedOutCount == 1 && !subject.isLoading())
     gate.open()
@@ -90,7 +90,7 @@ struct LoadLimitTests {
     await eventually { gate.arrivedCount == 1 }
     scene.clock.advance(by: .seconds(2))
     timers.runAll(dueAfter: .seconds(2))
-    await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
+    await #expect(throws: StoreError.loadTimedOut(limit: .seconds(2))) { try await waiter.value }
     #expect(cancelled.all == [])
     background.runAll()
     #expect(cancelled.all == [true])
@@ -112,7 +112,7 @@ struct LoadLimitTests {
     }
     await eventually { subject.loads.joinedCount == 1 }
     scene.advance(by: .seconds(2))
-    await #expect(throws: CacheError.loadTimedOut(limit: .seconds(2))) { try await outer.value }
+    await #expect(throws: StoreError.loadTimedOut(limit: .seconds(2))) { try await outer.value }
   }
 
   @Test(

@@ -39,7 +39,7 @@ final class DiskScene: Sendable {
   func cache<Key: Hashable & Sendable, Value: Sendable>(
     at path: String? = nil, keys: KeyCoder<Key>, values: ValueCoder<Value>, count: Int? = nil,
     bytes: Int? = nil, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> DiskCache<Key, Value> {
+  ) throws(StoreError) -> DiskCache<Key, Value> {
     var configuration = DiskCacheConfiguration(countLimit: count, byteLimit: bytes)
     configuration.store.clock = clock
     configuration.store.log = .none
@@ -56,7 +56,7 @@ final class DiskScene: Sendable {
   func cache<Key: Hashable & Sendable & Codable, Value: Sendable & Codable>(
     at path: String? = nil, count: Int? = nil, bytes: Int? = nil,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> DiskCache<Key, Value> {
+  ) throws(StoreError) -> DiskCache<Key, Value> {
     try cache(
       at: path, keys: .standard, values: .standard, count: count, bytes: bytes, change)
   }

@@ -23,7 +23,7 @@ final class TieredScene: Sendable {
     files: (any FileSystem)? = nil, path: String? = nil,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in },
     costing: (@Sendable (Key, Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache<Key, Value> {
+  ) throws(StoreError) -> DiskCache<Key, Value> {
     var configuration = DiskCacheConfiguration(
       countLimit: count, byteLimit: bytes,
       memory: MemoryTierConfiguration(countLimit: held, costLimit: cost))
@@ -46,7 +46,7 @@ final class TieredScene: Sendable {
     held: Int? = nil, cost: Int? = nil, count: Int? = nil, bytes: Int? = nil,
     _ change: (inout DiskCacheConfiguration) -> Void = { _ in },
     costing: (@Sendable (Key, Value) -> Int)? = nil
-  ) throws(CacheError) -> DiskCache<Key, Value> {
+  ) throws(StoreError) -> DiskCache<Key, Value> {
     try cache(
       keys: .standard, values: .standard, held: held, cost: cost, count: count, bytes: bytes,
       files: nil, path: nil, change, costing: costing)
@@ -99,13 +99,10 @@ extension DiskCache {
     var removals: [RemovalEvent] = []
     defer { for removal in removals { events.noteRemoval(removal) } }
     var version: UInt64 = 0
-    try encode(value, forKey: key) { (key, value) throws(CacheError) in
-      let result = try callingStore { () throws(StoreError) in
-        let (result, pending) = try store.enter(
-          value, forKey: key, options: options, durability: nil, removals: &removals)
-        pending.replaced?.add(to: &removals, ofKey: key)
-        return result
-      }
+    try encode(value, forKey: key) { (key, value) throws(StoreError) in
+      let (result, pending) = try store.enter(
+        value, forKey: key, options: options, durability: nil, removals: &removals)
+      pending.replaced?.add(to: &removals, ofKey: key)
       if case .stored(let stored) = result { version = stored }
     }
     return version
@@ -113,7 +110,7 @@ extension DiskCache {
 
   /// A value on disk and what memory needs to keep it, as a read that misses memory finds them.
   func fetchedValue(forKey key: Key) throws -> FetchedValue<Key, Value> {
-    let found = try fetch(key) { (record) throws(CacheError) in
+    let found = try fetch(key) { (record) throws(StoreError) in
       let hasTags = CacheMetadata.hasTags(record.metadata)
       return (try decode(record), TierSource(record, hasTags: hasTags, history: nil))
     }

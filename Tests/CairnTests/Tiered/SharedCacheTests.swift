@@ -23,7 +23,7 @@ struct SharedCacheTests {
 
   private func shared<Value: Codable & Sendable>(
     _ name: String, _ change: (inout DiskCacheConfiguration) -> Void = { _ in }
-  ) throws(CacheError) -> DiskCache<String, Value> {
+  ) throws(StoreError) -> DiskCache<String, Value> {
     var configuration = configuration
     change(&configuration)
     return try .open(
@@ -55,13 +55,14 @@ struct SharedCacheTests {
   @Test("A cache of another type is an error that names no values")
   func otherType() throws {
     let first: DiskCache<String, Int> = try shared("a")
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       let _: DiskCache<String, String> = try shared("a")
     }
     #expect(
       error
-        == .otherType(
-          found: "DiskCache<String, Int>", expected: "DiskCache<String, String>"))
+        == .unusable(
+          path: first.path,
+          reason: "it is open as a DiskCache<String, Int>, not a DiskCache<String, String>"))
     withExtendedLifetime(first) {}
   }
 
@@ -84,13 +85,13 @@ struct SharedCacheTests {
     let before: DiskCache<String, Int> = try shared("a")
     try before.close()
     let holder = try Store(path: place("a"))
-    #expect(throws: CacheError.store(.locked(path: place("a"), inThisProcess: true))) {
+    #expect(throws: StoreError.locked(path: place("a"), inThisProcess: true)) {
       let _: DiskCache<String, Int> = try shared("a")
     }
     try holder.close()
     let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.count() == 0)
-    #expect(throws: CacheError.self) { let _: DiskCache<String, Int> = try shared("x/y") }
+    #expect(throws: StoreError.self) { let _: DiskCache<String, Int> = try shared("x/y") }
   }
 
   @Test("Many callers at once, while others release the cache, never find it locked")
@@ -134,7 +135,7 @@ struct SharedCacheTests {
     try cache.setValue(1, forKey: "k")
     try cache.close()
     #expect(cache.tier.count() == 0)
-    #expect(throws: CacheError.store(.closed(path: place("a")))) { try cache.value(forKey: "k") }
+    #expect(throws: StoreError.closed(path: place("a"))) { try cache.value(forKey: "k") }
     let next: DiskCache<String, Int> = try shared("a")
     #expect(try next.value(forKey: "k") == 1)
   }
@@ -154,7 +155,7 @@ struct SharedCacheTests {
               try cache.close()
               closed.add(thread)
             }
-          } catch CacheError.store(.closed) {
+          } catch StoreError.closed {
             // Another thread closed the cache after this one received it.
           }
         } catch { faults.add("\(error)") }
@@ -212,7 +213,7 @@ struct SharedCacheTests {
 
   private func sharedOnDisk<Value: Codable & Sendable>(
     _ name: String
-  ) throws(CacheError) -> DiskCache<String, Value> {
+  ) throws(StoreError) -> DiskCache<String, Value> {
     try .open(
       .shared(name), configuration: .unlimited, keyCoder: .string, valueCoder: .json(),
       variables: ["XDG_CACHE_HOME": scene.directory])
@@ -224,7 +225,7 @@ struct SharedCacheTests {
       let first: DiskCache<String, Int> = try sharedOnDisk("a")
       let second: DiskCache<String, Int> = try sharedOnDisk("a")
       #expect(first === second)
-      #expect(throws: CacheError.self) { let _: DiskCache<String, String> = try sharedOnDisk("a") }
+      #expect(throws: StoreError.self) { let _: DiskCache<String, String> = try sharedOnDisk("a") }
       try first.setValue(1, forKey: "k")
       try first.close()
       let third: DiskCache<String, Int> = try sharedOnDisk("a")
@@ -259,9 +260,9 @@ struct SharedCacheTests {
     let cache: DiskCache<String, Int> = try shared("a")
     // Another thread may have got this far with its close.
     SharedCaches.beginClosing(cache)
-    #expect(throws: CacheError.self) {
+    #expect(throws: StoreError.self) {
       let _: DiskCache<String, Int> = try SharedCaches.cache(at: place("a")) {
-        () throws(CacheError) in throw .cancelled
+        () throws(StoreError) in throw .cancelled
       }
     }
     #expect(placeCount == 1)
@@ -271,21 +272,21 @@ struct SharedCacheTests {
 
   @Test("A thread that requests the cache while it is opening it gets locked")
   func openerAsks() throws {
-    let found = Record<CacheError?>()
+    let found = Record<StoreError?>()
     let ended = DispatchSemaphore(value: 0)
     Thread.detachNewThread { [self] in
       _ = try? SharedCaches.cache(at: place("a")) {
-        () throws(CacheError) -> DiskCache<String, Int> in
-        do throws(CacheError) {
+        () throws(StoreError) -> DiskCache<String, Int> in
+        do throws(StoreError) {
           let _: DiskCache<String, Int> = try shared("a")
           found.add(nil)
         } catch { found.add(error) }
-        throw .store(.closed(path: place("a")))
+        throw .closed(path: place("a"))
       }
       ended.signal()
     }
     try #require(ended.wait(timeout: .now() + 10) == .success)
-    #expect(found.all == [.store(.locked(path: place("a"), inThisProcess: true))])
+    #expect(found.all == [.locked(path: place("a"), inThisProcess: true)])
     let cache: DiskCache<String, Int> = try shared("a")
     #expect(try cache.count() == 0)
   }
@@ -298,9 +299,9 @@ struct SharedCacheTests {
       let opening = Record<Int>()
       let gate = DispatchSemaphore(value: 0)
       let opener = Task.detached {
-        try await WorkQueue(width: 1).perform(orThrow: .cancelled) { () throws(CacheError) in
+        try await WorkQueue(width: 1).perform(orThrow: .cancelled) { () throws(StoreError) in
           try SharedCaches.cache(at: tests.place("a")) {
-            () throws(CacheError) -> DiskCache<String, Int> in
+            () throws(StoreError) -> DiskCache<String, Int> in
             opening.add(0)
             gate.wait()
             return try DiskCache.open(

@@ -59,12 +59,12 @@ struct StoppedDiskTests {
     } else {
       try? FileManager.default.removeItem(atPath: cache.path)
     }
-    #expect(throws: CacheError.self) { try cache.synchronous { try $0.sync() } }
+    #expect(throws: StoreError.self) { try cache.synchronous { try $0.sync() } }
     disk.fails.store(false, ordering: .relaxed)
   }
 
   private func set(_ value: Int, _ key: String, _ cache: DiskCache<String, Int>) {
-    let error = #expect(throws: CacheError.self) {
+    let error = #expect(throws: StoreError.self) {
       try cache.synchronous { _ = try $0.setValue(value, forKey: key) }
     }
     #expect(error?.isOfStoppedDisk == true)
@@ -96,7 +96,7 @@ struct StoppedDiskTests {
     #expect(messages.all.count == 1)
     let statistics = try cache.statistics()
     #expect(statistics.isMemoryOnly && statistics.prometheus(prefix: "a").contains("memory_only 1"))
-    #expect(throws: CacheError.self) { try cache.synchronous { try $0.close() } }
+    #expect(throws: StoreError.self) { try cache.synchronous { try $0.close() } }
 
     let next = try open()
     #expect(try !next.statistics().isMemoryOnly)
@@ -116,14 +116,14 @@ struct StoppedDiskTests {
     for value in 3...4 {
       set(value, "new", cache)
       #expect(try cache.value(forKey: "new") == value)
-      await #expect(throws: CacheError.self) { try await cache.setValue(-value, forKey: "async") }
+      await #expect(throws: StoreError.self) { try await cache.setValue(-value, forKey: "async") }
       #expect(try cache.value(forKey: "async") == -value)
     }
     // What depends on a condition or belongs to a batch is not kept.
-    #expect(throws: CacheError.self) {
+    #expect(throws: StoreError.self) {
       try cache.synchronous { try $0.compareAndSet(5, forKey: "other", expecting: nil) }
     }
-    #expect(throws: CacheError.self) {
+    #expect(throws: StoreError.self) {
       try cache.synchronous { try $0.write { try $0.setValue(5, forKey: "other") } }
     }
     #expect(try cache.value(forKey: "other") == nil)
@@ -173,9 +173,9 @@ struct StoppedDiskTests {
     await eventually { gate.arrivedCount == 1 }
     switch kind {
     case 0: _ = try cache.synchronous { try $0.removeValue(forKey: "a") }
-    case 1: #expect(throws: CacheError.self) { try cache.synchronous { try $0.removeAll() } }
+    case 1: #expect(throws: StoreError.self) { try cache.synchronous { try $0.removeAll() } }
     case 2:
-      #expect(throws: CacheError.self) {
+      #expect(throws: StoreError.self) {
         try cache.synchronous { try $0.removeAll(tagged: "x") }
       }
     default: set(2, "a", cache)
@@ -190,7 +190,7 @@ struct StoppedDiskTests {
     let cache = try open()
     stop(cache)
     let error = try #require(
-      #expect(throws: CacheError.self) {
+      #expect(throws: StoreError.self) {
         try cache.synchronous { _ = try $0.setValue(9, forKey: "other") }
       })
     let key = try cache.tierKey("a")

@@ -388,18 +388,18 @@ struct TieredCacheTests {
       try cache.setValue(1, forKey: "a", options: .cost(3))
       try cache.close()
       try cache.close()
-      #expect(throws: CacheError.store(.closed(path: scene.disk.path))) {
+      #expect(throws: StoreError.closed(path: scene.disk.path)) {
         try cache.value(forKey: "a")
       }
-      #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "a") }
-      #expect(throws: CacheError.self) { try cache.count() }
+      #expect(throws: StoreError.self) { try cache.setValue(1, forKey: "a") }
+      #expect(throws: StoreError.self) { try cache.count() }
       #expect(cache.tier.count() == 0)
     }
     let cache: DiskCache<String, Int> = try scene.cache()
     #expect(cache.tier.count() == 0)
     #expect(try cache.value(forKey: "a") == 1)
     #expect(try cache.tier.info(forKey: "a")?.cost == 3)
-    #expect(throws: CacheError.store(.locked(path: scene.disk.path, inThisProcess: true))) {
+    #expect(throws: StoreError.locked(path: scene.disk.path, inThisProcess: true)) {
       let _: DiskCache<String, Int> = try scene.cache()
     }
   }

@@ -94,9 +94,9 @@ struct TieredCoherenceTests {
     let old = try cache.fetchedValue(forKey: "a")
     try cache.close()
     old.promote(in: cache)
-    #expect(throws: CacheError.self) { try cache.value(forKey: "a") }
+    #expect(throws: StoreError.self) { try cache.value(forKey: "a") }
     old.promote(in: cache)
-    #expect(throws: CacheError.self) { try cache.peekValue(forKey: "a") }
+    #expect(throws: StoreError.self) { try cache.peekValue(forKey: "a") }
   }
 
   /// A cache whose values count how often they are decoded.
@@ -273,7 +273,7 @@ struct TieredCoherenceTests {
       #expect {
         try cache.setValue([UInt8](repeating: 2, count: 1 << 20), forKey: "a")
       } throws: { error in
-        if case CacheError.store(.noSpace) = error { true } else { false }
+        if case StoreError.noSpace = error { true } else { false }
       }
       #expect(try cache.tier.value(forKey: "a") == [1])
       #expect(try cache.storedValue(forKey: "a") == [1])
@@ -293,7 +293,7 @@ struct TieredCoherenceTests {
       #expect {
         try cache.setValue([2], forKey: "a", durability: .durable)
       } throws: { error in
-        if case CacheError.store(.durabilityUnknown) = error { true } else { false }
+        if case StoreError.durabilityUnknown = error { true } else { false }
       }
       let stored = try cache.storedValue(forKey: "a")
       let held = try cache.tier.value(forKey: "a")
@@ -311,11 +311,11 @@ struct TieredCoherenceTests {
       }, decode: { Int([UInt8](copying: $0)[0]) })
     let cache: DiskCache<String, Int> = try scene.cache(keys: .string, values: coder)
     try cache.setValue(1, forKey: "a")
-    #expect(throws: CacheError.unencodableValue(cache: "cache", reason: "below zero")) {
+    #expect(throws: StoreError.unencodable(reason: "below zero")) {
       try cache.setValue(-1, forKey: "a")
     }
-    #expect(throws: CacheError.self) { try cache.setValues([(key: "a", value: -1)]) }
+    #expect(throws: StoreError.self) { try cache.setValues([(key: "a", value: -1)]) }
     #expect(try cache.tier.value(forKey: "a") == 1 && cache.storedValue(forKey: "a") == 1)
-    #expect(throws: CacheError.self) { try cache.setValue(1, forKey: "") }
+    #expect(throws: StoreError.self) { try cache.setValue(1, forKey: "") }
   }
 }

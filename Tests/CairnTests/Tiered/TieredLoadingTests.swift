@@ -171,10 +171,10 @@ struct TieredLoadingTests {
       return try await cache.value(forKey: "c") { try cache.value(forKey: "b")! + 1 } + 1
     }
     #expect(value == 3)
-    await #expect(throws: CacheError.circularLoad) {
+    await #expect(throws: StoreError.circularLoad) {
       try await cache.value(forKey: "d") { try await cache.value(forKey: "d") { 1 } }
     }
-    await #expect(throws: CacheError.self) { try await cache.value(forKey: "") { 1 } }
+    await #expect(throws: StoreError.self) { try await cache.value(forKey: "") { 1 } }
     #expect(!cache.flights.isActive)
   }
 
@@ -217,7 +217,7 @@ struct TieredLoadingTests {
     gate.open()
     #expect(try await waiter.value == 1)
     #expect(cache.tier.count() == 0)
-    await #expect(throws: CacheError.self) { try await cache.value(forKey: "a") { 1 } }
+    await #expect(throws: StoreError.self) { try await cache.value(forKey: "a") { 1 } }
   }
 
   @Test("Options that a loader returns with the value are kept on disk")

@@ -66,8 +66,8 @@ struct TieredLookingTests {
     try cache.removeExpired()
     #expect(try cache.lookUp("a") == .absent)
     try cache.close()
-    #expect(throws: CacheError.self) { try cache.lookUp("a") }
-    #expect(throws: CacheError.self) { try cache.peekValue(forKey: "a") }
+    #expect(throws: StoreError.self) { try cache.lookUp("a") }
+    #expect(throws: StoreError.self) { try cache.peekValue(forKey: "a") }
   }
 
   @Test("The host's report that memory is short shrinks the tier, and no other")

@@ -21,7 +21,7 @@ extension DiskCache {
   /// A key in the memory tier's form. Every use of an entry in memory begins here.
   @inlinable
   @inline(__always)
-  func tierKey(_ key: Key) throws(CacheError) -> TierKey<Key> {
+  func tierKey(_ key: Key) throws(StoreError) -> TierKey<Key> {
     // In a forked child, memory shows the past, and its lock may be held for ever.
     if process.isForeign { try checkProcess() }
     // In code specialised for strings, this saves two calls of closures.
@@ -30,7 +30,7 @@ extension DiskCache {
     }
     var hash: UInt64 = 0
     var copy: [UInt8]?
-    try keyCoder.withBytes(key) { (bytes) throws(CacheError) in
+    try keyCoder.withBytes(key) { (bytes) throws(StoreError) in
       hash = self.hash(ofKey: bytes)
       if comparesBytes { copy = self.copy(bytes) }
     }
@@ -53,8 +53,8 @@ extension DiskCache {
 
   /// Throws in a forked child of the process that opened the cache.
   @usableFromInline
-  func checkProcess() throws(CacheError) {
-    do throws(StoreError) { try store.checkProcess() } catch { throw .store(error) }
+  func checkProcess() throws(StoreError) {
+    try store.checkProcess()
   }
 
   // MARK: Reads
@@ -85,7 +85,7 @@ extension DiskCache {
     _ find: (
       _ held: MemoryCache<TierKey<Key>, TierValue<Value>>, _ now: Int64
     ) -> TierValue<Value>?
-  ) throws(CacheError) -> Value? {
+  ) throws(StoreError) -> Value? {
     var now: Int64 = 0
     let found = withHeld { held in
       now = held.clock.now()
@@ -98,7 +98,7 @@ extension DiskCache {
 
   /// Like `currentValue`, but does not count as an access.
   @inlinable
-  func peekCurrentValue(ofKey key: TierKey<Key>) throws(CacheError) -> Value? {
+  func peekCurrentValue(ofKey key: TierKey<Key>) throws(StoreError) -> Value? {
     guard let found = withHeld({ $0.peekValue(forKey: key) }) else { return nil }
     if isCurrent(found.place, ofHash: key.hash, at: nil) { return found.value }
     return try settle(key, found.place, isAccess: false) ? found.value : nil
@@ -134,13 +134,13 @@ extension DiskCache {
   @inlinable
   func settle(
     _ key: TierKey<Key>, _ place: TierPlace, isAccess: Bool, countsMiss: Bool = true
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     guard let held else { return false }
     var isCurrent = false
     if !mayBeHidden(place) {
       var current: (info: EntryInfo, place: RecordPlace)?
-      do throws(CacheError) {
-        try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
+      do throws(StoreError) {
+        try keyCoder.withBytes(key.key) { (bytes) throws(StoreError) in
           current = try look(at: bytes, isAccess: isAccess)
         }
       } catch {
@@ -161,10 +161,8 @@ extension DiskCache {
   @usableFromInline
   func look(
     at key: RawSpan, isAccess: Bool
-  ) throws(CacheError) -> (info: EntryInfo, place: RecordPlace)? {
-    do throws(StoreError) { return try store.look(at: key, isAccess: isAccess) } catch {
-      throw .store(error)
-    }
+  ) throws(StoreError) -> (info: EntryInfo, place: RecordPlace)? {
+    return try store.look(at: key, isAccess: isAccess)
   }
 
   @usableFromInline var isFollowing: Bool { store.isFollowing }
@@ -183,13 +181,13 @@ extension DiskCache {
   /// Inlined, like `promote`, so that it is specialised for known types. Otherwise, looking up
   /// types takes five times as long as everything else.
   @inlinable
-  func fetchValue(_ key: TierKey<Key>, counts: Bool) throws(CacheError) -> Value? {
+  func fetchValue(_ key: TierKey<Key>, counts: Bool) throws(StoreError) -> Value? {
     var value: Value?
     var source: TierSource?
-    try keyCoder.withBytes(key.key) { (bytes) throws(CacheError) in
-      source = try readUncountedValue(of: bytes) { (bytes, version) throws(CacheError) in
+    try keyCoder.withBytes(key.key) { (bytes) throws(StoreError) in
+      source = try readUncountedValue(of: bytes) { (bytes, version) throws(StoreError) in
         do { value = try valueCoder.decode(bytes) } catch {
-          throw .undecodable(error, version: version, in: name)
+          throw .undecodable(error, version: version)
         }
       }
     }
@@ -205,11 +203,11 @@ extension DiskCache {
   @usableFromInline
   func readUncountedValue(
     of key: RawSpan,
-    _ body: (_ value: RawSpan, _ version: UInt64) throws(CacheError) -> Void
-  ) throws(CacheError) -> TierSource? {
+    _ body: (_ value: RawSpan, _ version: UInt64) throws(StoreError) -> Void
+  ) throws(StoreError) -> TierSource? {
     let history = try history()
     var source: TierSource?
-    try read(key, part: .all, isAccess: true, counts: false) { (record) throws(CacheError) in
+    try read(key, part: .all, isAccess: true, counts: false) { (record) throws(StoreError) in
       let hasTags = try checkTag(of: record)
       try body(record.value, record.version)
       source = TierSource(record, hasTags: hasTags, history: history)
@@ -219,9 +217,9 @@ extension DiskCache {
 
   /// The history to note before a read whose value is kept in memory, or `nil` if the store follows
   /// no process, or there is no memory tier.
-  func history() throws(CacheError) -> RecordPlace? {
+  func history() throws(StoreError) -> RecordPlace? {
     if held == nil || !store.isFollowing { return nil }
-    do throws(StoreError) { return try store.history() } catch { throw .store(error) }
+    return try store.history()
   }
 
   /// Counts a hit or a miss of the cache as a whole.
@@ -242,9 +240,9 @@ extension DiskCache {
   }
 
   /// The value of a key. Counts neither a hit nor a miss.
-  func uncountedValue(forKey key: Key) throws(CacheError) -> Value? {
+  func uncountedValue(forKey key: Key) throws(StoreError) -> Value? {
     if held == nil {
-      return try fetch(key, counts: false) { (record) throws(CacheError) in try decode(record) }
+      return try fetch(key, counts: false) { (record) throws(StoreError) in try decode(record) }
     }
     let key = try tierKey(key)
     if let value = try peekCurrentValue(ofKey: key) { return value }

@@ -40,17 +40,17 @@ public struct MemoryTier<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   }
 
   /// The value of a key if it is in memory. Does not count as an access.
-  public func value(forKey key: Key) throws(CacheError) -> Value? {
+  public func value(forKey key: Key) throws(StoreError) -> Value? {
     try cache.peekCurrentValue(ofKey: cache.tierKey(key))
   }
 
   /// Whether the value of a key is in memory. Does not count as an access.
-  public func contains(_ key: Key) throws(CacheError) -> Bool {
+  public func contains(_ key: Key) throws(StoreError) -> Bool {
     try value(forKey: key) != nil
   }
 
   /// Information about a key whose value is in memory. Does not count as an access.
-  public func info(forKey key: Key) throws(CacheError) -> CacheEntryInfo? {
+  public func info(forKey key: Key) throws(StoreError) -> CacheEntryInfo? {
     if try value(forKey: key) == nil { return nil }
     return held.info(forKey: try cache.tierKey(key))
   }

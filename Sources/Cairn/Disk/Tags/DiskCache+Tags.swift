@@ -22,18 +22,18 @@ extension DiskCache {
   /// If an entry cannot be read, its tags are unknown, and all removed tags wait for it. Once 1,000
   /// wait, the next removal removes all entries with tags.
   ///
-  /// - Throws: `invalidTag`; `tooManyRemovedTags` if the entries of 1,000 other tags are still
-  ///   being removed. Otherwise see `setValue`.
+  /// - Throws: `invalidTag`, also if the entries of 1,000 other tags are still being removed.
+  ///   Otherwise see `setValue`.
   /// - Complexity: O(tags whose entries are still being removed), whatever the number of entries.
-  public func removeAll(tagged tag: String, durability: Durability? = nil) throws(CacheError) {
-    try finishing(.removal) { (entered) throws(CacheError) in
+  public func removeAll(tagged tag: String, durability: Durability? = nil) throws(StoreError) {
+    try finishing(.removal) { (entered) throws(StoreError) in
       try enterRemoval(ofTag: tag, durability: durability, &entered)
     }
   }
 
   private func enterRemoval(
     ofTag tag: String, durability: Durability?, _ entered: inout PendingWrite
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     let tag = try TagLimits.bytes(of: tag)
     // If it fails, another removal or the sweep has written the record but not yet published it.
     while try !mark(tag, durability, &entered) { try refreshMarks() }
@@ -42,8 +42,8 @@ extension DiskCache {
   /// Removes all entries with a tag, like the synchronous form, but blocks no thread.
   public nonisolated(nonsending) func removeAll(
     tagged tag: String, durability: Durability? = nil
-  ) async throws(CacheError) {
-    try await finishing(.removal) { [self] (entered) throws(CacheError) in
+  ) async throws(StoreError) {
+    try await finishing(.removal) { [self] (entered) throws(StoreError) in
       try enterRemoval(ofTag: tag, durability: durability, &entered)
     }
   }
@@ -52,7 +52,7 @@ extension DiskCache {
   ///
   /// - Throws: `invalidTag`; otherwise see `keys()`.
   /// - Complexity: O(keys), with a read of each record's head.
-  public func keys(tagged tag: String) throws(CacheError) -> [Key] {
+  public func keys(tagged tag: String) throws(StoreError) -> [Key] {
     let tag = try TagLimits.bytes(of: tag)
     return try collectingKeys { body in
       try forEachHead { key, metadata in
@@ -72,14 +72,14 @@ extension DiskCache {
   ///   was written.
   private func mark(
     _ tag: [UInt8], _ durability: Durability?, _ entered: inout PendingWrite
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     var removals: [RemovalEvent] = []
     var pending: PendingWrite?
-    var failure: CacheError?
+    var failure: StoreError?
     var hasMarkedAll = false
     events.holdBack()
     marks.beginRemoval(of: tag)
-    do throws(CacheError) {
+    do throws(StoreError) {
       pending = try enterMark(of: tag, durability, &removals, hasMarkedAll: &hasMarkedAll)
     } catch { failure = error }
     // Do this before any observer runs: an observer may write an entry with the tag, and would wait
@@ -112,24 +112,22 @@ extension DiskCache {
   private func enterMark(
     of tag: [UInt8], _ durability: Durability?, _ removals: inout [RemovalEvent],
     hasMarkedAll: inout Bool
-  ) throws(CacheError) -> PendingWrite? {
+  ) throws(StoreError) -> PendingWrite? {
     var table: TagTable
     let version: UInt64?
     (table, version) = marks.known
     hasMarkedAll = try table.mark(tag, store.lastVersion, mayMarkAll: marks.isStuck)
-    do throws(StoreError) {
-      let (value, key) = (table.encoded, ReservedKey.marks)
-      let (result, pending) = try store.enter(
-        value.rawSpan, forKey: key.rawSpan, expecting: version, options: .ofMarks,
-        durability: durability, removals: &removals)
-      guard case .stored(let stored) = result else { return nil }
-      marks.publish(table, version: stored)
-      return pending
-    } catch { throw .store(error) }
+    let (value, key) = (table.encoded, ReservedKey.marks)
+    let (result, pending) = try store.enter(
+      value.rawSpan, forKey: key.rawSpan, expecting: version, options: .ofMarks,
+      durability: durability, removals: &removals)
+    guard case .stored(let stored) = result else { return nil }
+    marks.publish(table, version: stored)
+    return pending
   }
 
   /// Loads the marks that earlier sessions left.
-  func loadMarks() throws(CacheError) {
+  func loadMarks() throws(StoreError) {
     marks.begin(store)
     try refreshMarks()
     if marks.isActive { store.wakeHousekeeping() }
@@ -137,12 +135,10 @@ extension DiskCache {
 
   /// Reads the record of the marks again. If it is damaged, all tags count as removed, because no
   /// removed entry may be found.
-  private func refreshMarks() throws(CacheError) {
-    do throws(StoreError) {
-      if try marks.refresh(store) { return }
-      let (table, version) = try store.distrustMarks()
-      marks.publish(table, version: version)
-    } catch { throw .store(error) }
+  private func refreshMarks() throws(StoreError) {
+    if try marks.refresh(store) { return }
+    let (table, version) = try store.distrustMarks()
+    marks.publish(table, version: version)
     events.log(
       .warning, .recovery,
       "the record of removed tags is damaged, so all entries with tags are removed")
@@ -153,8 +149,8 @@ extension DiskCache {
 
   /// The entry that `read` finds, unless a mark hides it or it is the cache's own record.
   func unhidden(
-    _ read: () throws(CacheError) -> PinnedEntry?
-  ) throws(CacheError) -> PinnedEntry? {
+    _ read: () throws(StoreError) -> PinnedEntry?
+  ) throws(StoreError) -> PinnedEntry? {
     var earlier: TagTable?
     while true {
       let record = try read()
@@ -185,17 +181,17 @@ extension DiskCache {
   }
 
   /// The current marks.
-  func removedTags() throws(CacheError) -> TagTable {
-    do throws(StoreError) { return try marks.current().table } catch { throw .store(error) }
+  func removedTags() throws(StoreError) -> TagTable {
+    return try marks.current().table
   }
 
   /// The entry that a read finds while marks exist.
   @inline(never)
   func unhiddenEntry(
     forKey key: RawSpan, part: Record.Part, isAccess: Bool
-  ) throws(CacheError) -> PinnedEntry? {
+  ) throws(StoreError) -> PinnedEntry? {
     // A read must not make the store keep a hidden entry.
-    let record = try unhidden { () throws(CacheError) in
+    let record = try unhidden { () throws(StoreError) in
       try readingPinnedEntry(forKey: key, part: part, isAccess: false)
     }
     if record != nil, isAccess, !marks.isFollowing { _ = try? store.touch(key) }
@@ -203,11 +199,11 @@ extension DiskCache {
   }
 
   /// Whether a key has an entry on disk that a mark hides.
-  func hasHidden(_ key: Key) throws(CacheError) -> Bool {
+  func hasHidden(_ key: Key) throws(StoreError) -> Bool {
     if !marks.isActive { return false }
-    return try keyCoder.encode(key) { (key) throws(CacheError) in
+    return try keyCoder.encode(key) { (key) throws(StoreError) in
       var isThere = false
-      let record = try unhidden { () throws(CacheError) in
+      let record = try unhidden { () throws(StoreError) in
         let record = try readingPinnedEntry(forKey: key, part: .head, isAccess: false)
         isThere = record != nil
         return record
@@ -221,37 +217,37 @@ extension DiskCache {
   /// - Returns: the tags and the version of the remaining entry, or `nil` if there is no entry or
   ///   it has no tags.
   @discardableResult
-  func settle(_ key: RawSpan) throws(CacheError) -> (tags: [[UInt8]], version: UInt64)? {
+  func settle(_ key: RawSpan) throws(StoreError) -> (tags: [[UInt8]], version: UInt64)? {
     if !marks.isUsed || marks.isFollowing { return nil }
-    return try callingStore { () throws(StoreError) -> (tags: [[UInt8]], version: UInt64)? in
-      let table = marks.known.table
-      let record: PinnedEntry?
-      do throws(StoreError) {
-        record = try store.pinnedEntry(forKey: key, part: .head, isAccess: false)
-      } catch {
-        // The write itself reports the damage or replaces the entry.
-        guard case .corrupt = error else { throw error }
-        return nil
-      }
-      guard let record else { return nil }
-      if table.hides(record.metadata, record.version) {
-        do throws(StoreError) {
-          _ = try store.compareAndRemove(
-            forKey: key, expecting: record.version, durability: .process)
-        } catch {
-          // If the disk takes no more writes, the write itself says so.
-          if !CacheError.store(error).isOfStoppedDisk { throw error }
-        }
-        return nil
-      }
-      let tags = CacheMetadata.tags(in: record.metadata)
-      return tags.isEmpty ? nil : (tags, record.version)
+    let table = marks.known.table
+    let record: PinnedEntry?
+    do throws(StoreError) {
+      record = try store.pinnedEntry(forKey: key, part: .head, isAccess: false)
+    } catch {
+      // The write itself reports the damage or replaces the entry.
+      guard case .corrupt = error else { throw error }
+      return nil
     }
+    guard let record else { return nil }
+    if table.hides(record.metadata, record.version) {
+      do throws(StoreError) {
+        _ = try store.compareAndRemove(
+          forKey: key, expecting: record.version, durability: .process)
+      } catch {
+        // If the disk takes no more writes, the write itself says so.
+        if !error.isOfStoppedDisk { throw error }
+      }
+      return nil
+    }
+    let tags = CacheMetadata.tags(in: record.metadata)
+    return tags.isEmpty ? nil : (tags, record.version)
   }
 
   /// Throws if a key is reserved for the cache.
-  func checkKey(_ key: RawSpan) throws(CacheError) {
-    if ReservedKey.contains(key) { throw .reservedKey }
+  func checkKey(_ key: RawSpan) throws(StoreError) {
+    if ReservedKey.contains(key) {
+      throw .invalidKey(reason: "its prefix is reserved for the cache")
+    }
   }
 
   /// The options of an update, in the store's form. If they have no tags, the entry keeps its own
@@ -259,7 +255,7 @@ extension DiskCache {
   /// limits.
   func stored(
     _ options: EntryOptions, keeping tags: [[UInt8]]?
-  ) throws(CacheError) -> EntryOptions {
+  ) throws(StoreError) -> EntryOptions {
     guard options.tags == nil, let tags, !tags.isEmpty else { return try stored(options) }
     return encode(tags, in: options)
   }
@@ -303,14 +299,11 @@ extension RemovalEvent {
   }
 }
 
-extension CacheError {
+extension StoreError {
   /// Whether a write that threw this error has certainly written nothing.
   var hasWrittenNothing: Bool {
     switch self {
-    case .store(.noSpace), .store(.invalidKey), .store(.valueTooLarge), .store(.metadataTooLarge),
-      .store(.batchTooLarge), .store(.readOnly), .store(.unsupportedOption), .unencodableKey,
-      .unencodableValue,
-      .reservedKey, .invalidTag, .tooManyTags, .tooManyRemovedTags:
+    case .noSpace, .invalidKey, .tooLarge, .readOnly, .unsupportedOption, .unencodable, .invalidTag:
       true
     default: false
     }

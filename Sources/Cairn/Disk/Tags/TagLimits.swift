@@ -10,24 +10,27 @@ enum TagLimits {
   /// The bytes of a tag.
   ///
   /// - Throws: `invalidTag`.
-  static func bytes(of tag: String) throws(CacheError) -> [UInt8] {
+  static func bytes(of tag: String) throws(StoreError) -> [UInt8] {
     let bytes = Array(tag.utf8)
     guard !bytes.isEmpty, bytes.count <= byteCount else {
-      throw .invalidTag(byteCount: bytes.count, limit: byteCount)
+      throw .invalidTag(
+        reason: "it has \(bytes.count) bytes; it must have 1 to \(byteCount)")
     }
     return bytes
   }
 
   /// The bytes of an entry's tags, each once.
   ///
-  /// - Throws: `invalidTag`, `tooManyTags`.
-  static func bytes(of tags: [String]) throws(CacheError) -> [[UInt8]] {
+  /// - Throws: `invalidTag`.
+  static func bytes(of tags: [String]) throws(StoreError) -> [[UInt8]] {
     var all: [[UInt8]] = []
     for tag in tags {
       let tag = try bytes(of: tag)
       if !all.contains(tag) { all.append(tag) }
     }
-    guard all.count <= tagCount else { throw .tooManyTags(count: all.count, limit: tagCount) }
+    guard all.count <= tagCount else {
+      throw .invalidTag(reason: "the entry has \(all.count) tags; at most \(tagCount) are allowed")
+    }
     return all
   }
 }

@@ -29,15 +29,18 @@ struct TagTable: Equatable, Sendable {
   ///
   /// - Parameter mayMarkAll: whether to mark every tag if the table is full.
   /// - Returns: whether it did.
-  /// - Throws: `tooManyRemovedTags`.
+  /// - Throws: `invalidTag`.
   mutating func mark(
     _ tag: [UInt8], _ version: UInt64, mayMarkAll: Bool
-  ) throws(CacheError) -> Bool {
+  ) throws(StoreError) -> Bool {
     if marks[tag] != nil || marks.count < TagLimits.markCount {
       marks[tag] = max(marks[tag] ?? 0, version)
       return false
     }
-    guard mayMarkAll else { throw .tooManyRemovedTags(limit: TagLimits.markCount) }
+    guard mayMarkAll else {
+      throw .invalidTag(
+        reason: "\(TagLimits.markCount) removed tags still have entries to remove")
+    }
     self = TagTable(all: max(newest, version))
     return true
   }

@@ -45,7 +45,7 @@ struct ByteLimitTests {
     let error = storeError {
       try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "large")
     }
-    guard case .valueTooLarge(10_000, let largest) = error else {
+    guard case .tooLarge("value", 10_000, let largest) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
@@ -75,7 +75,7 @@ struct ByteLimitTests {
     let error = storeError {
       try store.setValue([UInt8](repeating: 1, count: 10_000), forKey: "key")
     }
-    guard case .valueTooLarge(_, let largest) = error else {
+    guard case .tooLarge("value", _, let largest) = error else {
       Issue.record("\(String(describing: error))")
       return
     }
@@ -86,7 +86,7 @@ struct ByteLimitTests {
         }
         #expect(try store.value(forKey: "key")?.count == byteCount)
       } catch let error as StoreError {
-        guard case .valueTooLarge = error else { throw error }
+        guard case .tooLarge("value", _, _) = error else { throw error }
       }
     }
   }

@@ -43,11 +43,11 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
   ///   - name: the value of the dimension `cache`, unique in the program.
   ///   - interval: how often `run()` reports.
   ///   - factory: creates the metrics.
-  /// - Throws: `CacheError`, if the cache is closed.
+  /// - Throws: `StoreError`, if the cache is closed.
   public init(
     of cache: DiskCache<Key, Value>, named name: String, interval: Duration = .seconds(10),
     factory: any MetricsFactory = MetricsSystem.factory
-  ) throws(CacheError) {
+  ) throws(StoreError) {
     self.cache = cache
     self.interval = interval
     var counters: [String: Counter] = [:]
@@ -85,8 +85,8 @@ public final class CacheMetrics<Key: Hashable & Sendable, Value: Sendable>: Serv
 
   /// Advances the counters by the changes since the last report, and sets the gauges.
   ///
-  /// - Throws: `CacheError`, if the cache is closed.
-  public func report() throws(CacheError) {
+  /// - Throws: `StoreError`, if the cache is closed.
+  public func report() throws(StoreError) {
     let metrics = try cache.statistics().metrics
     let news = told.withLock { told in
       metrics.map { name, value in

@@ -329,7 +329,7 @@ final class HTTPClientCacheTests: Sendable {
       try await http.remove(url: url + "/other")
       while !isHeld.isSet { try await Task.sleep(for: .milliseconds(5)) }
       for tag in 0..<999 { try await http.cache.removeAll(tagged: "\(tag)") }
-      await #expect(throws: CacheError.tooManyRemovedTags(limit: 1000)) {
+      await #expect(throws: StoreError.invalidTag(reason: "1000 removed tags still have entries to remove")) {
         try await http.remove(url: url + "/page")
       }
       #expect(try await self.post(url + "/page", to: http) == 200)

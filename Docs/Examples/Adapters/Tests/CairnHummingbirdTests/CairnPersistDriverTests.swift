@@ -141,7 +141,7 @@ final class CairnPersistDriverTests {
     }
     task.cancel()
     try await task.value
-    await #expect(throws: CacheError.store(.closed(path: path))) {
+    await #expect(throws: StoreError.closed(path: path)) {
       try await persist.set(key: "key", value: 1)
     }
     try await withDriver { _ in }

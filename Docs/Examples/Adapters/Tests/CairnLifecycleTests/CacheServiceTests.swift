@@ -42,7 +42,7 @@ final class CacheServiceTests {
     await group.triggerGracefulShutdown()
     try await run
 
-    #expect(throws: CacheError.store(.closed(path: path))) { try cache.value(forKey: "last") }
+    #expect(throws: StoreError.closed(path: path)) { try cache.value(forKey: "last") }
     #expect(throws: StoreError.closed(path: path + "-store")) { try store.value(forKey: "key") }
     let reopened = try await open()
     #expect(try reopened.value(forKey: "last") == "written by the last request")
@@ -56,6 +56,6 @@ final class CacheServiceTests {
     let task = Task { try await CacheService(closing: cache).run() }
     task.cancel()
     try await task.value
-    #expect(throws: CacheError.store(.closed(path: path))) { try cache.value(forKey: "last") }
+    #expect(throws: StoreError.closed(path: path)) { try cache.value(forKey: "last") }
   }
 }

@@ -147,7 +147,7 @@ struct UnitTests {
     var configuration = NearCacheConfiguration(
       prefix: "a:", engine: EngineConfiguration(), near: .unlimited)
     configuration.stalenessLimit = .milliseconds(999)
-    await #expect(throws: NearCacheError.self) {
+    await #expect(throws: NearStoreError.self) {
       try await NearCache<String, String>.open(at: "unused", configuration, coder: .string)
     }
     configuration.stalenessLimit = .seconds(1)

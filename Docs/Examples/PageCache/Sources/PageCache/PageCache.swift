@@ -5,7 +5,7 @@ struct PageCache: Sendable {
   let cache: DiskCache<String, Page>
   let origin: Origin
 
-  init(directory: String, origin: Origin, countLimit: Int) throws(CacheError) {
+  init(directory: String, origin: Origin, countLimit: Int) throws(StoreError) {
     var configuration = DiskCacheConfiguration(countLimit: countLimit, byteLimit: 256 << 20)
     configuration.lifetime = .seconds(60)
     // Memory has room for half of the pages; the others are read from disk.

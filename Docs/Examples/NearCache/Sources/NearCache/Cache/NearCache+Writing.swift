@@ -53,11 +53,11 @@ extension NearCache {
 
   /// Removes the near copy on the calling thread. Without a sync that takes microseconds, and
   /// another thread would cost two thread switches.
-  private func forget(_ key: Key) throws(CacheError) { try near.removeValue(forKey: key) }
+  private func forget(_ key: Key) throws(StoreError) { try near.removeValue(forKey: key) }
 
-  private func forget(_ keys: [Key]) async throws(CacheError) {
+  private func forget(_ keys: [Key]) async throws(StoreError) {
     for key in keys { tickets.void(key) }
-    do throws(CacheError) {
+    do throws(StoreError) {
       if keys.count == 1, configuration.near.store.durability != .durable {
         try forget(keys[0])
       } else {

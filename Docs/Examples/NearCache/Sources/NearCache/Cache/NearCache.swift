@@ -30,7 +30,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
 
   /// Opens the near copies in a directory, and begins to connect. Does not wait for the engine.
   ///
-  /// - Throws: `NearCacheError` if the configuration cannot keep its promise; `CacheError`.
+  /// - Throws: `NearStoreError` if the configuration cannot keep its promise; `StoreError`.
   public static func open(
     at path: String, _ configuration: NearCacheConfiguration, coder: NearCoder<Value>
   ) async throws -> NearCache {
@@ -85,7 +85,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   }
 
   /// Ends the threads and closes the near copies.
-  public func close() async throws(CacheError) {
+  public func close() async throws(StoreError) {
     feed.close()
     client.close()
     try await near.close()
@@ -96,7 +96,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   /// The value of a key; `nil` if the engine has none.
   ///
   /// - Throws: `EngineError` if the engine does not answer and no near copy may be returned;
-  ///   `CacheError`.
+  ///   `StoreError`.
   @inlinable
   public func value(forKey key: Key) async throws -> Value? {
     try await answer(forKey: key)?.value
@@ -109,7 +109,7 @@ public final class NearCache<Key: Hashable & Sendable & LosslessStringConvertibl
   ///   - key: the key.
   ///   - lifetime: how long the engine keeps a loaded value; `nil` means forever.
   ///   - origin: loads the value.
-  /// - Throws: the errors of `origin`; `EngineError`; `CacheError`.
+  /// - Throws: the errors of `origin`; `EngineError`; `StoreError`.
   public func value(
     forKey key: Key, lifetime: Duration?, orLoad origin: @escaping Origin
   ) async throws -> Value {
